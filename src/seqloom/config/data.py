@@ -1,0 +1,141 @@
+"""[data]: where the pairs come from."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from seqloom.config.section import Section
+
+
+class ParallelConfig(Section):
+    """Two files, line by line: line n of one is the translation of line n of the other."""
+
+    kind: Literal["parallel"] = "parallel"
+    source: str
+    target: str
+    references: tuple[str, ...] = ()
+    """Further files of correct targets, used when scoring."""
+
+
+class TsvConfig(Section):
+    """One file of tab-separated columns."""
+
+    kind: Literal["tsv"] = "tsv"
+    path: str
+    source_column: int = Field(0, ge=0)
+    target_column: int = Field(1, ge=0)
+    reference_columns: tuple[int, ...] = ()
+    """Further columns of correct targets, used when scoring."""
+
+
+class JsonlConfig(Section):
+    """One JSON object a line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
+
+    A target may be a list: the first is learned, all of them count as correct when scoring.
+    """
+
+    kind: Literal["jsonl"] = "jsonl"
+    path: str
+    source: str = "src"
+    """The key of the source, looked up in the object itself, then in its "translation"."""
+    target: str = "tgt"
+
+
+class LinesConfig(Section):
+    """Plain text, a sentence a line: for models without a source."""
+
+    kind: Literal["lines"] = "lines"
+    path: str
+
+
+class BundledConfig(Section):
+    """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
+
+    kind: Literal["bundled"] = "bundled"
+    source: Literal["de", "en", "fr"]
+    target: Literal["de", "en", "fr"]
+
+    @model_validator(mode="after")
+    def _one_side_is_english(self) -> Self:
+        if (self.source == "en") == (self.target == "en"):
+            raise ValueError("the bundled pairs are de-en and en-fr: exactly one side must be 'en'")
+        return self
+
+
+class SyntheticConfig(Section):
+    """Pairs with a known answer, generated as they are read.
+
+    copy, reverse, sort: strings of letters. addition: "12+7" to "19". case: "<U> I am" to "I AM".
+    The three splits of a recipe never share a source.
+    """
+
+    kind: Literal["synthetic"] = "synthetic"
+    task: Literal["copy", "reverse", "sort", "addition", "case"]
+    examples: int = Field(gt=0)
+    min_length: int = Field(1, ge=1)
+    max_length: int = Field(10, ge=1)
+    """Letters (copy, reverse, sort), digits (addition) or characters (case)."""
+    symbols: int = Field(26, ge=2, le=26)
+    """How many different letters there are (copy, reverse, sort)."""
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _lengths_in_order(self) -> Self:
+        if self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length {self.min_length} is above max_length {self.max_length}"
+            )
+        return self
+
+
+class HoldOutConfig(Section):
+    """Taken out of the training pairs: a fixed share, chosen by the source text itself, so that
+    all translations of one sentence stay on one side."""
+
+    kind: Literal["hold-out"] = "hold-out"
+    fraction: float = Field(0.02, gt=0, lt=0.5)
+
+
+CorpusConfig = Annotated[
+    ParallelConfig | TsvConfig | JsonlConfig | LinesConfig | BundledConfig | SyntheticConfig,
+    Field(discriminator="kind"),
+]
+HeldOutConfig = Annotated[
+    ParallelConfig
+    | TsvConfig
+    | JsonlConfig
+    | LinesConfig
+    | BundledConfig
+    | SyntheticConfig
+    | HoldOutConfig,
+    Field(discriminator="kind"),
+]
+
+
+def _as_tuple(value: Any) -> Any:
+    """One corpus may be written as a table; several as a list of tables."""
+    return (value,) if isinstance(value, (dict, Section)) else value
+
+
+class FilterConfig(Section):
+    """Which training pairs are left out. All off by default; whatever they drop is reported."""
+
+    max_source_tokens: int | None = Field(None, gt=0)
+    max_target_tokens: int | None = Field(None, gt=0)
+    max_ratio: float | None = Field(None, gt=1)
+    """Drop a pair if one side has more than this many times the tokens of the other."""
+
+
+class DataConfig(Section):
+    folder: str = "."
+    """Relative paths below start here. Itself relative to the current directory."""
+    train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+    dev: Annotated[tuple[HeldOutConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
+        HoldOutConfig(),
+    )
+    """Scored during training, to stop and to choose the best weights."""
+    test: Annotated[tuple[HeldOutConfig, ...], BeforeValidator(_as_tuple)] = ()
+    """Scored by `seqloom evaluate`."""
+    filter: FilterConfig = FilterConfig()
+    merge_references: bool = False
+    """When scoring, the translations of one source become several references of one sentence."""

@@ -1,0 +1,145 @@
+"""[training]: how the weights are found."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.section import Section
+
+
+class AdamWConfig(Section):
+    kind: Literal["adamw"] = "adamw"
+    learning_rate: float = Field(1e-3, gt=0)
+    """The highest rate of the schedule."""
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.98, ge=0, lt=1)
+    epsilon: float = Field(1e-9, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+
+
+class ConstantConfig(Section):
+    """Linear warm-up, then constant."""
+
+    kind: Literal["constant"] = "constant"
+    warmup: int = Field(0, ge=0)
+
+
+class InverseSquareRootConfig(Section):
+    """Linear warm-up, then falling with 1/√step (Vaswani et al. 2017)."""
+
+    kind: Literal["inverse-square-root"] = "inverse-square-root"
+    warmup: int = Field(4_000, ge=1)
+
+
+class CosineConfig(Section):
+    """Linear warm-up, then half a cosine down to `floor` at the last step."""
+
+    kind: Literal["cosine"] = "cosine"
+    warmup: int = Field(0, ge=0)
+    floor: float = Field(0.0, ge=0, le=1)
+    """The share of the highest rate that is left at the end."""
+
+
+ScheduleConfig = Annotated[
+    ConstantConfig | InverseSquareRootConfig | CosineConfig, Field(discriminator="kind")
+]
+
+
+class TeacherForcingConfig(Section):
+    """The decoder is always fed the true previous token."""
+
+    kind: Literal["teacher-forcing"] = "teacher-forcing"
+
+
+class FreeRunningConfig(Section):
+    """The decoder is always fed its own previous token."""
+
+    kind: Literal["free-running"] = "free-running"
+
+
+class ScheduledSamplingConfig(Section):
+    """A coin decides at every position; how often the truth wins falls from `start` to `end`."""
+
+    kind: Literal["scheduled-sampling"] = "scheduled-sampling"
+    shape: Literal["linear", "exponential", "inverse-sigmoid"] = "linear"
+    start: float = Field(1.0, ge=0, le=1)
+    """Share of true tokens fed in at the first step."""
+    end: float = Field(0.5, ge=0, le=1)
+    """Share of true tokens fed in from `steps` on."""
+    steps: int = Field(10_000, ge=1)
+
+
+FeedingConfig = Annotated[
+    TeacherForcingConfig | FreeRunningConfig | ScheduledSamplingConfig,
+    Field(discriminator="kind"),
+]
+
+
+class NoAveragingConfig(Section):
+    kind: Literal["none"] = "none"
+
+
+class LastWeightsConfig(Section):
+    """The mean of the weights at the last few evaluations."""
+
+    kind: Literal["last"] = "last"
+    count: int = Field(5, ge=2)
+
+
+class MovingAverageConfig(Section):
+    """An exponential moving average of the weights, updated at every step."""
+
+    kind: Literal["moving"] = "moving"
+    decay: float = Field(0.999, gt=0, lt=1)
+
+
+AveragingConfig = Annotated[
+    NoAveragingConfig | LastWeightsConfig | MovingAverageConfig, Field(discriminator="kind")
+]
+
+
+class StoppingConfig(Section):
+    """When to stop before the last step, and which weights are the best."""
+
+    score: str = "loss"
+    """'loss' on the dev split, or one of the task's scores, such as 'bleu'."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after this many evaluations without a better score. Left out: never."""
+    max_minutes: float | None = Field(None, gt=0)
+    """Stop when this much time has passed. Left out: never."""
+
+
+class TrainingConfig(Section):
+    steps: int = Field(gt=0)
+    """Optimiser steps."""
+    batch_tokens: int = Field(4_096, gt=0)
+    """Rows of a batch times its longest sequence stay below this."""
+    accumulate: int = Field(1, ge=1)
+    """Batches whose gradients are added up for one step."""
+    optimizer: AdamWConfig = AdamWConfig()
+    schedule: ScheduleConfig = InverseSquareRootConfig()
+    clip: float | None = Field(1.0, gt=0)
+    """The gradient's norm is cut down to this."""
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    feeding: FeedingConfig = TeacherForcingConfig()
+    averaging: AveragingConfig = NoAveragingConfig()
+    precision: Literal["fp32", "bf16", "auto"] = "auto"
+    """auto: bf16 on a GPU that has it, fp32 elsewhere."""
+    evaluate_every: int = Field(1_000, ge=1)
+    """Steps between two looks at the dev split."""
+    evaluate_examples: int = Field(500, ge=1)
+    """Dev sentences that are translated for the scores (the loss always uses all)."""
+    checkpoint_every: int = Field(1_000, ge=1)
+    """Steps between two checkpoints: at most this much is done again after a crash."""
+    stopping: StoppingConfig = StoppingConfig()
+    seed: int = 1
+
+    @model_validator(mode="after")
+    def _warm_up_ends(self) -> Self:
+        schedule = self.schedule
+        if isinstance(schedule, CosineConfig | ConstantConfig) and schedule.warmup >= self.steps:
+            raise ValueError(
+                f"schedule.warmup is {schedule.warmup} but there are only {self.steps} steps; "
+                "make it smaller"
+            )
+        return self

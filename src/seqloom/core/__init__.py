@@ -1,0 +1,1 @@
+"""Errors, padded sequences, signatures: what every other room stands on."""

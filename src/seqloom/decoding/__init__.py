@@ -1,0 +1,1 @@
+"""Search: from a decoder's answers to whole outputs. Nothing here knows which model it has."""

@@ -1,0 +1,1 @@
+"""Encoders and decoders, assembled from the parts in `nn`."""

@@ -1,0 +1,138 @@
+"""The contract between a model and everyone who uses one.
+
+A model is an encoder that turns a source into a Memory, and a decoder that is asked three things:
+
+    start   what do you remember before the first token?
+    step    given one more token, what comes next, and what do you remember now?
+    teach   given all tokens at once, what would you have answered at each of them?
+
+Training teaches, search steps. Neither asks what kind of model it has.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from seqloom.core.sequences import Padded
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an encoder hands over.
+
+    states:  (B, S, D) a vector for each source position
+    mask:    (B, S)    True where a position is real
+    summary: (B, L, D) the last state of each layer, or nothing if there is no source; an LSTM
+             puts its cells beside its states: (B, L, 2 D)
+    """
+
+    states: Tensor
+    mask: Tensor
+    summary: Tensor
+
+
+class Movable(Protocol):
+    """A piece of decoder state that knows how to keep only some of its rows."""
+
+    def select(self, rows: Tensor) -> "Movable": ...
+
+
+Tree = Tensor | Movable | tuple["Tree", ...] | None
+
+
+def select_rows(tree: Tree, rows: Tensor) -> Tree:
+    """The same tree with only these rows, in this order; rows may repeat."""
+    if tree is None:
+        return None
+    if isinstance(tree, tuple):
+        return tuple(select_rows(branch, rows) for branch in tree)
+    if isinstance(tree, Tensor):
+        return tree.index_select(0, rows)
+    return tree.select(rows)
+
+
+@dataclass(frozen=True)
+class State:
+    """All a decoder remembers between two steps. Search moves it about and never looks inside.
+
+    fixed:    one row per source (keys, values): the same for all its hypotheses, never copied
+    moving:   one row per hypothesis (hidden state, cache): follows its hypothesis. The rows of
+              one source stand together: row r belongs to source r // K
+    position: how many tokens have been taken in
+
+    A state is spent by the step that takes it: caches are written in place.
+    """
+
+    fixed: Tree
+    moving: Tree
+    position: int
+
+    def select(self, rows: Tensor) -> "State":
+        """Keep these hypotheses (R',), of the same sources as before."""
+        return replace(self, moving=select_rows(self.moving, rows))
+
+    def keep_sources(self, sources: Tensor) -> "State":
+        """Drop all sources but these (B',). `select` must keep the matching hypotheses."""
+        return replace(self, fixed=select_rows(self.fixed, sources))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A decoder's answer to one token.
+
+    logits:    (R, V) unnormalised scores of the next token
+    attention: (R, L, H, S) where it looked, layer by layer and head by head; None without attention
+    """
+
+    logits: Tensor
+    state: State
+    attention: Tensor | None
+
+
+class Encoder(Protocol):
+    def __call__(self, source: Padded) -> Memory: ...
+
+
+class Decoder(Protocol):
+    readout: Callable[[Tensor], Tensor]
+    """(…, D) features -> (…, V) logits."""
+
+    def start(self, memory: Memory, steps: int) -> State:
+        """The state before the first token, with room for this many steps; one row per source."""
+        ...
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        """Take in one token a row: (R,). R is a multiple of the number of sources."""
+        ...
+
+    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+        """(B, T) all tokens at once -> (B, T, D) features; `readout` makes them logits."""
+        ...
+
+
+class DecoderModule(nn.Module):
+    """A Decoder that is also an nn.Module: what `models/build.py` makes."""
+
+    readout: nn.Module
+    max_length: int | None
+    """Tokens it can take in at most (its position table ends there); None means any number."""
+
+    def start(self, memory: Memory, steps: int) -> State:
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        raise NotImplementedError
+
+    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+        raise NotImplementedError
+
+
+class EncoderModule(nn.Module):
+    """An Encoder that is also an nn.Module."""
+
+    max_length: int | None
+
+    def forward(self, source: Padded) -> Memory:
+        raise NotImplementedError
