@@ -1,0 +1,1 @@
+"""Short everyday sentences from Tatoeba, as data. See ATTRIBUTION.md."""
