@@ -142,7 +142,9 @@ def make(folder: Path, language: Language) -> None:
         taken = sample(common, SIZES[name], whole_families=name != "train", seed=seed)
         rows = taken if language.english_first else [(second, first) for first, second in taken]
         write(OUTPUT / f"tatoeba-{language.name}.{name}.tsv.gz", rows)
-        print(f"{language.name} {name}: {len(pairs)} clean, {len(common)} common, {len(rows)} taken")
+        print(
+            f"{language.name} {name}: {len(pairs)} clean, {len(common)} common, {len(rows)} taken"
+        )
 
 
 def main() -> None:
