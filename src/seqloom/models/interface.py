@@ -11,7 +11,7 @@ Training teaches, search steps. Neither asks what kind of model it has.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -39,7 +39,9 @@ class Movable(Protocol):
     def select(self, rows: Tensor) -> "Movable": ...
 
 
-Tree = Tensor | Movable | tuple["Tree", ...] | None
+Tree = Any
+"""Tensors and Movables in nested tuples, None where there is nothing. Only the decoder that made
+a tree knows its shape."""
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
@@ -50,7 +52,8 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
         return tuple(select_rows(branch, rows) for branch in tree)
     if isinstance(tree, Tensor):
         return tree.index_select(0, rows)
-    return tree.select(rows)
+    movable: Movable = tree
+    return movable.select(rows)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""Recurrent encoder and decoder."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.sequences import Padded
+from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.multihead import KeysValues, MultiHeadAttention
+from seqloom.nn.recurrent import RecurrentLayer, reverse
+from seqloom.nn.stack import stack
+
+ContextUse = Literal["input", "readout", "layer", "state"]
+SummaryUse = Literal["input", "readout"]
+
+
+class RecurrentEncoder(EncoderModule):
+    """Reads the source forwards, backwards, or both, layer upon layer.
+
+    An annotation h_s is the top layer's state at position s; read in both directions, the two
+    states of a position stand side by side.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        forward_layers: list[RecurrentLayer],
+        backward_layers: list[RecurrentLayer],
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.forward_layers = stack(forward_layers)
+        self.backward_layers = stack(backward_layers)
+        self.dropout = nn.Dropout(dropout)
+        self.max_length = embedder.positions.max_length
+
+    def forward(self, source: Padded) -> Memory:
+        states = self.embedder(source.values)  # (B, S, D)
+        ends = []
+        depth = max(len(self.forward_layers), len(self.backward_layers))
+        for level in range(depth):
+            layer_input = Padded(states if level == 0 else self.dropout(states), source.lengths)
+            states, end = self._read(level, layer_input)
+            ends.append(end)
+        return Memory(states, source.mask, torch.stack(ends, dim=1))
+
+    def _read(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
+        """One layer in all its directions: states (B, S, D) and where each direction ended (B, C)."""
+        states, ends = [], []
+        if self.forward_layers:
+            hidden, end = self.forward_layers[level].read(source)
+            states.append(hidden)
+            ends.append(end)
+        if self.backward_layers:
+            hidden, end = self.backward_layers[level].read(reverse(source))
+            # Back in the order of the source, so that position s of the memory is word s.
+            states.append(reverse(Padded(hidden, source.lengths)).values)
+            ends.append(end)
+        # An LSTM's end is [h, c]: all h side by side, then all c.
+        parts = zip(*(end.split(hidden.shape[-1], dim=-1) for end in ends), strict=True)
+        return torch.cat(states, -1), torch.cat([torch.cat(part, -1) for part in parts], -1)
+
+
+class Handover(nn.Module):
+    """The decoder's first state made from the encoder's last: (B, L, C) -> (B, L', C')."""
+
+    def __init__(self, layers: int, state_width: int) -> None:
+        super().__init__()
+        self.layers = layers
+        self.state_width = state_width
+
+    def forward(self, summary: Tensor) -> Tensor:
+        """Zeros: what a decoder starts from that is told nothing."""
+        return summary.new_zeros(summary.shape[0], self.layers, self.state_width)
+
+
+class WholeHandover(Handover):
+    """The encoder's last state itself, layer by layer."""
+
+    def forward(self, summary: Tensor) -> Tensor:
+        return summary
+
+
+class LayerHandover(Handover):
+    """tanh(W summary + b): shapes and cells of the two sides may differ."""
+
+    def __init__(self, summary_width: int, layers: int, state_width: int) -> None:
+        super().__init__(layers, state_width)
+        self.map = nn.Linear(summary_width, layers * state_width)
+
+    def forward(self, summary: Tensor) -> Tensor:
+        return torch.tanh(self.map(summary.flatten(1))).unflatten(1, (self.layers, -1))
+
+
+@dataclass(frozen=True)
+class RecurrentDecoderParts:
+    embedder: Embedder
+    layers: list[RecurrentLayer]
+    handover: Handover
+    attention: MultiHeadAttention | None
+    asks_with_previous: bool
+    """Is the query the state before this step's input (True) or after it?"""
+    context_uses: frozenset[ContextUse]
+    summary_uses: frozenset[SummaryUse]
+    readout: Readout
+    readout_sees_input: bool
+    dropout: float
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What is known of the source during decoding; the keys are prepared once."""
+
+    readable: KeysValues | None
+    mask: Tensor  # (B, 1, 1, S)
+    summary: Tensor  # (B, D) the top layer's
+
+
+class RecurrentDecoder(DecoderModule):
+    """s_t from s_{t-1} and the previous token, with or without a look at the source.
+
+    A step, with every use of the context a_t switched on:
+
+        input    the cell sees [y_{t-1}; a]     (the last step's context, or this step's if the
+                                                 query is the previous state)
+        layer    the layer above the one that asked sees [h; a]
+        state    a takes the place of the top layer's h
+        readout  logits = W [h; a]
+    """
+
+    def __init__(self, parts: RecurrentDecoderParts) -> None:
+        super().__init__()
+        self.embedder = parts.embedder
+        self.layers = stack(parts.layers)
+        self.handover = parts.handover
+        self.attention = parts.attention
+        self.asks_with_previous = parts.asks_with_previous
+        self.uses = parts.context_uses if parts.attention is not None else frozenset()
+        self.summary_uses = parts.summary_uses
+        self.readout = parts.readout
+        self.readout_sees_input = parts.readout_sees_input
+        self.dropout = nn.Dropout(parts.dropout)
+        self.max_length = parts.embedder.positions.max_length
+        self.width = parts.layers[-1].width
+        # A context for the next layer must come from below it; otherwise the top state asks.
+        self.asking_layer = 0 if "layer" in self.uses else len(parts.layers) - 1
+        context_width = 0 if parts.attention is None else parts.attention.plan.context_width
+        self.context_width = context_width
+        self.to_state = (
+            nn.Linear(context_width, self.width)
+            if "state" in self.uses and context_width != self.width
+            else nn.Identity()
+        )
+
+    def start(self, memory: Memory, steps: int) -> State:
+        source = self._source(memory)
+        states = self.handover(memory.summary)  # (B, L, C)
+        readable = source.readable
+        keys = None if readable is None else (readable.keys, readable.values)
+        return State((keys, source.mask, source.summary), (states, self._no_context(states)), 0)
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        keys, mask, summary = state.fixed
+        states, context = state.moving
+        source = _Source(None if keys is None else KeysValues(*keys), mask, summary)
+        inputs = self.embedder(tokens.unsqueeze(1), state.position).squeeze(1)
+        features, states, context, weights = self._advance(inputs, source, states, context)
+        logits = self.readout(self.dropout(features))
+        attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
+        return Step(logits, State(state.fixed, (states, context), state.position + 1), attention)
+
+    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+        source = self._source(memory)
+        states = self.handover(memory.summary)
+        embedded = self.embedder(inputs)  # (B, T, E)
+        if self.uses & {"input", "state"}:
+            features = self._teach_in_turn(embedded, source, states)
+        else:
+            features = self._teach_at_once(embedded, source, states)
+        return self.dropout(features)
+
+    def _teach_in_turn(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
+        """The context runs back into the recurrence, so one position must wait for the other."""
+        context = self._no_context(states)
+        features = []
+        for inputs in embedded.unbind(1):
+            feature, states, context, _ = self._advance(inputs, source, states, context)
+            features.append(feature)
+        return torch.stack(features, dim=1)
+
+    def _teach_at_once(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
+        """No state depends on a context: run each layer over all positions, attend to all at once."""
+        length = embedded.shape[1]
+        summary = source.summary.unsqueeze(1).expand(-1, length, -1)
+        hidden = torch.cat((embedded, summary), -1) if "input" in self.summary_uses else embedded
+        context: Tensor | None = None
+        for level, layer in enumerate(self.layers):
+            if context is not None and "layer" in self.uses and level == self.asking_layer + 1:
+                hidden = torch.cat((hidden, context), -1)
+            start = states[:, level]
+            hidden, _ = layer(hidden if level == 0 else self.dropout(hidden), start)
+            if self.attention is not None and level == self.asking_layer:
+                assert source.readable is not None
+                before = torch.cat((start[:, None, : self.width], hidden[:, :-1]), dim=1)
+                queries = before if self.asks_with_previous else hidden
+                context = self.attention.read(queries, source.readable, source.mask)
+        return self._features(hidden, context, summary, embedded)
+
+    def _advance(
+        self, inputs: Tensor, source: _Source, states: Tensor, context: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """One position: features (R, F), states (R, L, C), context (R, A), weights (R, H, S)."""
+        weights: Tensor | None = None
+        summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
+        if self.asks_with_previous and self.attention is not None:
+            context, weights = self._look(states[:, self.asking_layer, : self.width], source)
+        hidden = inputs
+        if "input" in self.uses:
+            hidden = torch.cat((hidden, context), -1)
+        if "input" in self.summary_uses:
+            hidden = torch.cat((hidden, summary), -1)
+        after = []
+        for level, layer in enumerate(self.layers):
+            if "layer" in self.uses and level == self.asking_layer + 1:
+                hidden = torch.cat((hidden, context), -1)
+            state = layer.step(hidden if level == 0 else self.dropout(hidden), states[:, level])
+            hidden = state[:, : self.width]
+            after.append(state)
+            if (
+                self.attention is not None
+                and not self.asks_with_previous
+                and level == self.asking_layer
+            ):
+                context, weights = self._look(hidden, source)
+        if "state" in self.uses:
+            hidden = self.to_state(context)
+            after[-1] = torch.cat((hidden, after[-1][:, self.width :]), dim=-1)
+        features = self._features(hidden, context, summary, inputs)
+        return features, torch.stack(after, dim=1), context, weights
+
+    def _features(
+        self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
+    ) -> Tensor:
+        """What the readout sees: (…, F)"""
+        parts = [hidden]
+        if context is not None and "readout" in self.uses:
+            parts.append(context)
+        if "readout" in self.summary_uses:
+            parts.append(summary)
+        if self.readout_sees_input:
+            parts.append(inputs)
+        return torch.cat(parts, dim=-1)
+
+    def _look(self, queries: Tensor, source: _Source) -> tuple[Tensor, Tensor]:
+        assert self.attention is not None
+        assert source.readable is not None
+        return self.attention.look_once(queries, source.readable, source.mask)
+
+    def _source(self, memory: Memory) -> _Source:
+        readable = None if self.attention is None else self.attention.keys_values(memory.states)
+        top = memory.summary[:, -1] if memory.summary.shape[1] else memory.summary.flatten(1)
+        return _Source(readable, memory.mask[:, None, None], top)
+
+    def _no_context(self, states: Tensor) -> Tensor:
+        """Before the first step nothing has been read: (B, A) zeros."""
+        return states.new_zeros(states.shape[0], self.context_width)

@@ -1,0 +1,40 @@
+"""Model: an encoder, if there is anything to read, and a decoder."""
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.sequences import Batch, Padded
+from seqloom.models.interface import DecoderModule, EncoderModule, Memory
+
+
+class Model(nn.Module):
+    def __init__(self, encoder: EncoderModule | None, decoder: DecoderModule) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    @property
+    def max_source_length(self) -> int | None:
+        """Source tokens it can read at most, END included; None means any number."""
+        return None if self.encoder is None else self.encoder.max_length
+
+    @property
+    def max_target_length(self) -> int | None:
+        """Target tokens it can put out at most, END included; None means any number."""
+        return self.decoder.max_length
+
+    def encode(self, source: Padded | None, size: int) -> Memory:
+        """What the decoder may look at: `size` rows, empty ones if there is no source."""
+        if source is not None:
+            assert self.encoder is not None, "a model without encoder was given a source"
+            return self.encoder(source)
+        some = next(self.parameters())
+        return Memory(
+            states=some.new_zeros(size, 0, 0),
+            mask=torch.zeros(size, 0, dtype=torch.bool, device=some.device),
+            summary=some.new_zeros(size, 0, 0),
+        )
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(B, T, D) features at every target position; `decoder.readout` makes them logits."""
+        return self.decoder.teach(batch.inputs.values, self.encode(batch.source, batch.size))

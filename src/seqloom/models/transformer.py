@@ -1,0 +1,87 @@
+"""Transformer encoder and decoder."""
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.sequences import Padded
+from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.multihead import KeysValues, KeyValueCache
+from seqloom.nn.stack import stack
+from seqloom.nn.transformer import DecoderLayer, EncoderLayer, Norm
+
+
+def _last_norm(norm: Norm, width: int) -> nn.Module:
+    """Pre-norm leaves the stream as it is; one norm at the very end brings it to scale."""
+    return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
+
+
+class TransformerEncoder(EncoderModule):
+    """All source positions at once, each looking at all others, layer upon layer."""
+
+    def __init__(self, embedder: Embedder, layers: list[EncoderLayer], norm: Norm) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.layers = stack(layers)
+        self.norm = _last_norm(norm, embedder.width)
+        self.max_length = embedder.positions.max_length
+
+    def forward(self, source: Padded) -> Memory:
+        mask = source.mask
+        stream = self.embedder(source.values)  # (B, S, D)
+        for layer in self.layers:
+            stream = layer(stream, mask[:, None, None])
+        states = self.norm(stream)
+        # There is no last state; the mean of all is what a recurrent decoder may start from.
+        total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
+        return Memory(states, mask, total / source.lengths[:, None, None])
+
+
+class TransformerDecoder(DecoderModule):
+    """All target positions at once in training; one at a time, with a cache, in search."""
+
+    def __init__(
+        self, embedder: Embedder, layers: list[DecoderLayer], norm: Norm, readout: Readout
+    ) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.layers = stack(layers)
+        self.norm = _last_norm(norm, embedder.width)
+        self.readout = readout
+        self.max_length = embedder.positions.max_length
+
+    def start(self, memory: Memory, steps: int) -> State:
+        readable = tuple(
+            None if kv is None else (kv.keys, kv.values) for kv in self._readable(memory)
+        )
+        caches = tuple(KeyValueCache(steps) for _ in self.layers)
+        return State((readable, memory.mask[:, None, None]), caches, 0)
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        readable, mask = state.fixed
+        stream = self.embedder(tokens.unsqueeze(1), state.position).squeeze(1)  # (R, D)
+        seen = []
+        for layer, cache, keys in zip(self.layers, state.moving, readable, strict=True):
+            memory = None if keys is None else KeysValues(*keys)
+            stream, weights = layer.step(stream, cache, memory, mask)
+            if weights is not None:
+                seen.append(weights)
+        logits = self.readout(self.norm(stream))
+        attention = torch.stack(seen, dim=1) if seen else None  # (R, L, H, S)
+        return Step(logits, State(state.fixed, state.moving, state.position + 1), attention)
+
+    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+        stream = self.embedder(inputs)  # (B, T, D)
+        mask = memory.mask[:, None, None]
+        for layer, readable in zip(self.layers, self._readable(memory), strict=True):
+            stream = layer(stream, readable, mask)
+        return self.norm(stream)
+
+    def _readable(self, memory: Memory) -> list[KeysValues | None]:
+        """Every layer's keys and values of the source, computed once."""
+        return [
+            None
+            if layer.cross_attention is None
+            else layer.cross_attention.keys_values(memory.states)
+            for layer in self.layers
+        ]

@@ -1,0 +1,1 @@
+"""The parts: scores, attention, positions, recurrent and Transformer layers, losses."""

@@ -1,0 +1,105 @@
+"""Token ids to vectors, and feature vectors to scores over the vocabulary."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqloom.nn.positions import Positions
+
+
+class Lookup(nn.Module):
+    """Ids to vectors: (B, T) -> (B, T, D)."""
+
+    width: int
+
+
+class LearnedLookup(Lookup):
+    """A learned vector for each token, in training with a little noise on top.
+
+    Noise on the vectors is the augmentation that text allows: it moves a word a little without
+    making it another word.
+    """
+
+    def __init__(self, vocabulary: int, width: int, noise: float, scale: float = 1.0) -> None:
+        super().__init__()
+        self.width = width
+        self.noise = noise
+        self.scale = scale
+        self.table = nn.Embedding(vocabulary, width)
+        nn.init.normal_(self.table.weight, std=1 / math.sqrt(width))
+
+    @property
+    def weight(self) -> nn.Parameter:
+        """(V, D)"""
+        weight = self.table.weight
+        assert isinstance(weight, nn.Parameter)
+        return weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        vectors = self.table(tokens) * self.scale
+        if self.training and self.noise > 0:
+            vectors = vectors + self.noise * torch.randn_like(vectors)
+        return vectors
+
+
+class OneHotLookup(Lookup):
+    """Token i is the i-th unit vector; nothing is learned."""
+
+    anchor: Tensor
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.width = vocabulary
+        # Carries the model's device and precision, which a module without weights would not know.
+        self.register_buffer("anchor", torch.zeros(()), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.one_hot(tokens, self.width).to(self.anchor.dtype)
+
+
+class Embedder(nn.Module):
+    """Tokens and their positions as the vectors a network reads."""
+
+    def __init__(
+        self, lookup: Lookup, positions: Positions, width: int | None, dropout: float
+    ) -> None:
+        """width None: as wide as lookup and positions make it; else a linear map brings it there."""
+        super().__init__()
+        self.lookup = lookup
+        self.positions = positions
+        self.dropout = nn.Dropout(dropout)
+        found = positions.widened(lookup.width)
+        self.width = found if width is None else width
+        self.fit = nn.Identity() if self.width == found else nn.Linear(found, self.width)
+
+    def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
+        """(B, T) standing at offset, offset + 1, … -> (B, T, width)"""
+        return self.dropout(self.fit(self.positions(self.lookup(tokens), offset)))
+
+
+class Readout(nn.Module):
+    """Features to unnormalised scores of the next token: softmax(W_out s + W_att a + …).
+
+    The sum of maps of state, context and so on is one map of all of them side by side. With
+    `hidden`, a tanh layer comes first; with `tied`, the last matrix is the embedding's.
+    """
+
+    def __init__(
+        self, width: int, vocabulary: int, hidden: int | None, tied: nn.Parameter | None
+    ) -> None:
+        super().__init__()
+        self.bend = (
+            nn.Identity() if hidden is None else nn.Sequential(nn.Linear(width, hidden), nn.Tanh())
+        )
+        self.output = nn.Linear(width if hidden is None else hidden, vocabulary)
+        if tied is None:
+            nn.init.xavier_uniform_(self.output.weight)
+        else:
+            self.output.weight = tied
+        nn.init.zeros_(self.output.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(…, D) -> (…, V)"""
+        return self.output(self.bend(features))

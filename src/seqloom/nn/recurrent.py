@@ -1,0 +1,99 @@
+"""Recurrent layers: one state, carried along the sequence.
+
+    vanilla  h' = tanh(W x + b + U h + c)
+
+    GRU      r = σ(W_r x + U_r h)      how much of the past the candidate sees
+             z = σ(W_z x + U_z h)      how much of the past stays
+             n = tanh(W_n x + r ∘ (U_n h))
+             h' = (1 - z) ∘ n + z ∘ h
+
+    LSTM     i, f, o = σ(W x + U h)    what comes in, stays, goes out
+             c' = f ∘ c + i ∘ tanh(W_c x + U_c h)
+             h' = o ∘ tanh(c')
+
+torch computes them; a test writes them out as above and finds the same numbers. A state is one
+tensor (B, C): the hidden vector h, and for the LSTM its cell c behind it.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from seqloom.core.sequences import Padded
+
+Cell = Literal["rnn", "gru", "lstm"]
+
+
+class RecurrentLayer(nn.Module):
+    """One layer of one kind of cell, run over a sequence or one step at a time."""
+
+    def __init__(self, cell: Cell, input_width: int, width: int) -> None:
+        super().__init__()
+        self.cell: Cell = cell
+        self.width = width
+        kind = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
+        self.network: nn.RNNBase = kind(input_width, width, batch_first=True)
+        # Orthogonal maps of the state neither shrink nor blow up what they carry along.
+        for block in self.network.all_weights[0][1].detach().chunk(self._gates):
+            nn.init.orthogonal_(block)
+
+    @property
+    def _gates(self) -> int:
+        return {"rnn": 1, "gru": 3, "lstm": 4}[self.cell]
+
+    @property
+    def state_width(self) -> int:
+        """C: numbers in a state."""
+        return self.width * (2 if self.cell == "lstm" else 1)
+
+    def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, T, D) from state (B, C) -> hidden vectors (B, T, W), last state (B, C)"""
+        hidden, last = self.network(inputs, self._unpack(state))
+        return hidden, self._pack(last)
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """(B, D) from state (B, C) -> the next state (B, C); its first W numbers are h."""
+        weights = self.network.all_weights[0]  # W, U and their biases
+        match self.cell:
+            case "rnn":
+                return torch.rnn_tanh_cell(inputs, state, *weights)
+            case "gru":
+                return torch.gru_cell(inputs, state, *weights)
+            case "lstm":
+                hidden, cell = state.chunk(2, dim=-1)
+                return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
+
+    def read(self, source: Padded) -> tuple[Tensor, Tensor]:
+        """(B, S, D) from a state of zeros -> hidden vectors (B, S, W), state at each row's end."""
+        # Packed, a row stops at its own end: the last state is that of the last real position.
+        packed = pack_padded_sequence(
+            source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        hidden: PackedSequence
+        hidden, last = self.network(packed)
+        padded, _ = pad_packed_sequence(
+            hidden, batch_first=True, total_length=source.values.shape[1]
+        )
+        return padded, self._pack(last)
+
+    def _unpack(self, state: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """(B, C) -> what torch's layer wants: (1, B, W), or a pair of them."""
+        if self.cell == "lstm":
+            return tuple(part.unsqueeze(0).contiguous() for part in state.chunk(2, dim=-1))
+        return state.unsqueeze(0).contiguous()
+
+    def _pack(self, last: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+        return torch.cat(last, dim=-1).squeeze(0) if isinstance(last, tuple) else last.squeeze(0)
+
+
+def reverse(source: Padded) -> Padded:
+    """Each row read from its own end; the padding stays on the right. Its own inverse."""
+    length = source.values.shape[1]
+    positions = torch.arange(length, device=source.values.device).expand(len(source.lengths), -1)
+    mirrored = source.lengths.unsqueeze(1) - 1 - positions  # (B, S)
+    index = torch.where(source.mask, mirrored, positions)
+    while index.dim() < source.values.dim():
+        index = index.unsqueeze(-1)
+    return Padded(source.values.gather(1, index.expand_as(source.values)), source.lengths)
