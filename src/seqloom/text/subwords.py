@@ -104,9 +104,10 @@ class Subwords:
 
     def encode(self, text: str) -> list[int]:
         try:
-            return self._processor.encode(_fold(text, self.tags, self.lowercase))
+            utf8 = _fold(text, self.tags, self.lowercase).encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(f"{text!r}: is not valid Unicode: half of a surrogate pair") from error
+        return self._processor.encode(utf8)
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
@@ -138,15 +139,15 @@ def _folded(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iterator[str]:
 def _explain(error: RuntimeError, size: int) -> NoReturn:
     """sentencepiece names the bound that was broken; say it in the words of a recipe."""
     message = str(error)
+    setting = "text.tokenizer.size (text.target_tokenizer.size, if the target has its own)"
     if found := re.search(r"too high.*<= (\d+)", message):
         raise ConfigError(
-            f"text.tokenizer.size: the training text yields at most {found[1]} pieces, not {size}; "
-            f"set the size to {found[1]} or less, or give more text"
+            f"a vocabulary of {size} subwords does not fit: the training text yields at most "
+            f"{found[1]}; set {setting} to {found[1]} or less, or give more text"
         ) from error
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         raise ConfigError(
-            f"text.tokenizer.size: {size} is too small: the special tokens, tags and single "
-            f"characters of the training text alone are {found[1]}; "
-            "set the size well above that"
+            f"a vocabulary of {size} subwords is too small: the special tokens, tags and single "
+            f"characters of the training text alone are {found[1]}; set {setting} well above that"
         ) from error
-    raise ConfigError(f"text.tokenizer: sentencepiece cannot learn from this text: {message}")
+    raise ConfigError(f"sentencepiece cannot learn from the training text: {message}") from error
