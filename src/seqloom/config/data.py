@@ -77,14 +77,12 @@ class SyntheticConfig(Section):
     """Letters (copy, reverse, sort), digits (addition) or characters (case)."""
     symbols: int = Field(26, ge=2, le=26)
     """How many different letters there are (copy, reverse, sort)."""
-    seed: int = 0
+    seed: int = Field(0, ge=0, lt=2**63)
 
     @model_validator(mode="after")
     def _lengths_in_order(self) -> Self:
         if self.min_length > self.max_length:
-            raise ValueError(
-                f"min_length {self.min_length} is above max_length {self.max_length}"
-            )
+            raise ValueError(f"min_length {self.min_length} is above max_length {self.max_length}")
         return self
 
 

@@ -39,7 +39,7 @@ class SampleConfig(RulesConfig):
     """Draw only from the smallest set of tokens that holds this share of the probability."""
     samples: int = Field(1, ge=1)
     """Outputs drawn for each source."""
-    seed: int = 0
+    seed: int = Field(0, ge=0, lt=2**63)
     length_exponent: float = Field(1.0, ge=0)
 
 

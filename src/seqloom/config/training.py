@@ -132,7 +132,7 @@ class TrainingConfig(Section):
     checkpoint_every: int = Field(1_000, ge=1)
     """Steps between two checkpoints: at most this much is done again after a crash."""
     stopping: StoppingConfig = StoppingConfig()
-    seed: int = 1
+    seed: int = Field(1, ge=0, lt=2**63)
 
     @model_validator(mode="after")
     def _warm_up_ends(self) -> Self:

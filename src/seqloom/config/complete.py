@@ -1,0 +1,81 @@
+"""A recipe's tables, made ready to be checked: unknown keys taken out, defaults of a place put in.
+
+The default of a place may differ from the default of its class: a Transformer's attention has
+eight heads and scaled dots, attention elsewhere has one head. Whoever writes
+
+    [model.encoder.attention]
+    heads = 4
+
+changes one thing about the Transformer's attention; the rest stays what it is *there*.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from seqloom.config.places import Path, Place, kind_of, place_of
+from seqloom.config.section import Section
+from seqloom.config.toml import NONE
+
+
+@dataclass(frozen=True)
+class UnknownKey:
+    """A key that means nothing where it stands."""
+
+    path: Path
+    valid: tuple[str, ...]
+
+
+def complete(
+    table: dict[str, Any],
+    section: type[Section],
+    default: Section | None,
+    path: Path,
+    unknown: list[UnknownKey],
+) -> dict[str, Any]:
+    """The table as `section` can read it. Keys it does not know are added to `unknown`."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        field = section.model_fields.get(key)
+        if field is None:
+            unknown.append(UnknownKey((*path, key), tuple(section.model_fields)))
+            continue
+        usual = field.default if default is None else getattr(default, key)
+        usual = None if usual is PydanticUndefined else usual
+        result[key] = _complete_value(value, place_of(field), usual, (*path, key), unknown)
+    if default is not None:
+        for key, field in section.model_fields.items():
+            usual = getattr(default, key)
+            if key not in result and usual != field.default:
+                result[key] = usual
+    return result
+
+
+def _complete_value(
+    value: Any, place: Place, default: Any, path: Path, unknown: list[UnknownKey]
+) -> Any:
+    if place.optional and value == NONE:
+        return None
+    if place.many:
+        only = default[0] if isinstance(default, tuple) and len(default) == 1 else None
+        if isinstance(value, list):
+            return tuple(
+                _complete_table(item, place, only, (*path, index), unknown)
+                for index, item in enumerate(value)
+            )
+        return _complete_table(value, place, only, path, unknown)
+    return _complete_table(value, place, default, path, unknown)
+
+
+def _complete_table(
+    value: Any, place: Place, default: Any, path: Path, unknown: list[UnknownKey]
+) -> Any:
+    if not (place.sections and isinstance(value, dict)):
+        return value
+    if isinstance(default, Section) and kind_of(default):
+        value = {"kind": kind_of(default), **value}
+    section = place.section_for(value)
+    if section is None:
+        return value
+    return complete(value, section, default if type(default) is section else None, path, unknown)

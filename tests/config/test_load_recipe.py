@@ -1,0 +1,296 @@
+"""A recipe is read whole, or refused with every problem at once."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.config.load import find_recipe, load_recipe, resolve
+from seqloom.config.model import TransformerEncoderConfig
+from seqloom.core.errors import ConfigError, NotFoundError
+
+RECIPE = """
+[data.train]
+kind = "bundled"
+source = "de"
+target = "en"
+
+[model.encoder]
+kind = "recurrent"
+
+[model.decoder]
+kind = "recurrent"
+
+[training]
+steps = 100
+"""
+
+
+def tables(**sections: Any) -> dict[str, Any]:
+    """The recipe above with some of its sections changed."""
+    result = tomllib.loads(RECIPE)
+    for name, changes in sections.items():
+        result[name] = result.get(name, {}) | changes
+    return result
+
+
+def problems(given: dict[str, Any], *overrides: str) -> list[str]:
+    """The lines of the error these tables give."""
+    with pytest.raises(ConfigError) as caught:
+        resolve(given, overrides, "run.toml")
+    heading, *lines = str(caught.value).split("\n")
+    assert heading == "run.toml cannot be used:"
+    assert all(line.startswith("  ") for line in lines)
+    return [line[2:] for line in lines]
+
+
+def test_a_recipe_is_read_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("\ufeff" + RECIPE, encoding="utf-8")
+    resolved = load_recipe(path, ["training.steps=7"])
+    assert resolved.config.training.steps == 7
+    assert resolved.config.model.encoder.kind == "recurrent"
+
+
+def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
+    attention = {"kind": "attention", "heads": 8, "width": 100}
+    found = problems(
+        tables(
+            model={
+                "encoder": {"kind": "recurrent", "droput": 0.1},
+                "decoder": {"kind": "recurrent", "attention": attention},
+            },
+            training={"steps": -5},
+        )
+    )
+    assert found == [
+        "model.encoder.droput: there is no such setting; did you mean 'dropout'?",
+        "model.decoder.attention: width 100 cannot be split into 8 heads; "
+        "make width a multiple of 8, for example 96",
+        "training.steps: must be greater than 0, not -5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "problem"),
+    [
+        ("training", {"steps": "100"}, "training.steps: must be a whole number, not '100'"),
+        ("training", {"steps": True}, "training.steps: must be a whole number, not true"),
+        ("training", {"steps": 2.5}, "training.steps: must be a whole number, not 2.5"),
+        ("training", {"accumulate": 0}, "training.accumulate: must be at least 1, not 0"),
+        ("training", {"clip": "x"}, "training.clip: must be a number, not 'x'"),
+        (
+            "training",
+            {"label_smoothing": 1},
+            "training.label_smoothing: must be less than 1, not 1",
+        ),
+        (
+            "training",
+            {"optimizer": {"learning_rate": float("inf")}},
+            "training.optimizer.learning_rate: must be a finite number, not inf",
+        ),
+        ("training", {"optimizer": 3}, "training.optimizer: must be a table, not 3"),
+        ("decoding", {"kind": "sample", "top_p": 2}, "decoding.top_p: must be at most 1, not 2"),
+        ("text", {"lowercase": 1}, "text.lowercase: must be true or false, not 1"),
+        ("text", {"tags": "<U>"}, "text.tags: must be a list, not '<U>'"),
+        ("text", {"tags": [3]}, "text.tags[0]: must be a text in quotes, not 3"),
+        ("data", {"train": []}, "data.train: must not be empty"),
+        ("data", {"folder": ["a"] * 40}, "data.folder: must be a text in quotes, not "),
+        (
+            "training",
+            {"precision": "fp23"},
+            "training.precision: must be 'fp32' or 'bf16' or 'auto', not 'fp23'; "
+            "did you mean 'fp32'?",
+        ),
+        (
+            "decoding",
+            {"kind": "bem"},
+            "decoding.kind: must be 'greedy' or 'sample' or 'beam' or 'exhaustive', not 'bem'; "
+            "did you mean 'beam'?",
+        ),
+        (
+            "text",
+            {"tokenizer": {"kind": 7}},
+            "text.tokenizer.kind: must be 'characters' or 'words' or 'subwords', not 7",
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_in_plain_words(
+    section: str, changes: dict[str, Any], problem: str
+) -> None:
+    (found,) = problems(tables(**{section: changes}))
+    assert found.startswith(problem)
+    assert len(found) < 200
+
+
+def test_a_section_that_is_no_table_is_told() -> None:
+    assert problems(tables() | {"decoding": 5}) == ["decoding: must be a table, not 5"]
+
+
+def test_lists_are_counted_and_a_table_in_place_of_a_list_is_not() -> None:
+    wrong = {"kind": "tsv", "path": 3}
+    assert problems(tables(data={"train": wrong})) == [
+        "data.train.path: must be a text in quotes, not 3"
+    ]
+    assert problems(tables(data={"train": [wrong, wrong | {"kid": 1}]})) == [
+        "data.train[1].kid: there is no such setting; did you mean 'kind'?",
+        "data.train[0].path: must be a text in quotes, not 3",
+        "data.train[1].path: must be a text in quotes, not 3",
+    ]
+
+
+def test_a_missing_key_is_told_with_an_example() -> None:
+    assert problems({}) == [
+        'data: is missing; for example [data.train] with kind = "bundled", '
+        'source = "de", target = "en"',
+        'model: is missing; for example [model.encoder] and [model.decoder], each with kind = "recurrent"',
+        "training: is missing; for example [training] with steps = 10000",
+    ]
+    assert problems(tables(data={"train": {"path": "x"}})) == [
+        "data.train.kind: is missing; it must be 'parallel' or 'tsv' or 'jsonl' or 'lines' or "
+        "'bundled' or 'synthetic'"
+    ]
+
+
+def test_a_mistyped_required_key_is_told_once() -> None:
+    given = tables()
+    given["training"] = {"step": 5}
+    assert problems(given) == ["training.step: there is no such setting; did you mean 'steps'?"]
+
+
+def test_a_key_that_belongs_elsewhere_is_sent_there() -> None:
+    assert problems(tables(training={"shared": True})) == [
+        "training.shared: there is no such setting; did you mean text.shared?"
+    ]
+
+
+def test_a_key_like_no_other_is_answered_with_the_keys_there_are() -> None:
+    assert problems(tables(data={"filter": {"qqqq": True}})) == [
+        "data.filter.qqqq: there is no such setting; "
+        "there are max_ratio, max_source_tokens, max_target_tokens"
+    ]
+
+
+def test_rules_between_settings_name_the_setting_they_are_about() -> None:
+    given = tables(
+        task={"kind": "language-model"},
+        model={"encoder": {"kind": "none"}, "decoder": {"kind": "recurrent", "summary": ["input"]}},
+    )
+    assert problems(given) == [
+        "model.decoder.attention: there is no encoder to attend to; set attention.kind = 'none'",
+        "model.decoder.handover: there is no encoder to hand over; set it to 'none'",
+        "model.decoder.summary: there is no encoder to sum up; remove it",
+    ]
+    assert problems(tables(model={"tie": "all", "decoder": {"kind": "transformer"}})) == [
+        "model.tie: one matrix for source and target needs one vocabulary; "
+        "set text.shared = true, or model.tie = 'output'"
+    ]
+
+
+def test_a_table_without_a_kind_keeps_the_kind_of_its_default() -> None:
+    config = resolve(tables(decoding={"width": 3}, data={"dev": {"fraction": 0.1}})).config
+    assert config.decoding.kind == "beam"
+    assert config.data.dev[0].kind == "hold-out"
+
+
+def test_changing_one_thing_about_a_default_leaves_the_rest_of_it() -> None:
+    encoder = {"kind": "transformer", "attention": {"heads": 4, "score": {"scale": "one"}}}
+    config = resolve(tables(model={"encoder": encoder})).config
+    assert isinstance(config.model.encoder, TransformerEncoderConfig)
+    attention = config.model.encoder.attention
+    assert (attention.heads, attention.projection, attention.merge) == (4, "linear", True)
+    assert attention.score.kind == "dot"
+    assert attention.score.scale == "one"
+
+
+def test_a_setting_is_switched_off_by_the_word_none() -> None:
+    assert resolve(tables(training={"clip": "none"})).config.training.clip is None
+
+
+def test_every_value_knows_where_it_comes_from() -> None:
+    given = tables(decoding={"width": 3}, data={"dev": [{"fraction": 0.1}]})
+    origins = resolve(given, ["training.seed=5", "data.train.0.source=de"]).origins
+    assert origins["training.steps"] == "recipe"
+    assert origins["training.seed"] == "--set"
+    assert origins["training.clip"] == "default"
+    assert origins["decoding.kind"] == "default"
+    assert origins["decoding.width"] == "recipe"
+    assert origins["data.train.source"] == "--set"
+    assert origins["data.train.target"] == "recipe"
+    assert origins["data.dev[0].fraction"] == "recipe"
+    assert origins["text.tokenizer.size"] == "default"
+
+
+def test_resolving_changes_nothing_that_was_given() -> None:
+    given = tables()
+    before = deepcopy(given)
+    resolve(
+        given, ["training.steps=1", "data.train.kind=bundled", "model.encoder.kind=transformer"]
+    )
+    assert given == before
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a = 1\nb == 2\n", "line 2, column 4: invalid value"),
+        (b"a = 1\na = 2\n", "line 2, column 6: cannot overwrite a value"),
+        (b'a = """x\n', "line 2: the file ends too early: unterminated string"),
+        (b'a = 1\nb = "\xff"\n', "line 2: is not UTF-8 (byte 0xff); save the file as UTF-8"),
+        (b"a = " + b"[" * 5000, "tables or lists are nested too deeply"),
+    ],
+)
+def test_what_is_not_toml_is_told_with_its_place(
+    content: bytes, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(path)
+    assert str(caught.value) == f"{path} cannot be used:\n  {problem}"
+
+
+def test_a_missing_recipe_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "german.toml").write_text(RECIPE, encoding="utf-8")
+    with pytest.raises(NotFoundError, match=r"grman\.toml: there is no such file; did you mean .*"):
+        load_recipe(tmp_path / "grman.toml")
+    with pytest.raises(NotFoundError, match="is a folder; give the recipe's file"):
+        load_recipe(tmp_path)
+    with pytest.raises(NotFoundError, match="zzz: there is no such file"):
+        find_recipe("zzz")
+
+
+def test_a_bundled_recipe_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path(__file__).parent
+    recipe = here / "bundled-recipe.toml"
+    monkeypatch.setattr("seqloom.config.load.bundled_recipes", lambda: {"toy": recipe})
+    assert find_recipe("toy", ["training.steps=9"]).config.training.steps == 9
+    with pytest.raises(NotFoundError, match="for the bundled recipe, write toy"):
+        find_recipe("toy.toml")
+    with pytest.raises(NotFoundError, match="did you mean the bundled recipe toy"):
+        find_recipe("tooy")
+
+
+def test_a_wrong_recipe_is_answered_without_torch(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from seqloom.config.load import resolve\n"
+        "try:\n    resolve({'trainin': 1})\n"
+        "except Exception as error:\n    print(type(error).__name__)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    source = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "ConfigError\n"
