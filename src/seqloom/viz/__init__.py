@@ -1,0 +1,1 @@
+"""Pictures from values: for the terminal, and for files."""

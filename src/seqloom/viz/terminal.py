@@ -1,0 +1,135 @@
+"""An attention matrix as shaded blocks in a terminal.
+
+            das   gefällt   mir
+    I       ░░░             ▓▓▓
+    like          ███████
+    it      ▓▓▓   ░░░░░░░   ░░░
+
+Each row is one token that was put out, each column one that was read; the darker a block, the
+more of the row's attention went there.
+"""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+BLOCKS = " ░▒▓█"
+LETTERS = " .:-=+*#%@"
+_BOUNDS = (0.05, 0.2, 0.4, 0.7)
+_STYLES = ("", "blue", "blue", "cyan", "bold cyan")
+_MAX_LABEL = 16
+_GAP = "  "
+
+
+def draw_attention(
+    weights: Sequence[Sequence[float]],
+    outputs: Sequence[str],
+    sources: Sequence[str],
+    *,
+    width: int = 80,
+    ascii_only: bool = False,
+) -> Text:
+    """Draw weights (T, S), each row adding up to one, in lines of at most `width` cells.
+
+    Source tokens head their columns if they fit; otherwise columns are numbered and explained
+    below. What is too wide even so is drawn in several strips, one under the other.
+    """
+    assert len(weights) == len(outputs), "one row for each output"
+    assert all(len(row) == len(sources) for row in weights), "one column for each source"
+    pen = _Pen(ascii_only)
+    rows = [pen.label(output, _MAX_LABEL) for output in outputs]
+    words = [pen.label(source, _MAX_LABEL) for source in sources]
+    margin = max((cell_len(row) for row in rows), default=0)
+    room = max(width - margin, 8)
+    widths = [max(cell_len(word), 2) for word in words]
+    if sum(widths) + len(_GAP) * len(widths) <= room:
+        return pen.strip(weights, rows, words, margin)
+    picture = Text()
+    numbers = [str(number) for number in range(1, len(words) + 1)]
+    digits = max(len(numbers[-1]), 2)
+    per_strip = max(room // (digits + len(_GAP)), 1)
+    for start in range(0, len(numbers), per_strip):
+        strip = [list(row[start : start + per_strip]) for row in weights]
+        heads = [number.rjust(digits) for number in numbers[start : start + per_strip]]
+        picture.append(pen.strip(strip, rows, heads, margin))
+        picture.append("\n")
+    picture.append(_legend(numbers, words, width))
+    return picture
+
+
+@dataclass(frozen=True)
+class _Pen:
+    ascii_only: bool
+
+    def label(self, text: str, limit: int) -> str:
+        """Text that takes one line and no more than `limit` cells, whatever is in it."""
+        shown = "".join("·" if _moves_the_cursor(character) else character for character in text)
+        if self.ascii_only:
+            shown = shown.replace("▁", "_").replace("·", ".").encode("ascii", "replace").decode()
+        if cell_len(shown) > limit:
+            shown = set_cell_size(shown, limit - 1).rstrip() + ("~" if self.ascii_only else "…")
+        if any(unicodedata.bidirectional(character) in ("R", "AL") for character in shown):
+            # Isolated, right-to-left words cannot turn the rest of the line around.
+            shown = f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
+        return shown
+
+    def strip(
+        self,
+        weights: Sequence[Sequence[float]],
+        rows: Sequence[str],
+        heads: Sequence[str],
+        margin: int,
+    ) -> Text:
+        """The heads of some columns, and under them a line for each row."""
+        widths = [max(cell_len(head), 2) for head in heads]
+        picture = Text(" " * margin)
+        for head, cells in zip(heads, widths, strict=True):
+            picture.append(_GAP + _padded(head, cells), "bold")
+        for row, label in zip(weights, rows, strict=True):
+            picture.append("\n" + _padded(label, margin), "bold")
+            for weight, cells in zip(row, widths, strict=True):
+                picture.append(_GAP)
+                picture.append(self.mark(weight) * cells, self.style(weight))
+        picture.append("\n")
+        return picture
+
+    def mark(self, weight: float) -> str:
+        if self.ascii_only:
+            share = 0.0 if math.isnan(weight) else min(max(weight, 0.0), 1.0)
+            return LETTERS[min(int(share * len(LETTERS)), len(LETTERS) - 1)]
+        return BLOCKS[_level(weight)]
+
+    def style(self, weight: float) -> str:
+        return _STYLES[_level(weight)]
+
+
+def _level(weight: float) -> int:
+    return sum(weight >= bound for bound in _BOUNDS)
+
+
+def _moves_the_cursor(character: str) -> bool:
+    """Control characters, line breaks and direction marks would break the picture (or worse)."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
+        unicodedata.category(character) == "Cf" and character != "\N{ZERO WIDTH JOINER}"
+    )
+
+
+def _padded(text: str, cells: int) -> str:
+    return text + " " * (cells - cell_len(text))
+
+
+def _legend(numbers: Sequence[str], words: Sequence[str], width: int) -> Text:
+    """1 das  2 gefällt  3 mir, in lines of at most `width` cells."""
+    lines: list[str] = [""]
+    for number, word in zip(numbers, words, strict=True):
+        entry = f"{number} {word}"
+        joined = f"{lines[-1]}{_GAP}{entry}" if lines[-1] else entry
+        if cell_len(joined) <= width or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(entry)
+    return Text("\n".join(lines) + "\n", "dim")
