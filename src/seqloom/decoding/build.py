@@ -1,0 +1,53 @@
+"""From [decoding] to a search."""
+
+from typing import assert_never
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    ExhaustiveConfig,
+    GreedyConfig,
+    RulesConfig,
+    SampleConfig,
+)
+from seqloom.core.errors import ConfigError
+from seqloom.decoding.beam import Beam
+from seqloom.decoding.exhaustive import Exhaustive
+from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.rules import Rules
+from seqloom.decoding.sample import Sample
+from seqloom.decoding.search import Search
+
+
+def build_rules(config: RulesConfig) -> Rules:
+    """The limits that every search obeys; `max_length` travels with each request instead."""
+    if config.max_length is not None and config.max_length <= config.min_length:
+        raise ConfigError(
+            f"decoding: min_length = {config.min_length} leaves no room for END within "
+            f"max_length = {config.max_length}; make max_length at least {config.min_length + 1}"
+        )
+    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
+
+
+def build_search(config: DecodingConfig) -> Search:
+    """The search that a recipe describes."""
+    rules, exponent = build_rules(config), config.length_exponent
+    match config:
+        case GreedyConfig():
+            return Greedy(exponent, rules)
+        case SampleConfig():
+            return Sample(
+                temperature=config.temperature,
+                top_k=config.top_k,
+                top_p=config.top_p,
+                samples=config.samples,
+                seed=config.seed,
+                length_exponent=exponent,
+                rules=rules,
+            )
+        case BeamConfig():
+            return Beam(config.width, config.finished, exponent, rules)
+        case ExhaustiveConfig():
+            return Exhaustive(config.max_sequences, exponent, rules)
+        case _:
+            assert_never(config)

@@ -1,0 +1,104 @@
+"""What may not be put out.
+
+A rule sets log-probabilities to -inf and never renormalises the others: what remains is the
+model's own probability, and so is the score of every hypothesis.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.config.decoding import RulesConfig
+from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+
+FORBIDDEN = float("-inf")
+LONGEST = 256
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which tokens may come next, in every search alike.
+
+    PAD and START never; UNKNOWN only if allowed; END not before `min_length` tokens; no sequence
+    of `no_repeat_ngram` tokens twice. Two things come before all of these:
+
+    - a forced token is put out, whatever it is
+    - where every other token is forbidden END is allowed, even before `min_length`, so that
+      there is always something to put out and every hypothesis can end
+    """
+
+    min_length: int = 0
+    no_repeat_ngram: int = 0
+    allow_unknown: bool = False
+
+    @property
+    def never(self) -> list[int]:
+        """Tokens that are not put out unless they are forced."""
+        return [PAD, START] if self.allow_unknown else [PAD, START, UNKNOWN]
+
+    def __call__(self, own: Tensor, written: Tensor, forced: Tensor | None) -> Tensor:
+        """What the model may put out next.
+
+        own:     (R, V)     the model's own log-probabilities
+        written: (R, 1 + t) START and the t tokens of each row so far
+        forced:  (R,)       the token each row must put out, PAD where it is free; None: all free
+        """
+        allowed = own.clone()
+        allowed[:, self.never] = FORBIDDEN
+        if self.no_repeat_ngram:
+            forbid_repeats(allowed, written, self.no_repeat_ngram)
+        if written.shape[1] - 1 < self.min_length:
+            allowed[:, END] = FORBIDDEN
+            stuck = allowed.amax(dim=1) == FORBIDDEN
+            allowed[:, END] = torch.where(stuck, own[:, END], FORBIDDEN)
+        if forced is not None:
+            others = torch.ones_like(own, dtype=torch.bool)
+            others.scatter_(1, forced.unsqueeze(1), False)
+            free = (forced == PAD).unsqueeze(1)
+            allowed = torch.where(free, allowed, own.masked_fill(others, FORBIDDEN))
+        return allowed
+
+
+def forbid_repeats(allowed: Tensor, written: Tensor, size: int) -> None:
+    """Forbid, in place, each token that would complete a sequence of `size` tokens again.
+
+    allowed: (R, V), written: (R, 1 + t). A window of `size` tokens whose beginning equals the
+    last tokens of its row forbids the token it ended in.
+    """
+    if written.shape[1] < size:
+        return
+    windows = written.unfold(1, size, 1)  # (R, W, size)
+    recent = written[:, written.shape[1] - size + 1 :].unsqueeze(1)  # (R, 1, size - 1)
+    again = (windows[..., :-1] == recent).all(dim=-1)  # (R, W)
+    # PAD stands for "nothing": it is forbidden already.
+    allowed.scatter_(1, torch.where(again, windows[..., -1], PAD), FORBIDDEN)
+
+
+class Prefixes:
+    """The beginnings that outputs are forced to have, position by position."""
+
+    def __init__(self, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> None:
+        prefixes = prefixes or []
+        self._length = max(map(len, prefixes), default=0)
+        rows = [[*prefix, *[PAD] * (self._length - len(prefix))] for prefix in prefixes]
+        self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
+
+    def at(self, position: int, sources: Tensor) -> Tensor | None:
+        """(R,) the token forced at this position on a row of each source, PAD where it is free.
+
+        sources: (R,) the source of each row. None where no row of the batch is forced any more.
+        """
+        return self._tokens[sources, position] if position < self._length else None
+
+
+def default_max_length(source_tokens: int, config: RulesConfig) -> int:
+    """Tokens an output may have at most, END included, if nothing more is known.
+
+    The configured length, or twice the source and 32 but never above 256; always enough for
+    the shortest output the rules allow, and its END.
+    """
+    if config.max_length is not None:
+        return config.max_length
+    return max(min(LONGEST, 2 * source_tokens + 32), config.min_length + 1)

@@ -1,0 +1,155 @@
+"""Beam search as the lecture defines it."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_decoders import EchoDecoder, TableDecoder, random_memory
+
+from seqloom.decoding.beam import Beam, judge, propose
+from seqloom.decoding.exhaustive import Exhaustive
+from seqloom.decoding.forced import force
+from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.search import Request, log_softmax, normalise
+from seqloom.text.vocabulary import END
+
+A, B, C = 4, 5, 6
+NOTHING = float("-inf")
+
+
+def says(**shares: float) -> list[float]:
+    """A distribution over PAD, START, END, UNKNOWN, a, b, c."""
+    return [0.0, 0.0, shares.get("end", 0.0), 0.0, *(shares.get(word, 0.0) for word in "abc")]
+
+
+@given(st.integers(1, 6), st.integers(6, 9), st.integers(1, 4))
+def test_a_step_of_width_k_has_k_times_k_candidates(k: int, vocabulary: int, sources: int) -> None:
+    totals = torch.randn(sources, k, dtype=torch.float64)
+    allowed = torch.randn(sources * k, vocabulary, dtype=torch.float64).log_softmax(dim=1)
+    candidates = propose(totals, allowed, k)
+    assert candidates.totals.shape == (sources, k * k)
+    for source in range(sources):
+        pairs = zip(candidates.parents[source], candidates.tokens[source], strict=True)
+        found = {(int(parent), int(token)) for parent, token in pairs}
+        assert len(found) == k * k
+        for parent in range(k):
+            best = allowed[source * k + parent].argsort(descending=True)[:k].tolist()
+            assert {token for row, token in found if row == parent} == set(best)
+
+
+def test_the_number_of_outputs_of_length_t_over_m_words_is_m_to_the_t() -> None:
+    for words, length in [(2, 3), (3, 2), (3, 3)]:
+        decoder, memory = EchoDecoder(1, words), random_memory(1, [2])
+        found = Exhaustive()(decoder, memory, Request([length], n_best=10**6))[0]
+        assert sum(not one.finished for one in found) == words**length
+        assert sum(one.finished for one in found) == sum(words**t for t in range(length))
+
+
+def test_per_word_the_longer_translation_wins() -> None:
+    """he hit me with a pie −4.5, he threw a pie −3.2, I was hit with a pie that he threw −7.2"""
+    translations = [(-4.5, 6), (-3.2, 4), (-7.2, 9)]
+    plain = [normalise(log_p, words, 0.0) for log_p, words in translations]
+    per_word = [normalise(log_p, words, 1.0) for log_p, words in translations]
+    assert plain.index(max(plain)) == 1
+    assert per_word.index(max(per_word)) == 0
+    assert per_word == pytest.approx([-0.75, -0.8, -0.8])
+
+
+def test_the_probability_of_the_true_class_is_read_off_the_output() -> None:
+    """y = (0.1, 0.3, 0.4, 0.2), v = class 2: y_v = 0.3; of a sentence it is their product."""
+    share = says(end=0.1, a=0.3, b=0.4, c=0.2)
+    decoder, memory = TableDecoder({}, other=share), random_memory(0, [1])
+    [one] = force(decoder, memory, [[A, B, A]])
+    assert [math.exp(p) for p in one.log_probabilities] == pytest.approx([0.3, 0.4, 0.3, 0.1])
+    assert math.exp(one.log_probability) == pytest.approx(0.3 * 0.4 * 0.3 * 0.1)
+
+
+def test_a_beam_mends_what_greedy_search_spoils() -> None:
+    """The likelier first word leads to the less likely sentence."""
+    table = {
+        (): says(a=0.6, b=0.4),
+        (A,): says(a=0.5, c=0.5 - 1e-3, end=1e-3),
+        (B,): says(end=0.9, a=0.1),
+    }
+    decoder = TableDecoder(table, other=says(end=0.4, a=0.35, b=0.25))
+    memory = random_memory(0, [1])
+    [[greedy]] = Greedy(length_exponent=0)(decoder, memory, Request([5]))
+    [[beam]] = Beam(2, length_exponent=0)(decoder, memory, Request([5]))
+    assert greedy.tokens == (A, A)
+    assert beam.tokens == (B,)
+    assert beam.score == pytest.approx(math.log(0.4 * 0.9))
+
+
+def test_of_the_best_candidates_those_with_end_are_saved_and_the_best_others_go_on() -> None:
+    """Two hypotheses; END is first and third of the candidates, so that only one END is saved."""
+    totals = torch.tensor([[-1.0, -1.5]], dtype=torch.float64)
+    allowed = torch.tensor(
+        [[NOTHING] * 2 + [-0.1, NOTHING, -3.0, -4.0], [NOTHING] * 2 + [-1.0, NOTHING, -0.2, -5.0]],
+        dtype=torch.float64,
+    )
+    candidates = propose(totals, allowed, 2)
+    verdict = judge(candidates, 2, 2)
+    assert verdict.ended.tolist() == [[True, False]]
+    assert candidates.tokens.gather(1, verdict.going).tolist() == [[A, A]]
+    assert candidates.parents.gather(1, verdict.going).tolist() == [[1, 0]]
+    assert verdict.totals.tolist() == [pytest.approx([-1.7, -4.0])]
+
+
+def test_what_has_ended_is_not_expanded() -> None:
+    decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2, 3, 1])
+    for finished in [1, 3, 9]:
+        Beam(3, finished)(decoder, memory, Request([9, 9, 9]))
+        assert not any(END in tokens for tokens in decoder.fed)
+
+
+def test_a_beam_stops_when_enough_is_finished() -> None:
+    """END is always the likeliest: one hypothesis ends at every step."""
+    decoder = TableDecoder({}, other=says(end=0.5, a=0.3, b=0.2))
+    memory = random_memory(0, [1])
+    for finished in [1, 2, 4]:
+        [found] = Beam(2, finished)(decoder, memory, Request([9], n_best=20))
+        complete = [one for one in found if one.finished]
+        assert len(complete) >= finished
+        assert max(len(one.tokens) for one in complete) <= finished
+        assert all(not one.finished for one in found[len(complete) :])
+
+
+def test_sources_that_are_done_leave_the_batch() -> None:
+    decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2, 3, 1, 2])
+    Beam(3, finished=99)(decoder, memory, Request([1, 2, 3, 3]))
+    assert decoder.steps == [4, 3 * 3, 3 * 2]
+
+
+def test_greedy_search_gives_back_most_of_the_batch_too() -> None:
+    decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2] * 4)
+    Greedy()(decoder, memory, Request([1, 1, 4, 4]))
+    assert decoder.steps[1] == 2
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10**6), st.integers(5, 40))
+def test_a_beam_may_be_wider_than_the_vocabulary(seed: int, width: int) -> None:
+    decoder, memory = EchoDecoder(seed, words=1), random_memory(seed, [2, 1])
+    request = Request([4, 3], n_best=3)
+    wide, whole = Beam(width)(decoder, memory, request), Exhaustive()(decoder, memory, request)
+    assert [[one.tokens for one in found] for found in wide] == [
+        [one.tokens for one in found] for found in whole
+    ]
+
+
+def test_by_total_probability_a_beam_of_any_width_prefers_short_outputs() -> None:
+    """Saying more never makes an output likelier, so a whole tree without norm finds the short."""
+    decoder = TableDecoder({(): says(end=0.2, a=0.8)}, other=says(a=0.79, end=0.21))
+    memory = random_memory(0, [1])
+    [[plain]] = Beam(9, 99, length_exponent=0)(decoder, memory, Request([8]))
+    [[normed]] = Beam(9, 99, length_exponent=1)(decoder, memory, Request([8]))
+    assert len(plain.tokens) < len(normed.tokens)
+
+
+def test_half_precision_logits_become_single_precision_log_probabilities() -> None:
+    logits = torch.randn(3, 9)
+    assert log_softmax(logits.bfloat16()).dtype == torch.float32
+    assert log_softmax(logits.double()).dtype == torch.float64
+    torch.testing.assert_close(log_softmax(logits).exp().sum(dim=1), torch.ones(3))
