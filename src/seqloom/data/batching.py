@@ -1,0 +1,71 @@
+"""Which examples travel together: of like lengths, as many as the token budget allows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.core.errors import DataError
+
+Sizes = NDArray[np.int64]
+
+
+FULL_ENOUGH = 0.25
+"""A batch that fills this share of the budget may be closed rather than padded further."""
+PADDING = 0.06
+"""The share of padding, on either side, at which it is closed."""
+
+
+def plan_batches(
+    source_lengths: Sizes | None, target_lengths: Sizes, budget: int, seed: int, epoch: int
+) -> list[Sizes]:
+    """The batches of an epoch, as arrays of indices. A pure function of its arguments.
+
+    rows x longest sequence <= budget, where a sequence is a source with its END or a target with
+    its START or END. Examples are sorted by target length and, within one target length, by
+    source length: upwards for one, downwards for the next, so that source lengths run on where
+    target lengths change. A batch ends where the budget does, or earlier where rare lengths would
+    be padded too much. Equal lengths, and the order of the batches, are shuffled.
+    """
+    targets = np.asarray(target_lengths) + 1
+    sources = targets if source_lengths is None else np.asarray(source_lengths) + 1
+    _refuse_too_long(np.maximum(sources, targets), budget)
+    generator = np.random.default_rng([seed, epoch])
+    shuffled = generator.permutation(len(targets))
+    _, rank = np.unique(targets[shuffled], return_inverse=True)
+    to_and_fro = np.where(rank % 2 == 0, sources[shuffled], -sources[shuffled])
+    order = shuffled[np.lexsort((to_and_fro, rank))]
+    batches = np.split(order, _cuts(sources[order], targets[order], budget))
+    return [batches[place] for place in generator.permutation(len(batches))]
+
+
+def _cuts(sources: Sizes, targets: Sizes, budget: int) -> list[int]:
+    """Where a new batch begins, but for the first."""
+    cuts = []
+    enough = FULL_ENOUGH * budget
+    rows = widest_source = widest_target = source_tokens = target_tokens = 0
+    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        size = rows * max(widest_source, widest_target)
+        rows += 1
+        widest_source = max(widest_source, source)
+        widest_target = max(widest_target, target)
+        source_tokens += source
+        target_tokens += target
+        real = min(source_tokens / (rows * widest_source), target_tokens / (rows * widest_target))
+        too_padded = size >= enough and real < 1 - PADDING
+        if too_padded or rows * max(widest_source, widest_target) > budget:
+            cuts.append(place)
+            rows = 1
+            widest_source = source_tokens = source
+            widest_target = target_tokens = target
+    return cuts
+
+
+def _refuse_too_long(longest: Sizes, budget: int) -> None:
+    too_long = np.flatnonzero(longest > budget)
+    if len(too_long):
+        worst = too_long[np.argmax(longest[too_long])]
+        raise DataError(
+            f"{len(too_long)} of {len(longest)} examples are longer than a whole batch may be: "
+            f"example {worst} (counted from 0) has {longest[worst]} tokens, and training."
+            f"batch_tokens is {budget}; raise it to {longest[worst]} or more, or leave long "
+            "examples out with data.filter.max_source_tokens and max_target_tokens"
+        )

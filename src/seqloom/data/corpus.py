@@ -1,0 +1,205 @@
+"""A tokenised split on disk, read through memory maps."""
+
+import json
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.config.data import DataConfig
+from seqloom.core.errors import DataError
+from seqloom.data.cache import cached_folder
+from seqloom.data.clean import Lengths, emptiness, reason_to_drop
+from seqloom.data.example import Split
+from seqloom.data.fingerprint import digest_of, fingerprint
+from seqloom.data.splits import read_split
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.vocabulary import UNKNOWN
+
+FORMAT = 1
+"""Raised when the files of a corpus change their meaning."""
+REPORT = "report.json"
+PROGRESS_EVERY = 1_000
+
+Ids = NDArray[np.int32]
+Sizes = NDArray[np.int64]
+
+
+@dataclass
+class CorpusReport:
+    """What became of every example that was read. Counts of tokens are those of kept examples."""
+
+    split: str
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Reason -> how many. Only training examples are ever dropped."""
+    empty: dict[str, int] = field(default_factory=dict)
+    """Kind of emptiness -> how many, dropped or not."""
+    source_tokens: int = 0
+    target_tokens: int = 0
+    source_unknown: int = 0
+    target_unknown: int = 0
+
+
+@dataclass(frozen=True)
+class CorpusRequest:
+    """What makes up a corpus: its examples and how they are cut into tokens."""
+
+    data: DataConfig
+    split: Split
+    source: Tokenizer | None
+    """None: a language model, which reads the target side alone."""
+    target: Tokenizer
+
+    def digest(self) -> str:
+        filters = self.data.filter.model_dump(mode="json") if self.split == "train" else {}
+        source = None if self.source is None else self.source.digest
+        examples = fingerprint(self.data, self.split)
+        return digest_of([FORMAT, examples, source, self.target.digest, filters])
+
+
+class Side:
+    """Token ids of many texts: text i is ids[offsets[i]:offsets[i + 1]]."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        offsets = _map(folder / f"{name}.offsets", np.int64)
+        self.ids = _map(folder / f"{name}.ids", np.int32)
+        self.offsets: Sizes = offsets
+        self.lengths: Sizes = np.diff(offsets)
+
+    def __getitem__(self, index: int) -> Ids:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+
+class Corpus:
+    """The examples of a split as ids, without START and END, in the order they were read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
+        self._target = Side(folder, "target")
+        has_source = (folder / "source.offsets").exists()
+        self._source = Side(folder, "source") if has_source else None
+
+    def __len__(self) -> int:
+        return len(self.target_lengths)
+
+    @property
+    def source_lengths(self) -> Sizes | None:
+        return None if self._source is None else self._source.lengths
+
+    @property
+    def target_lengths(self) -> Sizes:
+        return self._target.lengths
+
+    def source(self, index: int) -> Ids:
+        assert self._source is not None, "a corpus for a language model has no sources"
+        return self._source[index]
+
+    def target(self, index: int) -> Ids:
+        return self._target[index]
+
+
+def _map(path: Path, kind: type[Any]) -> NDArray[Any]:
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return np.zeros(0, dtype=kind)
+    # A plain array over the map: np.memmap's own class makes every slice ten times slower.
+    return np.asarray(np.memmap(path, dtype=kind, mode="r"))
+
+
+def _no_progress(examples: int) -> None:
+    """Nobody is watching."""
+
+
+def build_corpus(request: CorpusRequest, progress: Callable[[int], None] = _no_progress) -> Corpus:
+    """The tokenised split, from the cache if it was built before.
+
+    Built in constant memory. `progress` is told from time to time how many examples were read.
+    """
+
+    def fill(folder: Path) -> None:
+        report = _write(request, folder, progress)
+        (folder / REPORT).write_text(json.dumps(asdict(report)))
+
+    return Corpus(cached_folder("corpora", request.digest(), fill))
+
+
+class _Writer:
+    """Appends texts to the two files of a side."""
+
+    def __init__(self, ids: BinaryIO, offsets: BinaryIO) -> None:
+        self._ids = ids
+        self._offsets = offsets
+        self.total = 0
+        self.unknown = 0
+        offsets.write(np.int64(0).tobytes())
+
+    def append(self, ids: list[int]) -> None:
+        self._ids.write(array("i", ids).tobytes())
+        self.total += len(ids)
+        self.unknown += ids.count(UNKNOWN)
+        self._offsets.write(self.total.to_bytes(8, "little"))
+
+
+def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]) -> CorpusReport:
+    report = CorpusReport(request.split)
+    with (
+        (folder / "target.ids").open("wb") as target_ids,
+        (folder / "target.offsets").open("wb") as target_offsets,
+    ):
+        targets = _Writer(target_ids, target_offsets)
+        if request.source is None:
+            _write_kept(request, report, None, targets, progress)
+        else:
+            with (
+                (folder / "source.ids").open("wb") as source_ids,
+                (folder / "source.offsets").open("wb") as source_offsets,
+            ):
+                sources = _Writer(source_ids, source_offsets)
+                _write_kept(request, report, sources, targets, progress)
+            report.source_tokens, report.source_unknown = sources.total, sources.unknown
+    report.target_tokens, report.target_unknown = targets.total, targets.unknown
+    if not report.kept:
+        reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())
+        raise DataError(
+            f"data.{request.split}: none of {report.read} examples is left ({reasons}); "
+            "look at the data, or loosen data.filter"
+        )
+    return report
+
+
+def _write_kept(
+    request: CorpusRequest,
+    report: CorpusReport,
+    sources: _Writer | None,
+    targets: _Writer,
+    progress: Callable[[int], None],
+) -> None:
+    for source, target in _encoded(request):
+        report.read += 1
+        if report.read % PROGRESS_EVERY == 0:
+            progress(report.read)
+        lengths = Lengths(None if sources is None else len(source), len(target))
+        if empty := emptiness(lengths):
+            report.empty[empty] = report.empty.get(empty, 0) + 1
+        if request.split == "train":
+            reason = reason_to_drop(lengths, request.data.filter)
+            if reason is not None:
+                report.dropped[reason] = report.dropped.get(reason, 0) + 1
+                continue
+        report.kept += 1
+        targets.append(target)
+        if sources is not None:
+            sources.append(source)
+    progress(report.read)
+
+
+def _encoded(request: CorpusRequest) -> Iterator[tuple[list[int], list[int]]]:
+    for example in read_split(request.data, request.split):
+        source = [] if request.source is None else request.source.encode(example.source.strip())
+        yield source, request.target.encode(example.target.strip())

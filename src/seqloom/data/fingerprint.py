@@ -1,0 +1,61 @@
+"""What a split is made of, as a digest: the same examples, the same digest."""
+
+import hashlib
+import json
+from importlib.resources import as_file
+from typing import Any, assert_never
+
+from seqloom.config.data import (
+    BundledConfig,
+    CorpusConfig,
+    DataConfig,
+    HoldOutConfig,
+    JsonlConfig,
+    LinesConfig,
+    ParallelConfig,
+    SyntheticConfig,
+    TsvConfig,
+)
+from seqloom.core.storage import sha256
+from seqloom.data.bundled import bundled_file
+from seqloom.data.example import Split
+from seqloom.data.files import locate
+from seqloom.data.splits import corpora_of, held_out_share
+from seqloom.data.synthetic import VERSION
+
+
+def digest_of(facts: Any) -> str:
+    """Of anything that JSON can say."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint(config: DataConfig, split: Split) -> str:
+    """Of the content of the files, not of their names or places."""
+    corpora = corpora_of(config, split)
+    if split == "train" or any(isinstance(corpus, HoldOutConfig) for corpus in corpora):
+        shares = [held_out_share(config, "dev"), held_out_share(config, "test")]
+        held_out = [_facts(corpus, config.folder, "train") for corpus in config.train]
+    else:
+        shares, held_out = [], []
+    own = [
+        "held out" if isinstance(corpus, HoldOutConfig) else _facts(corpus, config.folder, split)
+        for corpus in corpora
+        if split != "train"
+    ]
+    return digest_of([split, shares, held_out, own])
+
+
+def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
+    match corpus:
+        case ParallelConfig(source=source, target=target, references=references):
+            return [sha256(locate(name, folder)) for name in (source, target, *references)]
+        case TsvConfig() | JsonlConfig() | LinesConfig():
+            settings = corpus.model_dump(mode="json", exclude={"path"})
+            return [settings, sha256(locate(corpus.path, folder))]
+        case BundledConfig():
+            with as_file(bundled_file(corpus, split)) as path:
+                return [corpus.model_dump(mode="json"), sha256(path)]
+        case SyntheticConfig():
+            return [corpus.model_dump(mode="json"), VERSION, split]
+        case _:
+            assert_never(corpus)

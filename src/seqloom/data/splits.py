@@ -1,0 +1,141 @@
+"""The examples of a split, whatever they are read from."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from seqloom.config.data import (
+    BundledConfig,
+    CorpusConfig,
+    DataConfig,
+    HeldOutConfig,
+    HoldOutConfig,
+    JsonlConfig,
+    LinesConfig,
+    ParallelConfig,
+    SyntheticConfig,
+    TsvConfig,
+)
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.data.bundled import read_bundled
+from seqloom.data.example import Example, Split
+from seqloom.data.jsonl import read_jsonl
+from seqloom.data.lines import read_plain_lines
+from seqloom.data.parallel import read_parallel
+from seqloom.data.synthetic import read_synthetic
+from seqloom.data.tsv import read_tsv
+
+
+def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
+    """Every example of a split, one corpus after the other, in constant memory."""
+    corpora = corpora_of(config, split)
+    if not corpora:
+        raise ConfigError(
+            f"data.{split}: is not set, so there is nothing to read; add a [[data.{split}]] table"
+        )
+    for corpus in _one_hold_out(corpora):
+        empty = True
+        for example in _read_held_out(config, corpus, split):
+            empty = False
+            yield example
+        if empty:
+            raise DataError(_nothing(config, corpus, split))
+
+
+def corpora_of(config: DataConfig, split: Split) -> tuple[HeldOutConfig, ...]:
+    return {"train": config.train, "dev": config.dev, "test": config.test}[split]
+
+
+def _one_hold_out(corpora: tuple[HeldOutConfig, ...]) -> Iterator[HeldOutConfig]:
+    """All corpora, but what is held out only once: the largest share holds the others."""
+    held_out = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
+    largest = max(held_out, key=lambda corpus: corpus.fraction, default=None)
+    seen = False
+    for corpus in corpora:
+        if not isinstance(corpus, HoldOutConfig):
+            yield corpus
+        elif not seen and largest is not None:
+            seen = True
+            yield largest
+
+
+def held_out_share(config: DataConfig, split: Split) -> float:
+    """The share of the training data that dev or test takes away."""
+    corpora = corpora_of(config, split)
+    shares = [corpus.fraction for corpus in corpora if isinstance(corpus, HoldOutConfig)]
+    return max(shares, default=0.0)
+
+
+def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> Iterator[Example]:
+    if split != "train" and not isinstance(corpus, HoldOutConfig):
+        yield from read_corpus(corpus, config.folder, split)
+        return
+    # Dev is held out from one end of the hashes and test from the other: they never meet, and
+    # changing one leaves the other as it was.
+    below = held_out_share(config, "dev")
+    above = 1 - held_out_share(config, "test")
+    low, high = {"dev": (0.0, below), "train": (below, above), "test": (above, 1.0)}[split]
+    for training in config.train if isinstance(corpus, HoldOutConfig) else (corpus,):
+        for example in read_corpus(training, config.folder, "train"):
+            if low <= _place(example.source or example.target) < high:
+                yield example
+
+
+def _place(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone, the same on every machine."""
+    digest = hashlib.sha256(text.strip().encode("utf-8")).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def read_corpus(corpus: CorpusConfig, folder: str, split: Split) -> Iterator[Example]:
+    """All examples of one corpus. Only bundled and synthetic ones know which split is asked."""
+    match corpus:
+        case ParallelConfig():
+            return read_parallel(corpus, folder)
+        case TsvConfig():
+            return read_tsv(corpus, folder)
+        case JsonlConfig():
+            return read_jsonl(corpus, folder)
+        case LinesConfig():
+            return read_plain_lines(corpus, folder)
+        case BundledConfig():
+            return read_bundled(corpus, split)
+        case SyntheticConfig():
+            return read_synthetic(corpus, split)
+        case _:
+            assert_never(corpus)
+
+
+def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
+    if isinstance(corpus, HoldOutConfig):
+        return (
+            f"data.{split}: holding out {corpus.fraction:.1%} of the training data leaves none for "
+            f"{split}; there is too little of it: raise data.{split}.fraction or give more"
+        )
+    if isinstance(corpus, ParallelConfig):
+        name = f"{corpus.source} and {corpus.target}"
+    elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig):
+        name = corpus.path
+    else:
+        name = corpus.kind
+    shares = [held_out_share(config, side) for side in ("dev", "test")] if split == "train" else []
+    kept = " once dev and test are held out" if any(shares) else ""
+    return f"data.{split}: {name}: there is no example{kept}; is the file empty?"
+
+
+def merge_references(examples: Iterable[Example]) -> list[Example]:
+    """One example per source, with the references of all; in the order of first appearance.
+
+    Examples without a source stay as they are.
+    """
+    merged: dict[object, Example] = {}
+    for place, example in enumerate(examples):
+        key = example.source or place
+        first = merged.get(key)
+        if first is None:
+            merged[key] = replace(example, references=tuple(dict.fromkeys(example.references)))
+        else:
+            references = tuple(dict.fromkeys((*first.references, *example.references)))
+            merged[key] = replace(first, references=references)
+    return list(merged.values())

@@ -1,0 +1,65 @@
+"""The tokenizers of a run, learned from its training split."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import sentencepiece
+
+from seqloom.config.run import RunConfig
+from seqloom.config.task import LanguageModelConfig
+from seqloom.config.text import TokenizerConfig
+from seqloom.data.cache import cached_folder
+from seqloom.data.fingerprint import digest_of, fingerprint
+from seqloom.data.splits import read_split
+from seqloom.text.build import load_tokenizer, train_tokenizer
+from seqloom.text.tokenizer import Tokenizer
+
+Side = Literal["source", "target", "both"]
+
+FORMAT = 1
+"""Raised when the same text would give another vocabulary."""
+
+
+def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
+    """(source, target), from the cache if they were learned before.
+
+    The same object twice if the vocabulary is shared; no source for a language model.
+    """
+    text = config.text
+    speaks = isinstance(config.task, LanguageModelConfig)
+    digest = digest_of(
+        [
+            FORMAT,
+            sentencepiece.__version__,
+            fingerprint(config.data, "train"),
+            text.model_dump(mode="json"),
+            speaks,
+        ]
+    )
+
+    def fill(folder: Path) -> None:
+        def learn(tokenizer: TokenizerConfig, side: Side) -> Tokenizer:
+            lines = _lines(config, side)
+            return train_tokenizer(tokenizer, lines, text.tags, text.lowercase)
+
+        if text.shared and not speaks:
+            learn(text.tokenizer, "both").save(folder, "target")
+        else:
+            learn(text.target, "target").save(folder, "target")
+            if not speaks:
+                learn(text.tokenizer, "source").save(folder, "source")
+
+    folder = cached_folder("vocabularies", digest, fill)
+    target = load_tokenizer(folder, "target")
+    if speaks:
+        return None, target
+    return (target if text.shared else load_tokenizer(folder, "source")), target
+
+
+def _lines(config: RunConfig, side: Side) -> Iterator[str]:
+    for example in read_split(config.data, "train"):
+        if side != "target":
+            yield example.source
+        if side != "source":
+            yield example.target
