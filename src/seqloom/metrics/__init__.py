@@ -1,0 +1,1 @@
+"""Numbers that say how good outputs are. Strings and numbers only: nothing here knows a model."""

@@ -1,0 +1,68 @@
+"""BLEU, chrF and TER, computed by sacrebleu so that they compare with everyone else's."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Literal
+
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from seqloom.metrics.score import References, Score, check_references
+
+Tokenizer = Literal["13a", "char", "zh", "none"]
+"""How sacrebleu cuts words for BLEU; none of these downloads anything."""
+
+
+def bleu_metric(lowercase: bool = False, tokenize: Tokenizer = "13a") -> BLEU:
+    # `force` only silences a warning about text that looks tokenised.
+    return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
+
+
+def chrf_metric(lowercase: bool = False) -> CHRF:
+    return CHRF(lowercase=lowercase)
+
+
+def in_columns(references: References) -> list[list[str]]:
+    """References per sentence -> as sacrebleu wants them, first references, second references, …
+
+    A sentence with fewer of them has None in the later columns, which sacrebleu leaves out. Its
+    types do not admit that None.
+    """
+    columns: list[list[str]] = [list(column) for column in zip_longest(*references)]
+    return columns
+
+
+def _score(
+    metric: Metric, hypotheses: Sequence[str], references: References, higher_is_better: bool
+) -> Score:
+    check_references(hypotheses, references)
+    result = metric.corpus_score(hypotheses, in_columns(references))
+    signature = metric.get_signature().format()
+    return Score(result.name, float(result.score), signature, higher_is_better)
+
+
+def bleu(
+    hypotheses: Sequence[str],
+    references: References,
+    lowercase: bool = False,
+    tokenize: Tokenizer = "13a",
+) -> Score:
+    """BLEU of a corpus, 0 to 100 (Papineni et al. 2002): the geometric mean of the precisions of
+    1- to 4-grams, times a penalty for outputs that are too short."""
+    return _score(bleu_metric(lowercase, tokenize), hypotheses, references, True)
+
+
+def chrf(hypotheses: Sequence[str], references: References, lowercase: bool = False) -> Score:
+    """chrF2 of a corpus, 0 to 100 (Popović 2015): an F-score over character 1- to 6-grams in
+    which recall counts twice."""
+    return _score(chrf_metric(lowercase), hypotheses, references, True)
+
+
+def ter(hypotheses: Sequence[str], references: References) -> Score:
+    """Edits for each hundred words of the reference, shifts included (Snover et al. 2006).
+
+    Lower is better. Case is ignored, as sacrebleu does unless told otherwise.
+    """
+    return _score(TER(), hypotheses, references, False)
