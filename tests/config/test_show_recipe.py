@@ -15,7 +15,8 @@ def test_a_line_says_what_is_set_by_whom_and_what_it_means() -> None:
     assert shown["training.steps"] == Line("training.steps", "10", "recipe", "Optimiser steps.")
     assert shown["training.seed"].origin == "--set"
     assert shown["data.train.task"].value == '"copy"'
-    assert shown["training.clip"].value == ""
+    assert shown["training.clip"].value == '"none"'
+    assert shown["training.stopping.patience"].value == ""
     assert shown["decoding.kind"].meaning == "The `width` best beginnings, extended together."
     assert shown["decoding.width"].origin == "default"
 
@@ -23,3 +24,10 @@ def test_a_line_says_what_is_set_by_whom_and_what_it_means() -> None:
 def test_every_setting_is_shown_once() -> None:
     resolved = resolve(TABLES)
     assert [line.key for line in lines(resolved)] == list(resolved.origins)
+
+
+def test_settings_of_a_parent_class_keep_their_meaning() -> None:
+    shown = {line.key: line for line in lines(resolve(TABLES))}
+    assert shown["decoding.min_length"].meaning == "Tokens before END is allowed."
+    assert shown["decoding.finished"].meaning.startswith("Stop after this many finished hyp")
+    assert shown["training.label_smoothing"].meaning == ""

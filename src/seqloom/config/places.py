@@ -83,19 +83,22 @@ def written(path: Path) -> str:
 
 
 def settings_of(section: Section, path: Path = ()) -> list[tuple[Path, Section, str]]:
-    """Every plain value of a section and the sections inside it: its path, its owner, its name."""
-    found: list[tuple[Path, Section, str]] = []
+    """Every plain value of a section and the sections inside it: its path, its owner, its name.
+
+    In the order TOML needs: a table's own values, `kind` first, before the tables inside it.
+    """
+    plain: list[tuple[Path, Section, str]] = []
+    inside: list[tuple[Path, Section, str]] = []
     for name in ordered(type(section)):
         value = getattr(section, name)
-        items = value if isinstance(value, tuple) else ()
         if isinstance(value, Section):
-            found += settings_of(value, (*path, name))
-        elif items and all(isinstance(item, Section) for item in items):
-            for index, item in enumerate(items):
-                found += settings_of(item, (*path, name, index))
+            inside += settings_of(value, (*path, name))
+        elif isinstance(value, tuple) and any(isinstance(item, Section) for item in value):
+            for index, item in enumerate(value):
+                inside += settings_of(item, (*path, name, index))
         else:
-            found.append(((*path, name), section, name))
-    return found
+            plain.append(((*path, name), section, name))
+    return plain + inside
 
 
 @cache
@@ -109,7 +112,5 @@ def sections_in(section: type[Section], path: Path = ()) -> tuple[tuple[Path, ty
 
 
 def ordered(section: type[Section]) -> list[str]:
-    """The names of a section's settings: `kind` first, plain values, then tables."""
-    names = list(section.model_fields)
-    places = {name: place_of(section.model_fields[name]) for name in names}
-    return sorted(names, key=lambda name: (name != "kind", bool(places[name].sections)))
+    """The names of a section's settings, `kind` first."""
+    return sorted(section.model_fields, key=lambda name: name != "kind")
