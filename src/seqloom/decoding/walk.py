@@ -1,18 +1,17 @@
 """One token after another, without a way back: what greedy search, sampling and forcing share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
-from seqloom.models.interface import Memory
+from seqloom.models.interface import Memory, State
 from seqloom.text.vocabulary import END, START
 
 Choose = Callable[[Tensor, Tensor, int], Tensor]
@@ -37,6 +36,43 @@ class Walk:
     length_exponent: float = 1.0
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The outputs that are being written; those of one source stand together.
+
+    numbers: (R,)       which rows of the first step these are
+    written: (R, 1 + t) START and the tokens so far
+    nodes:   (R,)       the node of the last token in the history
+    """
+
+    numbers: Tensor
+    written: Tensor
+    nodes: Tensor
+    state: State
+
+    @classmethod
+    def at_start(cls, decoder: Stepper, memory: Memory, steps: int, outputs: int) -> "Rows":
+        """As many empty outputs for each source."""
+        numbers = torch.arange(memory.mask.shape[0] * outputs, device=memory.mask.device)
+        state = decoder.start(memory, steps)
+        return cls(
+            numbers=numbers,
+            written=torch.full_like(numbers, START).unsqueeze(1),
+            nodes=torch.full_like(numbers, ROOT),
+            state=state if outputs == 1 else state.select(numbers // outputs),
+        )
+
+    def keep(self, rows: Tensor, outputs: int) -> "Rows":
+        """Only these rows (R',): all of some sources."""
+        sources = rows[::outputs] // outputs
+        return Rows(
+            numbers=self.numbers[rows],
+            written=self.written[rows],
+            nodes=self.nodes[rows],
+            state=self.state.select(rows).keep_sources(sources),
+        )
+
+
 @torch.inference_mode()
 def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[list[Hypothesis]]:
     """For each source its outputs, in the order of their rows."""
@@ -44,37 +80,27 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
     request.check(size)
     prefixes = Prefixes(request.prefixes, device)
     history = History(request.keep_attention, memory.mask)
-    limits = np.repeat(request.max_lengths, how.outputs)
-    ledger = Ledger(limits, how.outputs)
-    state = decoder.start(memory, max(request.max_lengths))
-    rows = torch.arange(size * how.outputs, device=device)  # (R,)
-    if how.outputs > 1:
-        state = state.select(rows // how.outputs)
-    written = torch.full_like(rows, START).unsqueeze(1)  # (R, 1 + t)
-    nodes = torch.full_like(rows, ROOT)
+    ledger = Ledger(request.max_lengths, how.outputs)
+    rows = Rows.at_start(decoder, memory, max(request.max_lengths), how.outputs)
 
-    for position in range(int(limits.max())):
-        step = decoder.step(written[:, -1], state)
-        state = step.state
-        history.look(step.attention, len(rows))
-        own = log_softmax(step.logits)  # (R, V)
-        allowed = own
+    for position in range(max(request.max_lengths)):
+        step = decoder.step(rows.written[:, -1], rows.state)
+        history.look(step.attention, len(rows.numbers))
+        allowed = own = log_softmax(step.logits)  # (R, V)
         if how.rules is not None:
-            allowed = how.rules(own, written, prefixes.at(position, rows // how.outputs))
-        tokens = how.choose(allowed, rows, position)
-        chosen = own.gather(1, tokens.unsqueeze(1)).squeeze(1)
-        numbers = history.add(tokens, chosen, nodes, torch.arange(len(rows), device=device))
-        nodes = torch.arange(numbers.start, numbers.stop, device=device)
-        written = torch.cat([written, tokens.unsqueeze(1)], dim=1)
-        stay = ledger.enter(tokens == END, position + 1, numbers)
-        if stay is None:
-            continue
+            forced = prefixes.at(position, rows.numbers // how.outputs)
+            allowed = how.rules(own, rows.written, forced)
+        tokens = how.choose(allowed, rows.numbers, position)
+
+        here = torch.arange(len(tokens), device=device)
+        nodes = history.add(tokens, own[here, tokens], rows.nodes, here)
+        written = torch.cat([rows.written, tokens.unsqueeze(1)], dim=1)
+        rows = Rows(rows.numbers, written, here + nodes.start, step.state)
+        stay = ledger.enter(tokens == END, position + 1, nodes)
         if len(stay) == 0:
             break
-        kept = stay.to(device)
-        sources = kept[:: how.outputs] // how.outputs
-        state = state.select(kept).keep_sources(sources)
-        rows, written, nodes = rows[kept], written[kept], nodes[kept]
+        if len(stay) < len(tokens):
+            rows = rows.keep(stay.to(device), how.outputs)
 
     return [
         history.read(leaves, source, how.length_exponent)
@@ -88,27 +114,25 @@ class Ledger:
     Once a step the host waits for the device, here and nowhere else.
     """
 
-    def __init__(self, limits: NDArray[np.int64], outputs: int) -> None:
-        self.leaves = np.full(len(limits), ROOT)
-        self._limits = limits
+    def __init__(self, max_lengths: Sequence[int], outputs: int) -> None:
+        self._limits = np.repeat(max_lengths, outputs)
+        self.leaves = np.full(len(self._limits), ROOT)
         self._outputs = outputs
-        self._rows = np.arange(len(limits))  # those still in the batch
-        self._open = np.ones(len(limits), dtype=bool)  # and of them, those not at their end
+        self._rows = np.arange(len(self._limits))  # those still in the batch
+        self._open = np.ones(len(self._limits), dtype=bool)  # and of them, those not at their end
 
-    def enter(self, ended: Tensor, length: int, nodes: range) -> Tensor | None:
-        """Take note of the rows that end here -> (R',) the rows to go on with, or None for all.
+    def enter(self, ended: Tensor, length: int, nodes: range) -> Tensor:
+        """Take note of the rows that end here -> (R',) the rows to go on with.
 
-        Finished rows are carried along until a quarter of the sources can leave: moving the
-        state of a decoder costs about as much as a step.
+        Finished rows are carried along until a quarter of the sources can leave: to move the
+        state of a decoder is to copy it.
         """
         over = ended.cpu().numpy() | (self._limits[self._rows] <= length)
         closing = np.flatnonzero(over & self._open)
         self.leaves[self._rows[closing]] = closing + nodes.start
         self._open[closing] = False
-        sources = self._open.reshape(-1, self._outputs)
-        busy = sources.any(axis=1)
-        if busy.sum() > 0.75 * len(sources):
-            return None
-        stay = np.flatnonzero(np.repeat(busy, self._outputs))
+        busy = np.logical_or.reduce(self._open.reshape(-1, self._outputs), axis=1)
+        few_leave = np.count_nonzero(busy) > 0.75 * len(busy)
+        stay = np.flatnonzero(np.repeat(busy | few_leave, self._outputs))
         self._rows, self._open = self._rows[stay], self._open[stay]
         return torch.from_numpy(stay)
