@@ -38,24 +38,28 @@ def plan_batches(
 
 
 def _cuts(sources: Sizes, targets: Sizes, budget: int) -> list[int]:
-    """Where a new batch begins, but for the first."""
+    """Where a new batch begins, but for the first. Targets are in ascending order."""
     cuts = []
     enough = FULL_ENOUGH * budget
-    rows = widest_source = widest_target = source_tokens = target_tokens = 0
+    start = size = widest = source_tokens = target_tokens = 0
     for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        size = rows * max(widest_source, widest_target)
-        rows += 1
-        widest_source = max(widest_source, source)
-        widest_target = max(widest_target, target)
+        rows = place - start + 1
         source_tokens += source
         target_tokens += target
-        real = min(source_tokens / (rows * widest_source), target_tokens / (rows * widest_target))
-        too_padded = size >= enough and real < 1 - PADDING
-        if too_padded or rows * max(widest_source, widest_target) > budget:
+        if source > widest:
+            widest = source
+        # `size` is still that of the batch without this example.
+        too_padded = size >= enough and (
+            source_tokens < (1 - PADDING) * rows * widest
+            or target_tokens < (1 - PADDING) * rows * target
+        )
+        size = rows * (widest if widest > target else target)
+        if too_padded or size > budget:
             cuts.append(place)
-            rows = 1
-            widest_source = source_tokens = source
-            widest_target = target_tokens = target
+            start = place
+            widest = source_tokens = source
+            target_tokens = target
+            size = source if source > target else target
     return cuts
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom.core.errors import NotFoundError, StorageError
-from seqloom.core.storage import TEMPORARY, new_folder, read_manifest
+from seqloom.core.storage import MANIFEST, TEMPORARY, new_folder, read_manifest
 
 
 def cache_root() -> Path:
@@ -33,6 +33,14 @@ def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
             with new_folder(folder) as temporary:
                 fill(temporary)
     return folder
+
+
+def discard(kind: str, digest: str) -> None:
+    """Forget what is kept under this digest."""
+    folder = cache_root() / kind / digest
+    with _alone(folder):
+        # The manifest goes first: from then on nobody takes the rest for whole.
+        (folder / MANIFEST).unlink(missing_ok=True)
 
 
 def is_whole(folder: Path) -> bool:

@@ -9,7 +9,8 @@ import sentencepiece
 from seqloom.config.run import RunConfig
 from seqloom.config.task import LanguageModelConfig
 from seqloom.config.text import TokenizerConfig
-from seqloom.data.cache import cached_folder
+from seqloom.core.errors import StorageError
+from seqloom.data.cache import cached_folder, discard
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.splits import read_split
 from seqloom.text.build import load_tokenizer, train_tokenizer
@@ -50,11 +51,19 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
             if not speaks:
                 learn(text.tokenizer, "source").save(folder, "source")
 
-    folder = cached_folder("vocabularies", digest, fill)
+    try:
+        return _load(cached_folder("vocabularies", digest, fill), speaks, text.shared)
+    except StorageError:
+        # Its files have their full size, so it looked whole; it is small: learn it again.
+        discard("vocabularies", digest)
+        return _load(cached_folder("vocabularies", digest, fill), speaks, text.shared)
+
+
+def _load(folder: Path, speaks: bool, shared: bool) -> tuple[Tokenizer | None, Tokenizer]:
     target = load_tokenizer(folder, "target")
     if speaks:
         return None, target
-    return (target if text.shared else load_tokenizer(folder, "source")), target
+    return (target if shared else load_tokenizer(folder, "source")), target
 
 
 def _lines(config: RunConfig, side: Side) -> Iterator[str]:

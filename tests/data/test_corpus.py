@@ -1,0 +1,211 @@
+import multiprocessing
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seqloom.config.data import DataConfig, FilterConfig, LinesConfig, TsvConfig
+from seqloom.config.text import CharactersConfig
+from seqloom.core.errors import DataError, StorageError
+from seqloom.data.clean import (
+    EMPTY_BOTH,
+    EMPTY_SOURCE,
+    EMPTY_TARGET,
+    LONG_SOURCE,
+    LONG_TARGET,
+    RATIO,
+)
+from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.splits import read_split
+from seqloom.text.build import train_tokenizer
+
+LETTERS = train_tokenizer(CharactersConfig(), ["abcdefghij"], (), False)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataConfig:
+    (tmp_path / "a.tsv").write_text("abc\tcb\n\ta\nb\t\n\t \naaaaaa\tb\nab\tbbbbbbbbb\nj\tij\n")
+    file = TsvConfig(path="a.tsv")
+    return DataConfig(folder=str(tmp_path), train=file, dev=file)
+
+
+@pytest.fixture
+def request_(data: DataConfig) -> CorpusRequest:
+    return CorpusRequest(data, "train", LETTERS, LETTERS)
+
+
+def texts(corpus: Corpus) -> list[tuple[str, str]]:
+    return [
+        (LETTERS.decode(corpus.source(i).tolist()), LETTERS.decode(corpus.target(i).tolist()))
+        for i in range(len(corpus))
+    ]
+
+
+def test_a_corpus_holds_what_was_read_in_order(request_: CorpusRequest) -> None:
+    corpus = build_corpus(request_)
+    assert texts(corpus) == [("abc", "cb"), ("aaaaaa", "b"), ("ab", "bbbbbbbbb"), ("j", "ij")]
+    assert corpus.source_lengths is not None
+    assert corpus.source_lengths.tolist() == [3, 6, 2, 1]
+    assert corpus.target_lengths.tolist() == [2, 1, 9, 2]
+
+
+def test_empty_training_pairs_are_dropped_and_counted_by_kind(request_: CorpusRequest) -> None:
+    report = build_corpus(request_).report
+    assert (report.read, report.kept) == (7, 4)
+    assert report.dropped == report.empty == {EMPTY_SOURCE: 1, EMPTY_TARGET: 1, EMPTY_BOTH: 1}
+
+
+def test_nothing_is_dropped_from_dev(request_: CorpusRequest) -> None:
+    filters = FilterConfig(max_source_tokens=1)
+    data = request_.data.model_copy(update={"filter": filters})
+    corpus = build_corpus(replace(request_, split="dev", data=data))
+    assert len(corpus) == corpus.report.read == 7
+    assert corpus.report.dropped == {}
+    assert sum(corpus.report.empty.values()) == 3
+
+
+@pytest.mark.parametrize(
+    ("filters", "reason", "kept"),
+    [
+        (FilterConfig(max_source_tokens=5), LONG_SOURCE, 3),
+        (FilterConfig(max_target_tokens=8), LONG_TARGET, 3),
+        (FilterConfig(max_ratio=5), RATIO, 3),
+        (FilterConfig(max_ratio=4.5), RATIO, 3),
+        (FilterConfig(max_ratio=4.4), RATIO, 2),
+    ],
+)
+def test_whatever_a_filter_drops_is_counted(
+    request_: CorpusRequest, filters: FilterConfig, reason: str, kept: int
+) -> None:
+    data = request_.data.model_copy(update={"filter": filters})
+    report = build_corpus(replace(request_, data=data)).report
+    assert report.kept == kept
+    assert report.dropped[reason] == 4 - kept
+    assert report.read == report.kept + sum(report.dropped.values())
+
+
+def test_nothing_left_is_an_error_with_the_reasons(request_: CorpusRequest) -> None:
+    data = request_.data.model_copy(
+        update={"filter": FilterConfig(max_source_tokens=1, max_target_tokens=1)}
+    )
+    with pytest.raises(DataError, match=r"none of 7 examples is left .*max_source_tokens: 3"):
+        build_corpus(replace(request_, data=data))
+
+
+def test_a_language_model_reads_the_target_side_of_any_corpus(request_: CorpusRequest) -> None:
+    corpus = build_corpus(replace(request_, source=None))
+    assert corpus.source_lengths is None
+    assert corpus.target_lengths.tolist() == [2, 1, 1, 9, 2]
+    assert corpus.report.dropped == {EMPTY_TARGET: 2}
+
+
+def test_a_corpus_is_built_once(request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build_corpus(request_)
+    monkeypatch.setattr("seqloom.data.corpus.read_split", None)
+    again = build_corpus(request_)
+    assert again.folder == first.folder
+    assert texts(again) == texts(first)
+    assert again.report == first.report
+
+
+def test_the_place_of_a_file_does_not_matter_but_its_content_does(
+    request_: CorpusRequest, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "b.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
+    moved = DataConfig(
+        folder=str(elsewhere), train=TsvConfig(path="b.tsv"), dev=TsvConfig(path="b.tsv")
+    )
+    assert replace(request_, data=moved).digest() == request_.digest()
+    with (elsewhere / "b.tsv").open("a") as file:
+        file.write("a\tb\n")
+    assert replace(request_, data=moved).digest() != request_.digest()
+
+
+def test_all_that_changes_a_corpus_changes_its_digest(request_: CorpusRequest) -> None:
+    data = request_.data
+    other = train_tokenizer(CharactersConfig(), ["abcdefghijk"], (), False)
+    swapped = TsvConfig(path="a.tsv", source_column=1, target_column=0)
+    variants = [
+        request_,
+        replace(request_, split="dev"),
+        replace(request_, source=None),
+        replace(request_, source=other),
+        replace(request_, target=other),
+        replace(request_, data=data.model_copy(update={"filter": FilterConfig(max_ratio=3)})),
+        replace(request_, data=data.model_copy(update={"train": (swapped,)})),
+        replace(request_, data=DataConfig(folder=data.folder, train=data.train)),
+    ]
+    assert len({variant.digest() for variant in variants}) == len(variants)
+
+
+@pytest.mark.parametrize("name", ["target.ids", "source.offsets", "report.json", "manifest.json"])
+@pytest.mark.parametrize("harm", ["missing", "cut"])
+def test_a_damaged_corpus_is_built_anew(request_: CorpusRequest, name: str, harm: str) -> None:
+    before = texts(build_corpus(request_))
+    path = build_corpus(request_).folder / name
+    if harm == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+    assert texts(build_corpus(request_)) == before
+    assert path.is_file()
+
+
+def test_a_build_that_fails_leaves_nothing_behind_and_a_dead_one_is_cleared_away(
+    request_: CorpusRequest, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = own_cache / "corpora" / f".tmp-{request_.digest()}-1"
+    dead.mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("seqloom.data.corpus.read_split", None)
+        with pytest.raises(TypeError):
+            build_corpus(request_)
+    build_corpus(request_)
+    names = {path.name for path in (own_cache / "corpora").iterdir()}
+    assert names == {request_.digest(), f".lock-{request_.digest()}"}
+
+
+def test_a_cache_that_cannot_be_written_is_explained(
+    request_: CorpusRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(StorageError, match="set XDG_CACHE_HOME to a folder that can be"):
+        build_corpus(request_)
+
+
+def _build_many(folder: str) -> int:
+    data = DataConfig(folder=folder, train=LinesConfig(path="many"), dev=LinesConfig(path="many"))
+    return len(build_corpus(CorpusRequest(data, "train", None, LETTERS)))
+
+
+def test_processes_that_build_the_same_corpus_at_once_all_succeed(tmp_path: Path) -> None:
+    (tmp_path / "many").write_text("abc\n" * 20_000)
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        assert pool.map(_build_many, [str(tmp_path)] * 4, chunksize=1) == [20_000] * 4
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    peaks = []
+    for size in (2_000, 20_000):
+        (tmp_path / "many").write_text("abcdefghij" * 10 + "\n")
+        with (tmp_path / "many").open("a") as file:
+            file.writelines(["abcdefghij" * 10 + "\n"] * size)
+        tracemalloc.start()
+        _build_many(str(tmp_path))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    more_on_disk = 18_000 * 100 * 4
+    assert peaks[1] - peaks[0] < more_on_disk / 3
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    (tmp_path / "many").write_text("abc\n" * 2_500)
+    data = DataConfig(folder=str(tmp_path), train=LinesConfig(path="many"))
+    told: list[int] = []
+    corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS), told.append)
+    assert told[-1] == corpus.report.read == len(list(read_split(data, "train")))
+    assert told == sorted(told)

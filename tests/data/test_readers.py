@@ -1,0 +1,105 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from seqloom.config.data import JsonlConfig, LinesConfig, ParallelConfig, TsvConfig
+from seqloom.core.errors import DataError, NotFoundError
+from seqloom.data.example import Example
+from seqloom.data.jsonl import read_jsonl
+from seqloom.data.lines import read_plain_lines
+from seqloom.data.parallel import read_parallel
+from seqloom.data.tsv import read_tsv
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def test_two_files_are_read_line_by_line(tmp_path: Path) -> None:
+    write(tmp_path, de="eins\nzwei\n", en="one\ntwo\n", more="1\n2\n")
+    config = ParallelConfig(source="de", target="en", references=("more",))
+    assert list(read_parallel(config, str(tmp_path))) == [
+        Example("eins", "one", ("one", "1"), f"{tmp_path}/de:1"),
+        Example("zwei", "two", ("two", "2"), f"{tmp_path}/de:2"),
+    ]
+
+
+@pytest.mark.parametrize(("german", "english"), [(3, 5), (5, 3), (0, 2)])
+def test_unequal_files_are_refused_with_both_counts_and_the_first_line_without_partner(
+    tmp_path: Path, german: int, english: int
+) -> None:
+    write(tmp_path, de="x\n" * german, en="y\n" * english)
+    longer = "de" if german > english else "en"
+    with pytest.raises(DataError) as info:
+        list(read_parallel(ParallelConfig(source="de", target="en"), str(tmp_path)))
+    message = str(info.value)
+    assert f"{tmp_path}/de has {german} lines, {tmp_path}/en has {english} lines" in message
+    assert f"line {min(german, english) + 1} of {tmp_path}/{longer} has no partner" in message
+
+
+def test_all_missing_files_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError) as info:
+        list(read_parallel(ParallelConfig(source="de", target="en"), str(tmp_path)))
+    assert f"{tmp_path}/de: there is no such file" in str(info.value)
+    assert f"{tmp_path}/en: there is no such file" in str(info.value)
+
+
+def test_columns_are_chosen_by_number(tmp_path: Path) -> None:
+    write(tmp_path, tsv="one\teins\tuno\textra\n")
+    config = TsvConfig(path="tsv", source_column=1, target_column=0, reference_columns=(2,))
+    assert list(read_tsv(config, str(tmp_path))) == [
+        Example("eins", "one", ("one", "uno"), f"{tmp_path}/tsv:1")
+    ]
+
+
+def test_a_missing_column_is_named_with_what_is_there(tmp_path: Path) -> None:
+    write(tmp_path, tsv="one\teins\nonly this\n")
+    with pytest.raises(DataError, match=r"tsv:2: there is no column 1 .* only 1 in 'only this'"):
+        list(read_tsv(TsvConfig(path="tsv"), str(tmp_path)))
+
+
+def test_both_shapes_of_json_lines_are_read(tmp_path: Path) -> None:
+    records = [
+        {"de": "eins", "en": "one"},
+        {"translation": {"de": "zwei", "en": "two"}},
+        {"de": "drei", "en": ["three", "3"]},
+    ]
+    write(tmp_path, jsonl="".join(json.dumps(record) + "\n" for record in records))
+    config = JsonlConfig(path="jsonl", source="de", target="en")
+    assert list(read_jsonl(config, str(tmp_path))) == [
+        Example("eins", "one", ("one",), f"{tmp_path}/jsonl:1"),
+        Example("zwei", "two", ("two",), f"{tmp_path}/jsonl:2"),
+        Example("drei", "three", ("three", "3"), f"{tmp_path}/jsonl:3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"src": "a",', r"is not JSON: .* at character 13 of "),
+        ("", r"is not JSON: .* of an empty line"),
+        ("[1, 2]", r"must be a JSON object, \{…\}, not \[1, 2\]"),
+        ("[" * 99_999, r"nested too deeply"),
+        ('{"src": "a"}', r"there is no 'tgt', only 'src'"),
+        ('{"translation": {"de": "a"}}', r"no 'src', only 'translation', 'translation\.de'"),
+        ('{"translation": "a"}', r"there is no 'src', only 'translation'"),
+        ("{}", r"there is no 'src', only an empty object"),
+        ('{"src": 1, "tgt": "b"}', r"'src' must be a string .* not 1 and 'b'"),
+        ('{"src": "a", "tgt": [1]}', r"a list of strings, not 'a' and \[1\]"),
+        ('{"src": "a", "tgt": []}', r"'tgt' is an empty list"),
+        ('{"src": "a", "tgt": "\\ud800"}', r"half of a surrogate pair"),
+    ],
+)
+def test_a_bad_record_is_named_with_what_is_there(tmp_path: Path, line: str, message: str) -> None:
+    write(tmp_path, jsonl=f'{{"src": "a", "tgt": "b"}}\n{line}\n')
+    with pytest.raises(DataError, match=f"jsonl:2: .*{message}"):
+        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path)))
+
+
+def test_plain_lines_have_no_source_and_blank_ones_count(tmp_path: Path) -> None:
+    write(tmp_path, txt="one\n\nthree\n")
+    examples = list(read_plain_lines(LinesConfig(path="txt"), str(tmp_path)))
+    assert [(e.source, e.target) for e in examples] == [("", "one"), ("", ""), ("", "three")]
+    assert examples[2].where == f"{tmp_path}/txt:3"

@@ -1,0 +1,110 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import ConfigError
+from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.text.vocabulary import UNKNOWN
+
+ALONE = {
+    "kind": "recurrent",
+    "handover": "none",
+    "attention": {"kind": "none"},
+    "context": [],
+}
+TRAIN = "eins zwei\tone two\ndrei\tthree\n"
+
+
+def recipe(folder: Path, **changes: Any) -> RunConfig:
+    (folder / "train.tsv").write_text(TRAIN)
+    (folder / "dev.tsv").write_text("xyz\tqqq\n")
+    settings = {
+        "data": {
+            "folder": str(folder),
+            "train": {"kind": "tsv", "path": "train.tsv"},
+            "dev": {"kind": "tsv", "path": "dev.tsv"},
+        },
+        "text": {"tokenizer": {"kind": "characters"}},
+        "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
+        "training": {"steps": 1, "schedule": {"kind": "constant"}},
+    }
+    return RunConfig.model_validate({**settings, **changes})
+
+
+def test_each_side_is_learned_from_its_own_training_text(tmp_path: Path) -> None:
+    source, target = learn_tokenizers(recipe(tmp_path))
+    assert source is not None
+    assert UNKNOWN not in source.encode("zwei")
+    assert UNKNOWN in source.encode("two")
+    assert UNKNOWN not in target.encode("two")
+    assert UNKNOWN in target.encode("q")
+
+
+def test_a_shared_vocabulary_is_one_object_that_knows_both_sides(tmp_path: Path) -> None:
+    text = {"tokenizer": {"kind": "characters"}, "shared": True}
+    source, target = learn_tokenizers(recipe(tmp_path, text=text))
+    assert source is target
+    assert UNKNOWN not in target.encode("zwei two three drei")
+
+
+def test_the_target_may_be_cut_otherwise_than_the_source(tmp_path: Path) -> None:
+    text = {"tokenizer": {"kind": "characters"}, "target_tokenizer": {"kind": "words"}}
+    source, target = learn_tokenizers(recipe(tmp_path, text=text))
+    assert source is not None
+    assert len(source.encode("eins zwei")) == 9
+    assert len(target.encode("one two")) == 2
+
+
+def test_a_language_model_has_no_source_tokenizer(tmp_path: Path) -> None:
+    config = recipe(
+        tmp_path,
+        task={"kind": "language-model"},
+        model={"encoder": {"kind": "none"}, "decoder": ALONE},
+    )
+    source, target = learn_tokenizers(config)
+    assert source is None
+    assert UNKNOWN not in target.encode("one two three")
+    assert UNKNOWN in target.encode("zwei")
+
+
+def test_tags_and_lower_case_reach_the_tokenizers(tmp_path: Path) -> None:
+    text = {"tokenizer": {"kind": "characters"}, "lowercase": True, "tags": ["<U>"]}
+    source, _ = learn_tokenizers(recipe(tmp_path, text=text))
+    assert source is not None
+    assert source.decode(source.encode("<U> EINS")) == "<U> eins"
+
+
+def test_tokenizers_are_learned_once_and_anew_when_the_text_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = recipe(tmp_path)
+    first = learn_tokenizers(config)
+    with monkeypatch.context() as patch:
+        patch.setattr("seqloom.data.vocabularies.train_tokenizer", None)
+        again = learn_tokenizers(config)
+        assert [t.digest for t in again if t] == [t.digest for t in first if t]
+    with (tmp_path / "train.tsv").open("a") as file:
+        file.write("Öl\toil\n")
+    changed = learn_tokenizers(config)
+    assert changed[1].digest != first[1].digest
+
+
+def test_a_damaged_vocabulary_is_learned_anew(tmp_path: Path, own_cache: Path) -> None:
+    config = recipe(tmp_path)
+    _, target = learn_tokenizers(config)
+    (path,) = (own_cache / "vocabularies").glob("*/target.json")
+    path.write_bytes(path.read_bytes()[:-9])
+    assert learn_tokenizers(config)[1].digest == target.digest
+    same_size = bytearray(path.read_bytes())
+    same_size[len(same_size) // 2] ^= 1
+    path.write_bytes(same_size)
+    assert learn_tokenizers(config)[1].digest == target.digest
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, own_cache: Path) -> None:
+    config = recipe(tmp_path, text={"tokenizer": {"kind": "subwords", "size": 8_000}})
+    with pytest.raises(ConfigError, match="a vocabulary of 8000 subwords does not fit"):
+        learn_tokenizers(config)
+    assert not list((own_cache / "vocabularies").glob("[!.]*"))
