@@ -1,3 +1,38 @@
-"""seqloom learns to map sequences to sequences: train, look inside, evaluate, serve."""
+"""seqloom learns to map sequences to sequences: train, look inside, evaluate, serve.
+
+import seqloom
+
+run = seqloom.load("runs/demo")
+for prediction in run.translate(["Das gefällt mir."], beam=5):
+    print(prediction.text, prediction.score)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from seqloom.core.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.config.load import load_recipe
+    from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run, load
+    from seqloom.training.loop import train
 
 __version__ = "0.1.0"
+__all__ = ["Prediction", "Run", "SeqloomError", "load", "load_recipe", "train"]
+
+_HOMES = {
+    "Prediction": "seqloom.runs.prediction",
+    "Run": "seqloom.runs.run",
+    "load": "seqloom.runs.run",
+    "load_recipe": "seqloom.config.load",
+    "train": "seqloom.training.loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch a name when it is first used: torch takes seconds to import, `--help` must not."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'seqloom' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -40,6 +40,11 @@ class RunConfig(Section):
                 "data.train: plain lines have no source side; use 'parallel', 'tsv' or 'jsonl', or "
                 "task.kind = 'language-model'"
             )
+        if speaks and self.training.stopping.score != "loss":
+            problems.append(
+                "training.stopping.score: what a language model makes up cannot be compared with "
+                "anything; use 'loss'"
+            )
         if self.model.tie == "all" and not self.text.shared:
             problems.append(
                 "model.tie: one matrix for source and target needs one vocabulary; "

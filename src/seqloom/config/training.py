@@ -101,8 +101,8 @@ AveragingConfig = Annotated[
 class StoppingConfig(Section):
     """When to stop before the last step, and which weights are the best."""
 
-    score: str = "loss"
-    """'loss' on the dev split, or one of the task's scores, such as 'bleu'."""
+    score: Literal["loss", "bleu", "chrf2", "ter", "exact-match", "token-accuracy"] = "loss"
+    """What makes weights the best: the loss on the dev split, or a score of greedy outputs."""
     patience: int | None = Field(None, ge=1)
     """Stop after this many evaluations without a better score. Left out: never."""
     max_minutes: float | None = Field(None, gt=0)

@@ -34,7 +34,7 @@ def sha256(path: Path, size: int | None = None) -> str:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Turn a failing disk into a sentence that says where and how much."""
     try:
         yield
@@ -61,7 +61,7 @@ def sync(path: Path) -> None:
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file at once: readers see the old bytes or the new, never a mixture."""
     temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    with _explained(path):
+    with explained(path):
         with temporary.open("wb") as file:
             file.write(data)
             file.flush()
@@ -95,12 +95,12 @@ def new_folder(path: Path, **facts: Any) -> Iterator[Path]:
     """
     temporary = path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}")
     retired = path.with_name(f"{TEMPORARY}old-{path.name}-{os.getpid()}")
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
     try:
-        with _explained(path):
+        with explained(path):
             yield temporary
             for file in temporary.rglob("*"):
                 sync(file)

@@ -23,6 +23,11 @@ class Score:
     signature: str | None
     higher_is_better: bool
 
+    @property
+    def key(self) -> str:
+        """Its name in recipes and journals: "exact match" is "exact-match"."""
+        return self.name.lower().replace(" ", "-")
+
 
 def check_references(hypotheses: Sequence[str], references: References) -> None:
     """There must be hypotheses, as many lists of references, and a reference in each."""

@@ -1,0 +1,1 @@
+"""Complete run files that come with seqloom; `seqloom train NAME` finds them by name."""

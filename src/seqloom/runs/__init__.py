@@ -1,0 +1,1 @@
+"""A trained thing on disk, and using it."""

@@ -1,0 +1,141 @@
+"""Bundle: a run folder that works alone, moved anywhere.
+
+    config.toml        the whole recipe, resolved          ┐
+    text/              the tokenizers                      ├ written once, listed in manifest.json
+    manifest.json                                          ┘
+    weights/step-…/    the best weights so far             ← best
+    checkpoints/step-…/  all that training needs to go on  ← latest
+    metrics.jsonl      what happened, a line an event
+    evaluation/…/      scores and the outputs they are of
+
+Every file is covered by a manifest (the journal up to the last checkpoint), and all of it is
+checked before any of it is used.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from seqloom.config.load import dump, load_recipe
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import NotFoundError, SeqloomError, StorageError
+from seqloom.core.storage import MANIFEST, damage, new_folder, sha256
+from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
+from seqloom.runs.shelf import Shelf
+from seqloom.runs.weights import assign_weights, read_tensors
+from seqloom.tasks.build import build_task
+from seqloom.tasks.task import Task
+from seqloom.text.build import load_tokenizer
+from seqloom.text.tokenizer import Tokenizer
+
+CONFIG = "config.toml"
+JOURNAL = "metrics.jsonl"
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a run folder holds, ready for use."""
+
+    folder: Path
+    config: RunConfig
+    task: Task
+    model: Model
+
+
+def weights_shelf(folder: Path) -> Shelf:
+    return Shelf(folder / "weights", folder / "best")
+
+
+def checkpoint_shelf(folder: Path) -> Shelf:
+    return Shelf(folder / "checkpoints", folder / "latest")
+
+
+def create_run(
+    folder: Path, config: RunConfig, source: Tokenizer | None, target: Tokenizer
+) -> None:
+    """Make the folder with everything but weights, all at once."""
+    with new_folder(folder) as temporary:
+        (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
+        (temporary / "text").mkdir()
+        if source is not None:
+            source.save(temporary / "text", "source")
+        target.save(temporary / "text", "target")
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
+
+
+def read_setup(folder: Path) -> tuple[RunConfig, Task]:
+    """The recipe and the task of a run, without its weights."""
+    if not folder.is_dir():
+        raise NotFoundError(f"{folder}: there is no such run folder")
+    if not is_run(folder):
+        raise NotFoundError(
+            f"{folder}: is not a run folder (it has no {CONFIG}); give the folder that "
+            "`seqloom train` wrote"
+        )
+    if problems := damage(folder):
+        raise damaged_run(folder, problems)
+    config = load_recipe(folder / CONFIG).config
+    text = folder / "text"
+    source = load_tokenizer(text, "source") if (text / "source.json").exists() else None
+    return config, build_task(config.task, source, load_tokenizer(text, "target"))
+
+
+def load_bundle(folder: Path, device: torch.device) -> Bundle:
+    """Check the whole folder, then load it; all damage is reported at once."""
+    config, task = read_setup(folder)
+    shelf = weights_shelf(folder)
+    if shelf.is_empty():
+        raise NotFoundError(
+            f"{folder}: has no weights yet; training has not reached its first evaluation. "
+            "Go on with `seqloom train --resume`"
+        )
+    if problems := run_damage(folder):
+        raise damaged_run(folder, problems)
+    place = shelf.current() / WEIGHTS
+    model = build_model(config.model, task.signature)
+    assign_weights(model, read_tensors(place), place)
+    return Bundle(folder, config, task, model.to(device).eval())
+
+
+def run_damage(folder: Path) -> list[str]:
+    """Everything that differs from what was written, anywhere in the run folder."""
+    problems = damage(folder)
+    for shelf in (weights_shelf(folder), checkpoint_shelf(folder)):
+        if not shelf.is_empty():
+            try:
+                shelf.current()
+            except StorageError as error:
+                problems += str(error).splitlines()
+    for manifest in sorted(folder.rglob(f"*/{MANIFEST}")):
+        problems += [found for found in damage(manifest.parent) if found not in problems]
+    return problems + journal_damage(folder)
+
+
+def journal_damage(folder: Path) -> list[str]:
+    """Is the journal, up to the last checkpoint, what it was then?"""
+    try:
+        record = json.loads((checkpoint_shelf(folder).current() / "trainer.json").read_bytes())
+    except (SeqloomError, OSError, ValueError):
+        return []  # no checkpoint yet, or a damaged one, which is reported by itself
+    path = folder / JOURNAL
+    if not path.is_file():
+        return [f"{path}: is missing"]
+    known = record["journal"]
+    whole = path.stat().st_size >= known["bytes"]
+    if not whole or sha256(path, known["bytes"]) != known["sha256"]:
+        return [f"{path}: is not what was written (its SHA-256 differs)"]
+    return []
+
+
+def damaged_run(folder: Path, problems: list[str]) -> StorageError:
+    listed = "\n".join(f"  {problem}" for problem in problems)
+    return StorageError(
+        f"{folder}: this run folder is damaged:\n{listed}\nRestore it from a copy, or train again."
+    )

@@ -1,0 +1,152 @@
+"""Scores of a run on a split, with the outputs they are of."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqloom import __version__
+from seqloom.config.decoding import DecodingConfig
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import DataError
+from seqloom.core.storage import new_folder
+from seqloom.data.batching import plan_batches
+from seqloom.data.collate import collate
+from seqloom.data.example import Example, Split
+from seqloom.data.splits import merge_references, read_split
+from seqloom.metrics.bleu import bleu
+from seqloom.metrics.lengths import Bucket, by_length
+from seqloom.metrics.likelihood import (
+    Likelihood,
+    bits_per_character,
+    nats_per_token,
+    perplexity,
+)
+from seqloom.metrics.score import Score
+from seqloom.metrics.significance import Comparison, compare
+from seqloom.runs.likelihood import summed_loss
+from seqloom.runs.predictor import Advance, Predictor
+from seqloom.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Report:
+    """How good a run is on a split.
+
+    outputs and examples are empty when there is nothing to compare outputs with (a language
+    model); its likelihood scores are there all the same.
+    """
+
+    run: str
+    split: Split
+    sentences: int
+    scores: tuple[Score, ...]
+    by_length: tuple[Bucket, ...]
+    examples: tuple[Example, ...]
+    outputs: tuple[str, ...]
+    cut_off: int
+    """Outputs that the length limit ended."""
+    decoding: DecodingConfig
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the sentences, which are saved beside it."""
+        return {
+            "run": self.run,
+            "split": self.split,
+            "sentences": self.sentences,
+            "cut_off": self.cut_off,
+            "scores": [asdict(score) for score in self.scores],
+            "by_length": [asdict(bucket) for bucket in self.by_length],
+            "decoding": self.decoding.model_dump(),
+            "versions": {"seqloom": __version__, "torch": torch.__version__},
+        }
+
+    def save(self, folder: Path) -> Path:
+        """Scores, sources, references and outputs, line by line."""
+        place = folder / "evaluation" / self.split
+        with new_folder(place) as temporary:
+            text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+            (temporary / "report.json").write_text(text, encoding="utf-8")
+            if self.outputs:
+                _write_lines(temporary / "outputs.txt", self.outputs)
+                _write_lines(temporary / "sources.txt", [one.source for one in self.examples])
+                references = ["\t".join(one.references) for one in self.examples]
+                _write_lines(temporary / "references.txt", references)
+        return place
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def read_examples(config: RunConfig, split: Split) -> list[Example]:
+    """The examples of a split, those of one source merged if the recipe says so."""
+    examples = read_split(config.data, split)
+    return merge_references(examples) if config.data.merge_references else list(examples)
+
+
+def evaluate(
+    predictor: Predictor,
+    examples: Sequence[Example],
+    decoding: DecodingConfig,
+    advance: Advance | None = None,
+) -> tuple[list[Score], list[Bucket], list[str], int]:
+    """Scores, scores by length, outputs and how many of them were cut off."""
+    task = predictor.task
+    scores = _likelihood_scores(predictor, examples)
+    questions = [task.question(example) for example in examples]
+    if not any(questions):
+        return scores, [], [], 0
+    found = predictor.predict(questions, decoding, attention=False, advance=advance)
+    outputs = [hypotheses[0].text for hypotheses in found]
+    cut_off = sum(not hypotheses[0].finished for hypotheses in found)
+    references = [example.references for example in examples]
+    buckets = by_length(bleu, questions, outputs, references)
+    return [*task.scores(outputs, examples), *scores], buckets, outputs, cut_off
+
+
+def _likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
+    """How probable the model finds the true targets, END included."""
+    task = predictor.task
+    targets = [np.array(task.target_tokenizer.encode(one.target), np.int32) for one in examples]
+    sources = _encoded_sources(task, examples)
+    longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
+    plan = plan_batches(
+        None if sources is None else np.array([len(row) for row in sources]),
+        np.array([len(row) for row in targets]),
+        max(4_096, longest),
+        seed=0,
+        epoch=0,
+    )
+    batches = (
+        collate(None if sources is None else [sources[i] for i in rows], [targets[i] for i in rows])
+        for rows in plan
+    )
+    total, count = summed_loss(predictor.model, task, batches, predictor.device)
+    characters = sum(len(example.target) for example in examples)
+    likelihood = Likelihood(-total, count, characters)
+    return [perplexity(likelihood), nats_per_token(likelihood), bits_per_character(likelihood)]
+
+
+def _encoded_sources(task: Task, examples: Sequence[Example]) -> list[np.ndarray] | None:
+    tokenizer = task.source_tokenizer
+    if tokenizer is None:
+        return None
+    return [np.array(tokenizer.encode(example.source), np.int32) for example in examples]
+
+
+def compare_reports(baseline: Report, system: Report) -> list[Comparison]:
+    """Paired bootstrap between two runs' outputs for the same sentences."""
+    theirs = [example.source for example in baseline.examples]
+    ours = [example.source for example in system.examples]
+    if theirs != ours:
+        raise DataError(
+            f"{baseline.run} and {system.run} were not evaluated on the same sentences, so they "
+            "cannot be compared; evaluate both on the same test set"
+        )
+    references = [example.references for example in system.examples]
+    return compare(baseline.outputs, system.outputs, references)

@@ -1,0 +1,36 @@
+"""How probable a model finds what it should have said."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+
+from seqloom.core.sequences import Batch
+from seqloom.data.batching import plan_batches
+from seqloom.data.corpus import Corpus
+from seqloom.data.stream import gather
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.task import Task
+
+
+def corpus_batches(corpus: Corpus, budget: int) -> Iterator[Batch]:
+    """Every example of a corpus once, in batches."""
+    plan = plan_batches(corpus.source_lengths, corpus.target_lengths, budget, seed=0, epoch=0)
+    for rows in plan:
+        yield gather(corpus, rows)
+
+
+def summed_loss(
+    model: Model,
+    task: Task,
+    batches: Iterable[Batch],
+    device: torch.device,
+    pause: Callable[[], None] = lambda: None,
+) -> tuple[float, int]:
+    """-log p of all targets together, and how many there are. `pause` may raise to stop."""
+    total, count = 0.0, 0
+    with torch.inference_mode():
+        for batch in batches:
+            pause()
+            total += float(task.loss(model, batch.to(device), 0.0))
+            count += batch.num_targets
+    return total, count

@@ -1,0 +1,157 @@
+"""Predictor: texts in, predictions out. Batched inside, in order outside."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.config.decoding import DecodingConfig
+from seqloom.core.errors import DataError
+from seqloom.core.sequences import Padded
+from seqloom.data.collate import pad_ids
+from seqloom.decoding.build import build_search
+from seqloom.decoding.forced import force
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import default_max_length
+from seqloom.decoding.search import Request
+from seqloom.models.interface import Memory
+from seqloom.models.seq2seq import Model
+from seqloom.runs.prediction import Prediction, present
+from seqloom.tasks.task import Prepared, Task
+from seqloom.text.vocabulary import END
+
+BATCH_TOKENS = 4_096
+"""Source tokens decoded together: enough to fill the machine, few enough to fit beside a beam."""
+
+Advance = Callable[[int, int], None]
+"""Told how many inputs of how many are done; may raise to stop."""
+
+
+def mean_attention(attention: Tensor) -> Tensor:
+    """Layers and heads averaged: (R, L, H, S) -> (R, S)"""
+    return attention.mean((1, 2))
+
+
+@dataclass(frozen=True)
+class Predictor:
+    model: Model
+    task: Task
+    device: torch.device
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        decoding: DecodingConfig,
+        n_best: int = 1,
+        attention: bool = True,
+        advance: Advance | None = None,
+    ) -> list[list[Prediction]]:
+        """The n best outputs of each text. A blank line in is a blank line out."""
+        prepared = [self.task.prepare(text) for text in texts]
+        wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
+        self._refuse_too_long([prepared[i] for i in wanted], wanted)
+        results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
+        search = build_search(decoding)
+        done = len(texts) - len(wanted)
+        for indices in self._batches(prepared, wanted):
+            batch = [prepared[index] for index in indices]
+            request = Request(
+                max_lengths=[self._limit(one, decoding) for one in batch],
+                prefixes=[one.prefix for one in batch],
+                n_best=n_best,
+                keep_attention=mean_attention if attention else None,
+                indices=indices,
+            )
+            with torch.inference_mode():
+                found = search(self.model.decoder, self._encode(batch), request)
+            for index, one, hypotheses in zip(indices, batch, found, strict=True):
+                results[index] = [present(self.task, one, each) for each in hypotheses]
+            done += len(indices)
+            if advance is not None:
+                advance(done, len(texts))
+        return results
+
+    def score(
+        self, texts: Sequence[str], targets: Sequence[str], attention: bool = True
+    ) -> list[Prediction]:
+        """The model's own probabilities of given targets."""
+        prepared = [self.task.prepare(text) for text in texts]
+        answers = [tuple(self.task.target_tokenizer.encode(target)) for target in targets]
+        self._refuse_too_long(prepared, range(len(prepared)))
+        self._refuse_long_answers(answers)
+        results: dict[int, Hypothesis] = {}
+        for indices in self._batches(prepared, list(range(len(prepared)))):
+            batch = [prepared[index] for index in indices]
+            with torch.inference_mode():
+                scored = force(
+                    self.model.decoder,
+                    self._encode(batch),
+                    [answers[index] for index in indices],
+                    mean_attention if attention else None,
+                )
+            results.update(zip(indices, scored, strict=True))
+        return [present(self.task, prepared[i], results[i]) for i in range(len(prepared))]
+
+    def _batches(self, prepared: Sequence[Prepared], wanted: list[int]) -> Iterator[list[int]]:
+        """Inputs of like length together, the longest first: a batch too large fails at once."""
+
+        def length(index: int) -> int:
+            one = prepared[index]
+            return len(one.prefix if one.source is None else one.source) + 1
+
+        batch: list[int] = []
+        for index in sorted(wanted, key=length, reverse=True):
+            if batch and length(batch[0]) * (len(batch) + 1) > BATCH_TOKENS:
+                yield batch
+                batch = []
+            batch.append(index)
+        if batch:
+            yield batch
+
+    def _encode(self, batch: Sequence[Prepared]) -> Memory:
+        source: Padded | None = None
+        if batch[0].source is not None:
+            rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
+            source = pad_ids(rows, last=END).to(self.device)
+        return self.model.encode(source, len(batch))
+
+    def _limit(self, one: Prepared, decoding: DecodingConfig) -> int:
+        """How long this output may get."""
+        size = len(one.prefix if one.source is None else one.source)
+        limit = default_max_length(size, decoding)
+        if one.source is None and decoding.max_length is None:
+            limit = max(limit, len(one.prefix) + 32)
+        longest = self.model.max_target_length
+        return limit if longest is None else min(limit, longest)
+
+    def _refuse_too_long(self, prepared: Sequence[Prepared], indices: Sequence[int]) -> None:
+        limit = self.model.max_source_length
+        if limit is None:
+            return
+        problems = [
+            f"  line {index + 1}: {len(one.source or ()) + 1} tokens"
+            for index, one in zip(indices, prepared, strict=True)
+            if len(one.source or ()) + 1 > limit
+        ]
+        if problems:
+            raise DataError(
+                f"the model reads at most {limit} tokens a line (END included), because its "
+                "positions end there; split these lines, or train with a larger "
+                "model.encoder.positions.max_length:\n" + "\n".join(problems)
+            )
+
+    def _refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
+        limit = self.model.max_target_length
+        problems = [
+            f"  line {index + 1}: {len(answer) + 1} tokens"
+            for index, answer in enumerate(answers)
+            if limit is not None and len(answer) + 1 > limit
+        ]
+        if problems:
+            raise DataError(
+                f"the model puts out at most {limit} tokens (END included), because its positions "
+                "end there; shorten these targets, or train with a larger "
+                "model.decoder.positions.max_length:\n" + "\n".join(problems)
+            )

@@ -1,0 +1,141 @@
+"""Run: a trained model in use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.data.example import Split
+from seqloom.models.seq2seq import Model
+from seqloom.runs.bundle import Bundle, load_bundle
+from seqloom.runs.devices import best_device
+from seqloom.runs.evaluate import Report, evaluate, read_examples
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.predictor import Advance, Predictor
+from seqloom.tasks.task import Task
+
+
+class Run:
+    """A run folder, loaded. `seqloom.load(folder)` makes one."""
+
+    def __init__(self, bundle: Bundle, device: torch.device) -> None:
+        self.folder: Path = bundle.folder
+        self.config: RunConfig = bundle.config
+        self.model: Model = bundle.model
+        self.task: Task = bundle.task
+        self.predictor = Predictor(bundle.model, bundle.task, device)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool = True,
+    ) -> list[Prediction]:
+        """The best output for each text, in order; a blank text gives a blank one."""
+        found = self.translate_n_best(texts, 1, beam=beam, decoding=decoding, attention=attention)
+        return [best[0] for best in found]
+
+    def translate_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool = True,
+    ) -> list[list[Prediction]]:
+        """The n best outputs for each text, best first."""
+        if self.task.source_tokenizer is None:
+            raise ConfigError(
+                f"{self.folder}: is a language model, which has no source to translate; "
+                "use `complete`"
+            )
+        _refuse_a_bare_string(texts)
+        chosen = self._decoding(beam, decoding)
+        if isinstance(chosen, BeamConfig) and n_best > chosen.width:
+            raise ConfigError(
+                f"{n_best} outputs a text need a beam of {n_best} or more, not {chosen.width}; "
+                f"set beam = {n_best}"
+            )
+        return self.predictor.predict(texts, chosen, n_best, attention)
+
+    def complete(
+        self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
+    ) -> list[list[Prediction]]:
+        """Sentences that begin with each prompt; a blank prompt lets the model begin.
+
+        Samples unless told otherwise.
+        """
+        if self.task.source_tokenizer is not None:
+            raise ConfigError(
+                f"{self.folder}: translates, and cannot complete a beginning without a source; "
+                "use `translate`"
+            )
+        _refuse_a_bare_string(prompts)
+        return self.predictor.predict(prompts, decoding or SampleConfig(), n_best, False)
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True
+    ) -> list[Prediction]:
+        """The model's own probabilities of given targets, token by token."""
+        if len(sources) != len(targets):
+            raise DataError(
+                f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
+                "give as many of one as of the other"
+            )
+        return self.predictor.score(sources, targets, attention)
+
+    def evaluate(
+        self,
+        split: Split = "test",
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        data_folder: str | None = None,
+        advance: Advance | None = None,
+    ) -> Report:
+        """Scores on a split of the recipe's data."""
+        config = self.config
+        if data_folder is not None:
+            data = config.data.model_copy(update={"folder": data_folder})
+            config = config.model_copy(update={"data": data})
+        examples = read_examples(config, split)
+        chosen = self._decoding(beam, decoding)
+        scores, buckets, outputs, cut_off = evaluate(self.predictor, examples, chosen, advance)
+        return Report(
+            run=str(self.folder),
+            split=split,
+            sentences=len(examples),
+            scores=tuple(scores),
+            by_length=tuple(buckets),
+            examples=tuple(examples),
+            outputs=tuple(outputs),
+            cut_off=cut_off,
+            decoding=chosen,
+        )
+
+    def _decoding(self, beam: int | None, decoding: DecodingConfig | None) -> DecodingConfig:
+        """What was asked for here, else what the recipe says."""
+        chosen = self.config.decoding if decoding is None else decoding
+        if beam is None:
+            return chosen
+        if beam < 1:
+            raise ConfigError(f"a beam must be 1 or more wide, not {beam}")
+        rules = chosen.model_dump(include=set(GreedyConfig.model_fields) - {"kind"})
+        return BeamConfig(width=beam, **rules)
+
+
+def _refuse_a_bare_string(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise DataError("texts come as a list, even a single one: write [text] instead of text")
+
+
+def load(folder: str | Path) -> Run:
+    """Load a run folder, wherever it is now; everything in it is checked first."""
+    device = best_device()
+    return Run(load_bundle(Path(folder), device), device)

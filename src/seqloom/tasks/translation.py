@@ -1,0 +1,40 @@
+"""Translation: a sequence of tokens to a sequence of tokens, in whatever language."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from seqloom.core.sequences import Batch
+from seqloom.core.signature import Signature, Tokens
+from seqloom.data.example import Example
+from seqloom.metrics.bleu import bleu, chrf, ter
+from seqloom.metrics.overlap import exact_match, token_accuracy
+from seqloom.metrics.score import Score
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.likelihood import token_loss
+from seqloom.tasks.task import Prepared
+from seqloom.text.tokenizer import Tokenizer
+
+
+class Translation:
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self.source_tokenizer: Tokenizer | None = source
+        self.target_tokenizer = target
+        self._source = source
+        self.signature = Signature(
+            Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
+        )
+
+    def prepare(self, text: str) -> Prepared:
+        return Prepared(tuple(self._source.encode(text)), ())
+
+    def question(self, example: Example) -> str:
+        return example.source
+
+    def loss(self, model: Model, batch: Batch, smoothing: float) -> Tensor:
+        return token_loss(model, batch, smoothing)
+
+    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        references = [example.references for example in examples]
+        measures = (bleu, chrf, ter, exact_match, token_accuracy)
+        return [measure(outputs, references) for measure in measures]

@@ -1,0 +1,126 @@
+"""Averages of weights along the way, which are often better than any one of them."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import assert_never
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.config.training import (
+    AveragingConfig,
+    LastWeightsConfig,
+    MovingAverageConfig,
+    NoAveragingConfig,
+)
+from seqloom.runs.weights import weights_of
+
+Weights = dict[str, Tensor]
+
+
+class Averager:
+    """Keeps no average: the weights are used as they are."""
+
+    def after_step(self, model: nn.Module) -> None: ...
+
+    def before_evaluation(self, model: nn.Module, step: int) -> None: ...
+
+    def average(self, model: nn.Module) -> Weights:
+        return weights_of(model)
+
+    def tensors(self) -> Weights:
+        """Its memory, for a checkpoint."""
+        return {}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None: ...
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """Inside, the model has the average for its weights."""
+        own = {name: weight.clone() for name, weight in weights_of(model).items()}
+        _assign(model, self.average(model))
+        try:
+            yield
+        finally:
+            _assign(model, own)
+
+
+class LastWeights(Averager):
+    """The plain mean of the weights at the last few evaluations."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.kept: dict[int, Weights] = {}
+        """By step, so that an evaluation that is repeated counts once."""
+
+    def before_evaluation(self, model: nn.Module, step: int) -> None:
+        self.kept[step] = {name: weight.clone() for name, weight in weights_of(model).items()}
+        for old in sorted(self.kept)[: -self.count]:
+            del self.kept[old]
+
+    def average(self, model: nn.Module) -> Weights:
+        if not self.kept:
+            return weights_of(model)
+        return {
+            name: torch.stack([self.kept[step][name] for step in sorted(self.kept)]).mean(0)
+            for name in weights_of(model)
+        }
+
+    def tensors(self) -> Weights:
+        return {
+            f"{step}:{name}": weight
+            for step, weights in self.kept.items()
+            for name, weight in weights.items()
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        self.kept = {}
+        for key, weight in tensors.items():
+            step, name = key.split(":", 1)
+            self.kept.setdefault(int(step), {})[name] = weight
+
+
+class MovingAverage(Averager):
+    """m ← d m + (1 - d) w after every step, d rising to `decay` so that the start is forgotten."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.steps = 0
+        self.mean: Weights = {}
+
+    def after_step(self, model: nn.Module) -> None:
+        self.steps += 1
+        decay = min(self.decay, self.steps / (self.steps + 10))
+        for name, weight in weights_of(model).items():
+            if name not in self.mean:
+                self.mean[name] = weight.clone()
+            else:
+                self.mean[name].lerp_(weight, 1 - decay)
+
+    def average(self, model: nn.Module) -> Weights:
+        return self.mean or weights_of(model)
+
+    def tensors(self) -> Weights:
+        return {"steps": torch.tensor(self.steps), **{f"m:{k}": v for k, v in self.mean.items()}}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        self.steps = int(tensors["steps"])
+        self.mean = {key[2:]: mean for key, mean in tensors.items() if key.startswith("m:")}
+
+
+def _assign(model: nn.Module, weights: Weights) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+
+
+def build_averager(config: AveragingConfig) -> Averager:
+    match config:
+        case NoAveragingConfig():
+            return Averager()
+        case LastWeightsConfig(count=count):
+            return LastWeights(count)
+        case MovingAverageConfig(decay=decay):
+            return MovingAverage(decay)
+        case _:
+            assert_never(config)

@@ -1,0 +1,67 @@
+"""A look at the dev split: is this the best model so far?"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from seqloom.config.decoding import GreedyConfig
+from seqloom.runs.bundle import WEIGHTS, weights_shelf
+from seqloom.runs.likelihood import corpus_batches, summed_loss
+from seqloom.runs.predictor import Predictor
+from seqloom.runs.weights import weights_of, write_tensors
+from seqloom.training.journal import Event
+from seqloom.training.session import Session
+
+KEPT = 1
+"""The best weights alone; checkpoints hold the others."""
+
+
+def evaluate(session: Session, pause: Callable[[], None]) -> None:
+    """Measure, remember, and put the weights on the shelf if they are the best so far.
+
+    `pause` is called between pieces of work and may raise: an evaluation can be done again.
+    """
+    session.averager.before_evaluation(session.model, session.step)
+    session.model.eval()
+    try:
+        with session.averager.applied(session.model):
+            figures, higher_is_better = _measure(session, pause)
+            wanted = session.config.training.stopping.score
+            session.progress = session.progress.after(
+                figures[wanted], session.step, higher_is_better.get(wanted, False)
+            )
+            best = session.progress.is_best(session.step)
+            if best and session.world.leads:
+                _keep(session)
+    finally:
+        session.model.train()
+    session.evaluated = session.step
+    session.tell(Event("evaluate", session.step, {**figures, "best": best}))
+
+
+def _measure(
+    session: Session, pause: Callable[[], None]
+) -> tuple[dict[str, float], dict[str, bool]]:
+    """Loss over the whole dev split, scores of greedy outputs over the first of it."""
+    device, budget = session.world.device, session.config.training.batch_tokens
+    batches = corpus_batches(session.dev, budget)
+    total, count = summed_loss(session.model, session.task, batches, device, pause)
+    figures = {"loss": total / count, "perplexity": math.exp(min(total / count, 100.0))}
+    examples = session.dev_examples
+    questions = [session.task.question(example) for example in examples]
+    if not any(questions):
+        return figures, {}
+    predictor = Predictor(session.model, session.task, device)
+    found = predictor.predict(
+        questions, GreedyConfig(), attention=False, advance=lambda done, of: pause()
+    )
+    scores = session.task.scores([best[0].text for best in found], examples)
+    figures |= {score.key: score.value for score in scores}
+    return figures, {score.key: score.higher_is_better for score in scores}
+
+
+def _keep(session: Session) -> None:
+    def fill(folder: Path) -> None:
+        write_tensors(folder / WEIGHTS, weights_of(session.model))
+
+    weights_shelf(session.folder).add(session.step, fill, KEPT)

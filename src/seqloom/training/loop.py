@@ -1,0 +1,191 @@
+"""The training loop."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from seqloom.config.run import RunConfig
+from seqloom.core.sequences import Batch
+from seqloom.runs.devices import best_device
+from seqloom.training.checkpoint import save_checkpoint
+from seqloom.training.distributed import World, join_world
+from seqloom.training.evaluation import evaluate
+from seqloom.training.feeding import feed
+from seqloom.training.interruption import Interrupted, Interruption, heed_signals
+from seqloom.training.journal import Event, Report
+from seqloom.training.meter import Meter
+from seqloom.training.opening import only_writer, open_session
+from seqloom.training.optimizer import set_rate
+from seqloom.training.schedule import rate_factor, truth_share
+from seqloom.training.session import Session
+from seqloom.training.step import refuse_non_finite, train_step
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a training ended.
+
+    reason: done · patience · time · signal
+    """
+
+    folder: Path
+    step: int
+    best: float | None
+    best_step: int
+    reason: str
+    signal: int | None = None
+
+
+def train(
+    config: RunConfig, folder: Path, *, resume: bool = False, report: Report = lambda event: None
+) -> Summary:
+    """Train by a recipe into a run folder; with `resume`, go on where it was left."""
+    with join_world(best_device()) as world, _writing(folder, world), heed_signals() as signals:
+        session = open_session(config, folder, resume, world, report)
+        try:
+            return _run(session, signals)
+        finally:
+            session.journal.close()
+
+
+def _run(session: Session, signals: Interruption) -> Summary:
+    settings = session.config.training
+    meter = Meter(session)
+    _announce(session)
+    reason = _settle(session, meter, signals) if session.step else None
+    while reason is None:
+        batches = [
+            next(session.stream).to(session.world.device) for _ in range(settings.accumulate)
+        ]
+        step = session.step + 1
+        _draw_from(settings.seed, step, session.world)
+        set_rate(
+            session.optimizer,
+            settings.optimizer.learning_rate * rate_factor(settings.schedule, step, settings.steps),
+        )
+        result = train_step(
+            session.model,
+            session.optimizer,
+            batches,
+            partial(_loss, session, step),
+            settings.clip,
+            session.world,
+        )
+        session.averager.after_step(session.model)
+        session.step = step
+        meter.add(result)
+        reason = _settle(session, meter, signals)
+    return Summary(
+        session.folder,
+        session.step,
+        session.progress.best,
+        session.progress.best_step,
+        reason,
+        signals.signal,
+    )
+
+
+def _loss(session: Session, step: int, batch: Batch) -> Tensor:
+    """The summed loss of a batch, fed as the recipe says."""
+    settings = session.config.training
+    with _precision(session):
+        fed = feed(session.model, batch, truth_share(settings.feeding, step))
+        return session.task.loss(session.model, fed, settings.label_smoothing)
+
+
+def _settle(session: Session, meter: Meter, signals: Interruption) -> str | None:
+    """After a step: evaluate, save, and find out whether there is a reason to stop."""
+    settings, step = session.config.training, session.step
+    finished = step >= settings.steps
+    out_of_time = _out_of_time(session, meter)
+    interrupted = session.world.any(signals.signal is not None)
+    if interrupted:
+        reason: str | None = "signal"
+    else:
+        if step > session.evaluated and (
+            finished or out_of_time or step % settings.evaluate_every == 0
+        ):
+            try:
+                evaluate(session, signals.check)
+            except Interrupted:
+                return _leave(session, meter, "signal")
+        patience = session.progress.should_stop(settings.stopping.patience)
+        reason = "done" if finished else "patience" if patience else "time" if out_of_time else None
+    if reason is not None:
+        return _leave(session, meter, reason)
+    if step % settings.checkpoint_every == 0:
+        _save(session, meter)
+    return None
+
+
+def _leave(session: Session, meter: Meter, reason: str) -> str:
+    """Write down why, then save: the journal's last line is covered by the last checkpoint."""
+    session.seconds = meter.seconds()
+    data = {
+        "reason": reason,
+        "best": session.progress.best,
+        "best_step": session.progress.best_step,
+    }
+    session.tell(Event("end", session.step, data))
+    _save(session, meter)
+    return reason
+
+
+def _save(session: Session, meter: Meter) -> None:
+    """A checkpoint, unless a number in it is none."""
+    last = meter.last
+    if last is not None:
+        refuse_non_finite(session.model, last.loss, last.norm)
+    session.seconds = meter.seconds()
+    if session.world.leads:
+        save_checkpoint(session)
+        session.report(Event("checkpoint", session.step))
+    session.world.wait()
+
+
+def _out_of_time(session: Session, meter: Meter) -> bool:
+    minutes = session.config.training.stopping.max_minutes
+    return session.world.any(minutes is not None and meter.seconds() > 60 * minutes)
+
+
+def _draw_from(seed: int, step: int, world: World) -> None:
+    """Every random draw of a step depends on seed, step and rank alone, so nothing about
+    randomness needs to be saved."""
+    digest = hashlib.sha256(f"{seed} {step} {world.rank}".encode()).digest()
+    torch.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def _precision(session: Session) -> AbstractContextManager[object]:
+    """bf16 arithmetic with fp32 weights where the recipe and the machine want it."""
+    device, wanted = session.world.device, session.config.training.precision
+    able = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if wanted == "bf16" or (wanted == "auto" and able):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def _announce(session: Session) -> None:
+    data = {
+        "parameters": sum(parameter.numel() for parameter in session.model.parameters()),
+        "examples": len(session.stream.corpus),
+        "dev_examples": len(session.dev),
+        "steps": session.config.training.steps,
+        "device": str(session.world.device),
+        "ranks": session.world.size,
+        "folder": str(session.folder),
+        "corpus": asdict(session.stream.corpus.report),
+    }
+    session.tell(Event("start", session.step, data))
+
+
+@contextmanager
+def _writing(folder: Path, world: World) -> Iterator[None]:
+    """The first rank alone holds the folder."""
+    with only_writer(folder) if world.leads else nullcontext():
+        yield

@@ -1,0 +1,138 @@
+"""Opening a session: from a recipe and a folder to the first step, or to where it was left."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.storage import explained, remove_leftovers
+from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.example import Example, Split
+from seqloom.data.splits import merge_references, read_split
+from seqloom.data.stream import BatchStream
+from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
+from seqloom.runs.bundle import JOURNAL, create_run, is_run, read_setup
+from seqloom.tasks.task import Task
+from seqloom.training.averaging import build_averager
+from seqloom.training.checkpoint import restore_checkpoint
+from seqloom.training.distributed import World
+from seqloom.training.journal import Event, Journal, Report
+from seqloom.training.optimizer import build_optimizer
+from seqloom.training.session import Session
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """One process at a time writes to a run folder; the lock dies with its holder."""
+    path = folder.with_name(f".{folder.name}.lock")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StorageError(
+                f"{folder}: another process is training in this folder; wait for it, or choose "
+                "another with --run"
+            ) from None
+        yield
+        path.unlink(missing_ok=True)
+
+
+def open_session(
+    config: RunConfig, folder: Path, resume: bool, world: World, report: Report
+) -> Session:
+    """From a recipe to a session at its first step, or where it was left."""
+    if world.leads:
+        _prepare_folder(config, folder, resume)
+    world.wait()
+    _, task = read_setup(folder)
+    train = _corpus(config, task, "train", report)
+    dev = _corpus(config, task, "dev", report)
+    torch.manual_seed(config.training.seed)
+    model = build_model(config.model, task.signature)
+    _refuse_too_long(model, train, dev)
+    model.to(world.device)
+    session = Session(
+        model=model,
+        optimizer=build_optimizer(config.training.optimizer, model),
+        averager=build_averager(config.training.averaging),
+        stream=BatchStream(
+            train, config.training.batch_tokens, config.training.seed, world.rank, world.size
+        ),
+        config=config,
+        folder=folder,
+        task=task,
+        dev=dev,
+        dev_examples=_dev_examples(config),
+        world=world,
+        journal=Journal(folder / JOURNAL),
+        report=report,
+    )
+    trouble = restore_checkpoint(session) if resume else []
+    for problem in trouble:
+        session.tell(Event("note", session.step, {"text": f"fell back: {problem}"}))
+    return session
+
+
+def _prepare_folder(config: RunConfig, folder: Path, resume: bool) -> None:
+    if resume and not is_run(folder):
+        raise ConfigError(f"{folder}: there is no run to resume; leave --resume out to start one")
+    if not resume and is_run(folder):
+        raise ConfigError(
+            f"{folder}: holds a run already; go on with it by --resume, or choose another --run"
+        )
+    if not resume and folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"{folder}: is not empty and not a run; choose another --run")
+    remove_leftovers(folder)
+    if not resume:
+        create_run(folder, config, *learn_tokenizers(config))
+
+
+def _corpus(config: RunConfig, task: Task, split: Split, report: Report) -> Corpus:
+    def progress(examples: int) -> None:
+        report(Event("tokenise", 0, {"split": split, "examples": examples}))
+
+    request = CorpusRequest(config.data, split, task.source_tokenizer, task.target_tokenizer)
+    return build_corpus(request, progress)
+
+
+def _dev_examples(config: RunConfig) -> list[Example]:
+    """The first few dev sentences, which are translated at every evaluation."""
+    examples = read_split(config.data, "dev")
+    if config.data.merge_references:
+        examples = iter(merge_references(examples))
+    return list(islice(examples, config.training.evaluate_examples))
+
+
+def _refuse_too_long(model: Model, train: Corpus, dev: Corpus) -> None:
+    """No example may be longer than the model's positions reach: nothing is cut silently."""
+    problems = []
+    for split, corpus in (("train", train), ("dev", dev)):
+        sides = (
+            ("source", corpus.source_lengths, model.max_source_length, "encoder"),
+            ("target", corpus.target_lengths, model.max_target_length, "decoder"),
+        )
+        for side, lengths, limit, part in sides:
+            if lengths is None or limit is None:
+                continue
+            longer = int((lengths + 1 > limit).sum())
+            if longer:
+                problems.append(
+                    f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
+                    f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "
+                    f"{int(lengths.max()) + 1}, or leave them out by "
+                    f"data.filter.max_{side}_tokens = {limit - 1}"
+                )
+    if problems:
+        raise DataError(
+            "lines are longer than the model's positions reach:\n" + "\n".join(problems)
+        )

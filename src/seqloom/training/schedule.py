@@ -1,0 +1,60 @@
+"""What changes with the step: the learning rate, and how often the truth is fed in."""
+
+import math
+from typing import assert_never
+
+from seqloom.config.training import (
+    ConstantConfig,
+    CosineConfig,
+    FeedingConfig,
+    FreeRunningConfig,
+    InverseSquareRootConfig,
+    ScheduleConfig,
+    ScheduledSamplingConfig,
+    TeacherForcingConfig,
+)
+
+
+def rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
+    """The share of the highest learning rate that step 1, 2, …, `steps` uses."""
+    if step < config.warmup:
+        return step / config.warmup
+    match config:
+        case ConstantConfig():
+            return 1.0
+        case InverseSquareRootConfig(warmup=warmup):
+            return math.sqrt(warmup / step)
+        case CosineConfig(warmup=warmup, floor=floor):
+            progress = (step - warmup) / max(steps - warmup, 1)
+            return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+        case _:
+            assert_never(config)
+
+
+def truth_share(config: FeedingConfig, step: int) -> float:
+    """How often the decoder is fed the true previous token, rather than its own, at this step."""
+    match config:
+        case TeacherForcingConfig():
+            return 1.0
+        case FreeRunningConfig():
+            return 0.0
+        case ScheduledSamplingConfig(shape=shape, start=start, end=end, steps=steps):
+            left = _left(shape, min(step / steps, 1.0))
+            return end + (start - end) * left
+        case _:
+            assert_never(config)
+
+
+def _left(shape: str, progress: float) -> float:
+    """A curve from 1 down to 0 (Bengio et al. 2015, figure 2)."""
+    match shape:
+        case "linear":
+            return 1 - progress
+        case "exponential":
+            return (math.exp(-5 * progress) - math.exp(-5)) / (1 - math.exp(-5))
+        case _:  # inverse sigmoid: slow, then fast, then slow
+
+            def sigmoid(x: float) -> float:
+                return 1 / (1 + math.exp(10 * (x - 0.5)))
+
+            return (sigmoid(progress) - sigmoid(1)) / (sigmoid(0) - sigmoid(1))

@@ -1,0 +1,48 @@
+"""Session: everything the loop moves."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from seqloom.config.run import RunConfig
+from seqloom.data.corpus import Corpus
+from seqloom.data.example import Example
+from seqloom.data.stream import BatchStream
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.task import Task
+from seqloom.training.averaging import Averager
+from seqloom.training.distributed import World
+from seqloom.training.journal import Event, Journal, Report
+from seqloom.training.stopping import Progress
+
+
+@dataclass
+class Session:
+    """A training in progress. What a checkpoint holds comes first."""
+
+    model: Model
+    optimizer: torch.optim.Optimizer
+    averager: Averager
+    stream: BatchStream
+    step: int = field(default=0, init=False)
+    evaluated: int = field(default=0, init=False)
+    """The last step that was evaluated."""
+    seconds: float = field(default=0.0, init=False)
+    """Time spent in all sittings so far."""
+    progress: Progress = field(default=Progress(), init=False)
+
+    config: RunConfig
+    folder: Path
+    task: Task
+    dev: Corpus
+    dev_examples: list[Example]
+    world: World
+    journal: Journal
+    report: Report
+
+    def tell(self, event: Event) -> None:
+        """Into the journal, and to whoever watches."""
+        if self.world.leads:
+            self.journal.write(event)
+            self.report(event)

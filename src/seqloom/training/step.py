@@ -1,0 +1,77 @@
+"""One optimiser step; the only place where a loss is divided."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.errors import TrainingError
+from seqloom.core.sequences import Batch
+from seqloom.training.distributed import World
+
+LossOf = Callable[[Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    loss: Tensor
+    """() the mean per target of all ranks' parts, smoothing included."""
+    targets: int
+    norm: Tensor
+    """() of the gradient, before clipping."""
+
+
+def accumulate(
+    model: nn.Module, batches: Sequence[Batch], loss_of: LossOf, world: World
+) -> tuple[Tensor, int]:
+    """Add up the gradient of the mean loss per target, over all batches on all ranks.
+
+    loss_of returns a *sum* over targets. Summing first and dividing once means that neither the
+    number of batches nor the number of ranks can change the gradient.
+    """
+    targets = round(world.total(sum(batch.num_targets for batch in batches)))
+    total = torch.zeros((), device=world.device)
+    for batch in batches:
+        loss = loss_of(batch) / targets
+        loss.backward()
+        total += loss.detach()
+    world.add_gradients(model.parameters())
+    return total, targets
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    loss_of: LossOf,
+    clip: float | None,
+    world: World,
+) -> StepResult:
+    optimizer.zero_grad(set_to_none=True)
+    loss, targets = accumulate(model, batches, loss_of, world)
+    limit = float("inf") if clip is None else clip
+    norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    if world.device.type == "cpu":  # elsewhere a look at the number would make the GPU wait
+        refuse_non_finite(model, loss, norm)
+    optimizer.step()
+    return StepResult(loss, targets, norm)
+
+
+def refuse_non_finite(model: nn.Module, loss: Tensor, norm: Tensor) -> None:
+    """Stop before a number that is none reaches the weights."""
+    if torch.isfinite(loss) and torch.isfinite(norm):
+        return
+    culprit = next(
+        (
+            name
+            for name, parameter in model.named_parameters()
+            if parameter.grad is not None and not torch.isfinite(parameter.grad).all()
+        ),
+        "none: only the loss",
+    )
+    raise TrainingError(
+        f"the loss is {float(loss)} and the gradient's norm {float(norm)}; first gradient that is "
+        f"not a number: {culprit}. Lower training.optimizer.learning_rate, lengthen the warm-up, "
+        "or set training.clip"
+    )
