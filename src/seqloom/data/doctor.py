@@ -1,0 +1,212 @@
+"""What is wrong, or odd, with the data of a recipe."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from seqloom.config.data import SyntheticConfig
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import DataError, SeqloomError
+from seqloom.data.batching import plan_batches
+from seqloom.data.example import Split
+from seqloom.data.splits import corpora_of
+from seqloom.data.survey import Survey, Tokenizers, survey
+from seqloom.data.vocabularies import learn_tokenizers
+
+Level = Literal["error", "warning", "note"]
+
+MANY_REPEATED = 0.1
+MANY_IDENTICAL = 0.05
+MANY_UNKNOWN = 0.01
+FAR_OUT = 5
+"""Times the length that 99 of 100 examples keep below: from there a length is extreme."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """level: error (training cannot start), warning (look at it), note (good to know)"""
+
+    level: Level
+    where: str
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class WorstBatch:
+    """The training batch with the most target positions: the one that needs most memory."""
+
+    rows: int
+    source_length: int
+    """With END, padding included; 0 without a source."""
+    target_length: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    findings: tuple[Finding, ...]
+    surveys: tuple[Survey, ...]
+    """One for each split that the recipe has."""
+    worst_batch: WorstBatch | None
+    """None if the training split cannot be read."""
+
+    @property
+    def has_errors(self) -> bool:
+        return any(finding.level == "error" for finding in self.findings)
+
+
+def _no_progress(examples: int) -> None:
+    """Nobody is watching."""
+
+
+def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -> Findings:
+    """Read every split and report all that is found, errors too, rather than raise the first."""
+    problems: list[tuple[str, SeqloomError]] = []
+    tokenizers = None
+    try:
+        tokenizers = Tokenizers(*learn_tokenizers(config))
+    except SeqloomError as error:
+        problems.append(("text", error))
+    surveys: list[Survey] = []
+    for split in _splits(config):
+        train = surveys[0] if surveys else None
+        surveys.append(survey(config.data, split, tokenizers, train, progress))
+    problems += [(f"data.{found.split}", error) for found in surveys for error in found.problems]
+    worst = None
+    try:
+        worst = _worst_batch(surveys[0], config)
+    except DataError as error:
+        problems.append(("data.train", error))
+    findings = [*_errors(problems)]
+    for found in surveys:
+        findings += _about(found, config)
+    return Findings(tuple(findings), tuple(surveys), worst)
+
+
+def _splits(config: RunConfig) -> list[Split]:
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    return [split for split in splits if corpora_of(config.data, split)]
+
+
+def _errors(problems: list[tuple[str, SeqloomError]]) -> Iterator[Finding]:
+    """Each message once: what cannot be read for a vocabulary cannot be read for training."""
+    places = {str(error): where for where, error in problems}
+    for message, where in places.items():
+        yield Finding("error", where, message, "mend this first: training cannot start")
+
+
+def _worst_batch(train: Survey, config: RunConfig) -> WorstBatch | None:
+    if train.target is None or not train.kept:
+        return None
+    kept = np.asarray(train.kept)
+    targets = np.asarray(train.target.lengths)[kept]
+    sources = None if train.source is None else np.asarray(train.source.lengths)[kept]
+    training = config.training
+    batches = plan_batches(sources, targets, training.batch_tokens, training.seed, 0)
+    worst = max(batches, key=lambda batch: len(batch) * (int(targets[batch].max()) + 1))
+    return WorstBatch(
+        rows=len(worst),
+        source_length=0 if sources is None else int(sources[worst].max()) + 1,
+        target_length=int(targets[worst].max()) + 1,
+    )
+
+
+def _about(found: Survey, config: RunConfig) -> Iterator[Finding]:
+    yield from _repetitions(found, config)
+    yield from _leaks(found)
+    yield from _emptiness(found)
+    yield from _unknowns(found)
+    yield from _extremes(found)
+    filtered = found.dropped - found.empty
+    if filtered:
+        listed = "; ".join(f"{reason}: {count}" for reason, count in filtered.items())
+        yield Finding(
+            "note",
+            f"data.{found.split}",
+            f"the filters leave out {filtered.total()} of {found.examples} examples ({listed})",
+            "loosen data.filter if that is too many",
+        )
+
+
+def _repetitions(found: Survey, config: RunConfig) -> Iterator[Finding]:
+    where = f"data.{found.split}"
+    made_up = all(isinstance(c, SyntheticConfig) for c in corpora_of(config.data, found.split))
+    if found.repeated_pairs:
+        many = found.repeated_pairs > MANY_REPEATED * found.examples and not made_up
+        yield Finding(
+            "warning" if many else "note",
+            where,
+            f"{found.repeated_pairs} of {found.examples} examples are repeated word for word",
+            "remove duplicates, unless you mean them to count more",
+        )
+    if found.repeated_sources > found.repeated_pairs:
+        yield Finding(
+            "note",
+            where,
+            f"{found.repeated_sources - found.repeated_pairs} of {found.examples} examples give "
+            "another target for a source seen before",
+            "when scoring, data.merge_references = true makes them references of one sentence",
+        )
+    if found.identical and not made_up:
+        many = found.identical > MANY_IDENTICAL * found.examples
+        yield Finding(
+            "warning" if many else "note",
+            where,
+            f"{found.identical} of {found.examples} examples have a target equal to their source",
+            "the model will learn to copy: remove what was left untranslated",
+        )
+
+
+def _leaks(found: Survey) -> Iterator[Finding]:
+    if found.leaked_sources:
+        yield Finding(
+            "warning",
+            found.first_leak,
+            f"{found.leaked_sources} of {found.examples} {found.split} examples have a source that "
+            f"is in the training split ({found.leaked_pairs} with the same target)",
+            "scores will be too good: take them out of the training data",
+        )
+
+
+def _emptiness(found: Survey) -> Iterator[Finding]:
+    if found.empty:
+        listed = "; ".join(f"{kind}: {count}" for kind, count in found.empty.items())
+        dropped = found.split == "train"
+        yield Finding(
+            "warning",
+            found.first_empty,
+            f"{found.empty.total()} of {found.examples} {found.split} examples are empty ({listed})",
+            "they will be left out" if dropped else "they will be scored as they are",
+        )
+
+
+def _unknowns(found: Survey) -> Iterator[Finding]:
+    for name, side in (("source", found.source), ("target", found.target)):
+        if side is not None and side.unknown:
+            yield Finding(
+                "warning" if side.unknown_share > MANY_UNKNOWN else "note",
+                f"data.{found.split}",
+                f"{side.unknown_share:.2%} of {name} tokens are unknown "
+                f"({side.unknown} of {side.tokens})",
+                "use subwords, raise text.tokenizer.size, or look for strange characters",
+            )
+
+
+def _extremes(found: Survey) -> Iterator[Finding]:
+    if found.target is None or not found.extremes:
+        return
+    longest = np.asarray(found.target.lengths)
+    if found.source is not None:
+        longest = np.maximum(longest, np.asarray(found.source.lengths))
+    usual = float(np.percentile(longest, 99))
+    for extreme in found.extremes:
+        if extreme.longest > FAR_OUT * max(usual, 1):
+            yield Finding(
+                "warning",
+                extreme.where,
+                f"{extreme.longest} tokens, where 99 of 100 examples have {usual:.0f} or fewer",
+                "look at the line; data.filter.max_source_tokens and max_target_tokens leave "
+                "such examples out",
+            )
