@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.load import find_recipe, load_recipe, resolve
+from seqloom.config.load import bundled_recipe, find_recipe, load_recipe, resolve
 from seqloom.config.model import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 
@@ -270,6 +270,9 @@ def test_a_bundled_recipe_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) 
     recipe = here / "bundled-recipe.toml"
     monkeypatch.setattr("seqloom.config.load.bundled_recipes", lambda: {"toy": recipe})
     assert find_recipe("toy", ["training.steps=9"]).config.training.steps == 9
+    assert bundled_recipe("toy", ["training.steps=8"]).config.training.steps == 8
+    with pytest.raises(NotFoundError, match="there is no such bundled recipe; there are toy"):
+        bundled_recipe("demo")
     with pytest.raises(NotFoundError, match="for the bundled recipe, write toy"):
         find_recipe("toy.toml")
     with pytest.raises(NotFoundError, match="did you mean the bundled recipe toy"):

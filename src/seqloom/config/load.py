@@ -51,10 +51,18 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Resolved:
     """Read a recipe from a file or, if there is no such file, the bundled one of that name."""
-    bundled = bundled_recipes()
-    if not Path(name).exists() and name in bundled:
-        return read_recipe(bundled[name].read_bytes(), overrides, name)
+    if not Path(name).is_file() and name in bundled_recipes():
+        return bundled_recipe(name, overrides)
     return load_recipe(Path(name), overrides)
+
+
+def bundled_recipe(name: str, overrides: Sequence[str] = ()) -> Resolved:
+    """Read a recipe that comes with seqloom."""
+    bundled = bundled_recipes()
+    if name not in bundled:
+        known = ", ".join(sorted(bundled)) or "none"
+        raise NotFoundError(f"{name}: there is no such bundled recipe; there are {known}")
+    return read_recipe(bundled[name].read_bytes(), overrides, name)
 
 
 def _not_a_file(path: Path) -> str:

@@ -1,0 +1,1 @@
+"""Talks to people: the only place that prints or exits."""

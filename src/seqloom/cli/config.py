@@ -1,0 +1,50 @@
+"""seqloom config"""
+
+from collections.abc import Iterator
+
+import typer
+
+from seqloom.cli.options import Recipe, Settings
+from seqloom.cli.output import put, styled, warn
+from seqloom.config.load import find_recipe
+from seqloom.config.show import Line, lines
+
+_COLOURS = {
+    "recipe": typer.colors.GREEN,
+    "--set": typer.colors.MAGENTA,
+    "default": typer.colors.BRIGHT_BLACK,
+}
+
+
+def config(recipe: Recipe, settings: Settings = None) -> None:
+    """Show a recipe whole: every setting, where its value comes from, and what it means.
+
+    What is put out is itself a recipe.
+    """
+    resolved = find_recipe(recipe, settings or ())
+    for note in resolved.notes:
+        warn(note)
+    for line in _as_toml(lines(resolved)):
+        put(line)
+
+
+def _as_toml(settings: list[Line]) -> Iterator[str]:
+    table = ""
+    for line in settings:
+        parent, _, name = line.key.rpartition(".")
+        if parent != table:
+            table = parent
+            yield ""
+            yield styled(_header(parent), bold=True)
+        yield _setting(name, line)
+
+
+def _header(table: str) -> str:
+    return f"[[{table.partition('[')[0]}]]" if table.endswith("]") else f"[{table}]"
+
+
+def _setting(name: str, line: Line) -> str:
+    value = f"{name} = {line.value}  #" if line.value else f"# {name} is left out"
+    meaning = f": {line.meaning}" if line.meaning else ""
+    origin = styled(f"({line.origin})", fg=_COLOURS[line.origin])
+    return f"{value} {origin}{styled(meaning, dim=True)}"

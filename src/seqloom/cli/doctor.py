@@ -1,0 +1,20 @@
+"""seqloom doctor"""
+
+import typer
+
+from seqloom.cli.later import work
+from seqloom.cli.options import Json, Recipe, Settings
+from seqloom.cli.output import warn
+from seqloom.config.load import find_recipe
+
+
+def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> None:
+    """Look a recipe's data over before training on it.
+
+    Unequal, empty and extreme lines, duplicates, unknown tokens, test sentences that are also in
+    the training data, lengths, and the memory of the worst batch. Exits with 65 on errors.
+    """
+    resolved = find_recipe(recipe, settings or ())
+    for note in resolved.notes:
+        warn(note)
+    raise typer.Exit(work("doctor")(resolved.config, json))

@@ -1,0 +1,31 @@
+"""seqloom evaluate"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.later import work
+from seqloom.cli.options import BeamWidth, DecodingSettings, Json, RunFolder, existing_run
+
+
+def evaluate(
+    run: RunFolder,
+    split: Annotated[
+        str, typer.Option(help="Which part of the recipe's data: test or dev.")
+    ] = "test",
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="RUN", help="Another run to compare with (bootstrap)."),
+    ] = None,
+    beam: BeamWidth = None,
+    json: Json = False,
+    settings: DecodingSettings = None,
+) -> None:
+    """Score a run on held-out data: a table of scores, by length, with examples."""
+    existing_run(run)
+    if against is not None:
+        existing_run(against)
+    if split not in ("test", "dev", "train"):
+        raise typer.BadParameter(f"'{split}' is no split; there are test, dev and train")
+    work("evaluate")(run, against, split, beam, settings or [], json)

@@ -1,0 +1,77 @@
+"""seqloom: the command line."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from seqloom import __version__
+from seqloom.cli.complete import complete
+from seqloom.cli.config import config
+from seqloom.cli.demo import demo
+from seqloom.cli.doctor import doctor
+from seqloom.cli.evaluate import evaluate
+from seqloom.cli.output import complain, put, tell, write_in_utf8
+from seqloom.cli.score import score
+from seqloom.cli.train import train
+from seqloom.cli.translate import translate
+from seqloom.core.errors import SeqloomError, StorageError
+
+app = typer.Typer(
+    name="seqloom",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: seqloom demo",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        put(f"seqloom {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _seqloom(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Learn to map sequences to sequences: train, look inside, evaluate, translate."""
+
+
+app.command(epilog="Example: seqloom demo")(demo)
+app.command(epilog="Example: seqloom train recipe.toml --run runs/first --set training.steps=2000")(
+    train
+)
+app.command(epilog="Example: echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")(
+    translate
+)
+app.command(epilog="Example: seqloom complete runs/sentences 'I am' --samples 5 --top-k 20")(
+    complete
+)
+app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
+app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
+app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
+app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
+
+
+def run() -> None:
+    """The entry point. Whatever a user can cause ends in a sentence and an exit code."""
+    write_in_utf8()
+    try:
+        app(prog_name="seqloom")
+    except SeqloomError as error:
+        complain(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        tell("stopped")
+        sys.exit(130)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        complain(StorageError(f"{place}{error.strerror or error}"))
+        sys.exit(StorageError.exit_code)

@@ -1,0 +1,38 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.core.errors import NotFoundError
+
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of a bundled recipe.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that training wrote.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one setting of the recipe. May be repeated."
+    ),
+]
+DecodingSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a decoding setting, as decoding.max_length=60."
+    ),
+]
+BeamWidth = Annotated[
+    int | None,
+    typer.Option("--beam", min=1, max=1000, help="Beam width. Left out: as the recipe says."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for a program to read.")]
+
+
+def existing_run(folder: Path) -> Path:
+    """Answer a mistyped folder before anything heavy is loaded."""
+    if not folder.is_dir():
+        what = "is a file, not a run folder" if folder.exists() else "there is no such run folder"
+        raise NotFoundError(f"{folder}: {what}; give the folder that `seqloom train` wrote")
+    return folder

@@ -1,0 +1,36 @@
+"""seqloom translate"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.later import work
+from seqloom.cli.options import BeamWidth, DecodingSettings, Json, RunFolder, existing_run
+
+
+def translate(
+    run: RunFolder,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Text, a sentence a line. Left out: stdin."),
+    ] = None,
+    beam: BeamWidth = None,
+    n_best: Annotated[
+        int, typer.Option(min=1, max=1000, help="Outputs for each line, the best first.")
+    ] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Put out scores beside texts.")] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Put out word alignments (0-0 1-2) beside texts.")
+    ] = False,
+    json: Json = False,
+    settings: DecodingSettings = None,
+) -> None:
+    """Translate: one line in is one line out, in order, blank lines kept.
+
+    With --n-best N, lines are `id ||| output ||| log-probabilities ||| score`.
+    """
+    existing_run(run)
+    work("translate")(
+        run, files or [], settings or [], beam, n_best, shown=(scores, alignments, json)
+    )

@@ -1,0 +1,101 @@
+"""Translate lines to lines."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqloom.cli.output import put, put_now, warn
+from seqloom.cli.work.decoding import changed_decoding, refuse_too_many
+from seqloom.cli.work.lines import portions
+from seqloom.core.errors import DataError
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.run import load
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Format:
+    """What is written beside each text."""
+
+    n_best: int
+    scores: bool
+    alignments: bool
+    json: bool
+
+    def lines(self, number: int, source: str, outputs: Sequence[Prediction]) -> list[str]:
+        """The answer to line `number`, counted from 0."""
+        if self.json:
+            record = {
+                "id": number,
+                "source": source,
+                "outputs": [self._record(each) for each in outputs],
+            }
+            return [json.dumps(record, ensure_ascii=False)]
+        if self.n_best == 1:
+            return [self._one(outputs[0])]
+        return [self._listed(number, output) for output in outputs]
+
+    def _one(self, output: Prediction) -> str:
+        fields = [output.text]
+        fields += [f"{output.score:.4f}"] if self.scores else []
+        fields += [pharaoh(output)] if self.alignments else []
+        return " ||| ".join(fields)
+
+    def _listed(self, number: int, output: Prediction) -> str:
+        steps = " ".join(f"{value:.4f}" for value in output.log_probabilities)
+        fields = [str(number), output.text, steps, f"{output.score:.4f}"]
+        fields += [pharaoh(output)] if self.alignments else []
+        return " ||| ".join(fields)
+
+    def _record(self, output: Prediction) -> dict[str, Any]:
+        record = output.to_json()
+        if not self.alignments:
+            del record["attention"], record["alignment"]
+        return record
+
+
+def pharaoh(output: Prediction) -> str:
+    """0-0 1-2: source word - target word, counted from 0."""
+    return " ".join(f"{source}-{target}" for source, target in output.alignment)
+
+
+def translate(
+    folder: Path,
+    files: Sequence[Path],
+    overrides: Sequence[str],
+    beam: int | None,
+    n_best: int,
+    shown: tuple[bool, bool, bool],
+) -> None:
+    run = load(folder)
+    decoding = changed_decoding(run.config, overrides, beam)
+    refuse_too_many(decoding, n_best)
+    form = Format(n_best, *shown)
+    cut: list[int] = []
+    number = 0
+    for texts in portions(files):
+        try:
+            found = run.translate_n_best(
+                texts, n_best, decoding=decoding, attention=form.alignments
+            )
+        except DataError as error:
+            # Lines are counted from the start of a portion there.
+            after = f"after line {number:,}: " if number else ""
+            raise DataError(f"{after}{error}") from error
+        for source, outputs in zip(texts, found, strict=True):
+            for line in form.lines(number, source, outputs):
+                put(line)
+            number += 1
+            if not outputs[0].finished:
+                cut.append(number)
+        put_now()
+    if cut:
+        places = ", ".join(str(line) for line in cut[:SHOWN])
+        warn(
+            f"{len(cut):,} of {number:,} outputs stopped at the length limit "
+            f"(line {places}{', …' if len(cut) > SHOWN else ''}); "
+            "allow more with --set decoding.max_length=…"
+        )

@@ -1,0 +1,167 @@
+"""Training, watched: a live line in a terminal, plain lines elsewhere, or nothing."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from seqloom.cli.output import colour_allowed, tell
+from seqloom.training.journal import Event, Report
+
+PLAIN_EVERY = 10.0
+"""Seconds between two plain lines about steps."""
+
+UNTOLD = ("TER", "token accuracy")
+"""Scores that are left to metrics.jsonl, so that an evaluation fits in a line."""
+WIDE = 105
+"""Columns of a terminal that has room for a bar beside the numbers."""
+
+
+@contextmanager
+def watched(progress: str | None) -> Iterator[Report]:
+    """A listener for the events of a training: rich, plain or none; by itself if not said."""
+    if progress is None:
+        progress = "rich" if sys.stderr.isatty() else "plain"
+    views: dict[str, Any] = {"rich": LiveView, "plain": PlainView}
+    view = views[progress]() if progress in views else nullcontext(lambda event: None)
+    with view as report:
+        yield report
+
+
+class PlainView:
+    """One line for each evaluation and note, and now and then one about the steps."""
+
+    def __init__(self) -> None:
+        self.told = time.monotonic()
+        self.steps = 0
+
+    def __enter__(self) -> Report:
+        return self.show
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, event: Event) -> None:
+        self.steps = event.data.get("steps", self.steps)
+        if event.kind in ("step", "tokenise"):
+            if time.monotonic() - self.told < PLAIN_EVERY:
+                return
+            self.told = time.monotonic()
+        for line in lines_of(event, self.steps):
+            tell(line)
+
+
+class LiveView:
+    """A bar that moves; what should stay is written above it."""
+
+    def __init__(self) -> None:
+        console = Console(
+            stderr=True, no_color=not colour_allowed(sys.stderr), highlight=False, markup=False
+        )
+        self.progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            *([BarColumn(bar_width=20)] if console.width >= WIDE else []),
+            TextColumn("{task.fields[news]}", markup=False),
+            console=console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("preparing", total=None, news="")
+        self.steps = 0
+        self.score = ""
+
+    def __enter__(self) -> Report:
+        self.progress.start()
+        return self.show
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def show(self, event: Event) -> None:
+        self.steps = event.data.get("steps", self.steps)
+        if event.kind == "tokenise":
+            self.progress.update(
+                self.task,
+                description=f"reading {event.data['split']}",
+                news=f"{event.data['examples']:,} examples",
+            )
+        elif event.kind == "step":
+            self.progress.update(
+                self.task,
+                description=f"step {event.step:,}/{self.steps:,}",
+                completed=event.step,
+                total=self.steps,
+                news="  ".join([*step_news(event.data), *([self.score] if self.score else [])]),
+            )
+        else:
+            if event.kind == "evaluate":
+                self.score = f"dev {main_score(event.data)}"
+            for line in lines_of(event, self.steps):
+                self.progress.console.print(line)
+
+
+def lines_of(event: Event, steps: int) -> list[str]:
+    """An event in words; empty if it is not worth any."""
+    data = event.data
+    match event.kind:
+        case "tokenise":
+            return [f"reading {data['split']}: {data['examples']:,} examples"]
+        case "start":
+            return _start_lines(event)
+        case "step":
+            return [f"step {event.step:,}/{steps:,}  {'  '.join(step_news(data))}"]
+        case "evaluate":
+            shown = "  ".join(
+                f"{named(key)} {value:.4g}"
+                for key, value in data.items()
+                if isinstance(value, float) and named(key) not in UNTOLD
+            )
+            return [f"step {event.step:,}  dev {shown}{'  (best so far)' if data['best'] else ''}"]
+        case "note":
+            return [f"note: {data['text']}"]
+        case _:
+            return []
+
+
+def _start_lines(event: Event) -> list[str]:
+    data = event.data
+    lines = [
+        f"{data['parameters']:,} parameters, {data['examples']:,} training and "
+        f"{data['dev_examples']:,} dev examples, on {data['device']}"
+    ]
+    dropped = data.get("corpus", {}).get("dropped", {})
+    lines += [f"left out {count:,} training examples: {why}" for why, count in dropped.items()]
+    if event.step:
+        lines.append(f"going on from step {event.step:,}")
+    return lines
+
+
+def step_news(data: dict[str, Any]) -> list[str]:
+    return [
+        f"loss {data['loss']:.3f}",
+        f"ppl {data['perplexity']:.4g}",
+        f"{data['tokens_per_second']:,.0f} tokens/s",
+        f"{duration(data['seconds_left'])} left",
+    ]
+
+
+def main_score(data: dict[str, Any]) -> str:
+    """The one score to keep in sight: BLEU where there is one, else the loss."""
+    name = "bleu" if "bleu" in data else "loss"
+    return f"{named(name)} {data[name]:.4g}"
+
+
+def named(score: str) -> str:
+    """A score as people write it."""
+    names = {"bleu": "BLEU", "chrf": "chrF", "chrf2": "chrF2", "ter": "TER"}
+    return names.get(score, score.replace("_", " ").replace("-", " "))
+
+
+def duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
