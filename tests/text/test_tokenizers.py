@@ -210,3 +210,10 @@ def test_nothing_cannot_be_learned_from(config: TokenizerConfig, lines: list[str
 def test_a_tag_that_cannot_be_used_is_refused(tag: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         train_tokenizer(CharactersConfig(), CORPUS, (tag,), False)
+
+
+@every_config
+def test_of_two_tags_with_the_same_beginning_the_longer_is_meant(config: TokenizerConfig) -> None:
+    tokenizer = train_tokenizer(config, CORPUS, ("<2", "<2fr"), False)
+    assert "<2fr" in tokenizer.pieces(tokenizer.encode("<2fr das"))
+    assert "<2" in tokenizer.pieces(tokenizer.encode("<2 das"))

@@ -13,7 +13,7 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.storage import write_file
 from seqloom.text.tags import SPACE, Tags
 from seqloom.text.tokenizer import content_digest, damaged, words_of, write_content
-from seqloom.text.vocabulary import END, PAD, SPECIAL, START, UNKNOWN
+from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 MAX_SENTENCES = 2_000_000
 """From a larger corpus this many lines are drawn at random, so that memory stays bounded."""
@@ -60,7 +60,6 @@ class Subwords:
                 bos_id=START,
                 eos_id=END,
                 unk_id=UNKNOWN,
-                unk_surface=SPECIAL[UNKNOWN],
                 user_defined_symbols=list(tags.names),
                 character_coverage=1.0,
                 byte_fallback=False,
