@@ -71,11 +71,18 @@ def test_the_coldest_and_the_narrowest_sample_is_greedy(seed: int) -> None:
     greedy = Greedy()(decoder, memory, request)
     for sample in [
         Sample(temperature=1e-9, seed=seed),
-        Sample(temperature=1e-300, seed=seed),
+        Sample(temperature=5e-324, seed=seed),
         Sample(top_k=1, seed=seed),
         Sample(top_p=1e-9, seed=seed),
     ]:
         assert sample(decoder, memory, request) == greedy
+
+
+def test_no_temperature_is_too_low_for_single_precision() -> None:
+    allowed = torch.randn(50, 7).log_softmax(dim=1)
+    for temperature in [1e-6, 1e-40, 5e-324]:
+        drawn = Sample(temperature=temperature).draw(allowed, torch.rand(50))
+        assert torch.equal(drawn, allowed.argmax(dim=1))
 
 
 def test_samples_differ_by_seed_source_and_number_and_repeat_exactly() -> None:

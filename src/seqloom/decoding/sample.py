@@ -47,7 +47,8 @@ class Sample:
     def _uniforms(self, request: Request) -> NDArray[np.float32]:
         """(B · samples, T) between 0 and 1: a stream of numbers for each sample."""
         steps = max(request.max_lengths)
-        indices = request.indices or range(len(request.max_lengths))
+        everyone = range(len(request.max_lengths))
+        indices = everyone if request.indices is None else request.indices
         streams = [
             np.random.Generator(np.random.PCG64([self.seed % 2**64, index, sample]))
             for index in indices
@@ -57,8 +58,9 @@ class Sample:
 
     def draw(self, allowed: Tensor, uniforms: Tensor) -> Tensor:
         """The token at which the cumulative probability first exceeds u. (R, V), (R,) -> (R,)"""
-        # Tempering what lies above the best keeps the softmax finite at any temperature.
-        tempered = (allowed - allowed.amax(dim=1, keepdim=True)) / self.temperature
+        # To temper only what a token lacks to the best keeps the softmax finite at any temperature.
+        temperature = max(self.temperature, torch.finfo(allowed.dtype).tiny)
+        tempered = (allowed - allowed.amax(dim=1, keepdim=True)) / temperature
         probabilities = tempered.softmax(dim=1)
         if not self.top_k and self.top_p == 1.0:
             return invert(probabilities, uniforms)
