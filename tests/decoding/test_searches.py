@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, take
 
-from seqloom.config.decoding import (
-    BeamConfig,
-    DecodingConfig,
-    ExhaustiveConfig,
-    GreedyConfig,
-    SampleConfig,
-)
-from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.build import build_search
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
@@ -293,31 +285,6 @@ def test_a_prefix_that_leaves_no_room_is_refused_and_all_are_named() -> None:
         assert "source 10: must begin with 2 tokens and may have 2" in str(caught.value)
         assert "source 12" in str(caught.value)
         assert "source 11" not in str(caught.value)
-
-
-def test_the_recipe_decides_which_search_is_built() -> None:
-    rules = {"min_length": 2, "no_repeat_ngram": 3, "allow_unknown": True}
-    expected = Rules(2, 3, True)
-    built: list[tuple[DecodingConfig, Search]] = [
-        (GreedyConfig(**rules, length_exponent=0.5), Greedy(0.5, expected)),
-        (BeamConfig(**rules, width=4, finished=7), Beam(4, 7, 1.0, expected)),
-        (ExhaustiveConfig(**rules, max_sequences=9), Exhaustive(9, 1.0, expected)),
-        (
-            SampleConfig(**rules, temperature=0.5, top_k=3, top_p=0.9, samples=2, seed=8),
-            Sample(0.5, 3, 0.9, 2, 8, 1.0, expected),
-        ),
-    ]
-    for config, search in built:
-        assert build_search(config) == search
-
-
-def test_a_minimum_that_leaves_no_room_for_end_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="min_length = 5 leaves no room for END within max_length = 5"
-    ):
-        build_search(BeamConfig(min_length=5, max_length=5))
-    build_search(BeamConfig(min_length=5, max_length=6))
-    build_search(GreedyConfig(min_length=500))
 
 
 def test_forcing_a_whole_batch_is_forcing_each_alone() -> None:
