@@ -1,0 +1,82 @@
+"""Whatever does not need torch is answered without it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+from seqloom.cli.main import run
+try:
+    run()
+finally:
+    print("heavy:", *sorted({"torch", "numpy", "sacrebleu"} & set(sys.modules)))
+"""
+
+
+def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    source = str(Path(__file__).parents[2] / "src")
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("train --help", 0),
+        ("translate -h", 0),
+        ("config good.toml", 0),
+        ("train wrong.toml", 78),
+        ("doctor wrong.toml", 78),
+        ("config wrong.toml", 78),
+        ("train good.toml --set a=1", 78),
+        ("train missing.toml", 66),
+        ("train good.toml --run taken", 78),
+        ("translate missing", 66),
+        ("evaluate missing", 66),
+        ("score missing a b", 66),
+        ("complete good.toml", 66),
+        ("translate . --beam 0", 2),
+        ("nonsense", 2),
+        ("train", 2),
+    ],
+)
+def test_torch_is_not_imported_for(arguments: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text("[trainin]\nsteps = 5\n", encoding="utf-8")
+    recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
+    (tmp_path / "good.toml").write_bytes(recipe.read_bytes())
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "config.toml").touch()
+    done = started(*arguments.split(), folder=tmp_path)
+    assert done.stdout.rstrip().endswith("heavy:"), done.stdout + done.stderr
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_news(tmp_path: Path) -> None:
+    recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
+    script = (
+        f'"{sys.executable}" -c "from seqloom.cli.main import run; run()" config "{recipe}" '
+        "| head -n 1"
+    )
+    source = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stderr == ""

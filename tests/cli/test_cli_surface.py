@@ -1,0 +1,48 @@
+"""The command line as users have learned it. A change here is a change for all of them."""
+
+from typer.main import get_command
+
+from seqloom.cli.main import app
+
+SURFACE = {
+    "demo": {"--run", "--set"},
+    "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
+    "translate": {
+        *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
+    },
+    "complete": {
+        *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
+        "--set",
+    },
+    "evaluate": {"RUN", "--split", "--against", "--beam", "--json", "--set"},
+    "score": {"RUN", "SOURCE", "[TARGET]", "--per-token"},
+    "doctor": {"RECIPE", "--set", "--json"},
+    "config": {"RECIPE", "--set"},
+}
+EVERYWHERE = {"--version", "--install-completion", "--show-completion"}
+
+
+def names_of(command: object) -> set[str]:
+    """Options by their long name, arguments by what help calls them."""
+    parameters = getattr(command, "params", [])
+    found = {
+        parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+        for parameter in parameters
+    }
+    return found - {"-h", "--help"}
+
+
+def test_the_commands_and_their_options_are_these() -> None:
+    group = get_command(app)
+    commands = getattr(group, "commands", {})
+    assert {name: names_of(command) for name, command in commands.items()} == SURFACE
+    assert names_of(group) == EVERYWHERE
+
+
+def test_every_command_and_every_option_explains_itself() -> None:
+    commands = getattr(get_command(app), "commands", {})
+    for name, command in commands.items():
+        assert command.help, name
+        assert f"seqloom {name}" in command.epilog
+        assert command.epilog.startswith("Example: ")
+        assert all(parameter.help for parameter in command.params), name
