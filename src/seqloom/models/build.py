@@ -29,6 +29,7 @@ from seqloom.config.model import (
     TransformerEncoderConfig,
     TransformerLayersConfig,
 )
+from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.recurrent import (
@@ -220,6 +221,12 @@ def _positions(config: PositionsConfig, width: int) -> Positions:
         case NoPositionsConfig() | RotaryPositionsConfig():
             return Positions()
         case OneHotPositionsConfig(max_length=longest, join=join):
+            if join == "add" and width < longest:  # only the vocabulary could tell
+                raise ConfigError(
+                    f"positions: one-hot positions up to {longest} cannot be added to one-hot "
+                    f"tokens of a vocabulary of {width}; use join = 'append', or max_length = "
+                    f"{width} or less"
+                )
             return OneHotPositions(join, longest if join == "append" else width, longest)
         case SinusoidalPositionsConfig(join=join, width=own):
             return SinusoidalPositions(join, own if join == "append" else width)

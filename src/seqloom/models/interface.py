@@ -99,8 +99,10 @@ class Encoder(Protocol):
 
 
 class Decoder(Protocol):
-    readout: Callable[[Tensor], Tensor]
-    """(…, D) features -> (…, V) logits."""
+    @property
+    def readout(self) -> Callable[[Tensor], Tensor]:
+        """(…, D) features -> (…, V) logits."""
+        ...
 
     def start(self, memory: Memory, steps: int) -> State:
         """The state before the first token, with room for this many steps; one row per source."""

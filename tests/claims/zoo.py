@@ -1,0 +1,225 @@
+"""Every decoder that can be built: every value of every switch, and every pair of values that can
+stand together, in as few models as cover them all."""
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from seqloom.config.model import ModelConfig
+from seqloom.core.sequences import Padded
+from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.models.build import build_model
+from seqloom.models.interface import Memory
+from seqloom.models.seq2seq import Model
+
+WIDTH = 8
+VOCABULARY = 8  # four special tokens and four words
+
+SCORES = {
+    "dot/1": {"kind": "dot", "scale": "one"},
+    "dot/√d": {"kind": "dot", "scale": "sqrt"},
+    "dot/d": {"kind": "dot", "scale": "width"},
+    "bilinear": {"kind": "bilinear"},
+    "additive": {"kind": "additive", "width": 6},
+    "rbf": {"kind": "rbf", "gamma": 0.5},
+}
+POSITIONS = {
+    "none": {"kind": "none"},
+    "one-hot+": {"kind": "one-hot", "join": "add", "max_length": WIDTH},
+    "one-hot,": {"kind": "one-hot", "join": "append", "max_length": 16},
+    "sine+": {"kind": "sinusoidal", "join": "add"},
+    "sine,": {"kind": "sinusoidal", "join": "append", "width": 6},
+    "learned+": {"kind": "learned", "join": "add", "max_length": 16},
+    "learned,": {"kind": "learned", "join": "append", "max_length": 16, "width": 4},
+}
+CONTEXTS = [
+    ("readout",),
+    ("input",),
+    ("layer",),
+    ("state",),
+    ("input", "readout"),
+    ("layer", "readout"),
+    ("input", "state"),
+    ("input", "readout", "layer", "state"),
+]
+ENCODERS: dict[str, dict[str, Any]] = {
+    "rnn→": {"kind": "recurrent", "cell": "rnn", "direction": "forward", "width": WIDTH},
+    "gru←": {"kind": "recurrent", "cell": "gru", "direction": "backward", "width": WIDTH},
+    "lstm↔": {"kind": "recurrent", "cell": "lstm", "direction": "both", "width": WIDTH // 2},
+    "gru↔2": {"kind": "recurrent", "cell": "gru", "layers": 2, "width": WIDTH // 2},
+    "lstm→2": {
+        "kind": "recurrent",
+        "cell": "lstm",
+        "layers": 2,
+        "direction": "forward",
+        "width": WIDTH,
+    },
+    "transformer": {"kind": "transformer", "width": WIDTH, "layers": 1, "feedforward": 12},
+}
+
+ATTENTION: dict[str, Sequence[Any]] = {
+    "score": list(SCORES),
+    "projection": ["none", "linear", "sigmoid", "tanh"],
+    "values": ["states", "learned"],
+    "selection": ["softmax", "argmax", "nearest"],
+    "heads": [1, 2, 4],
+    "merge": [False, True],
+}
+RECURRENT: dict[str, Sequence[Any]] = {
+    "encoder": list(ENCODERS),
+    "cell": ["rnn", "gru", "lstm"],
+    "layers": [1, 2],
+    "handover": ["whole", "mlp", "none"],
+    "summary": [(), ("input",), ("readout",), ("input", "readout")],
+    "query": ["current", "previous"],
+    "context": CONTEXTS,
+    "readout": ["linear", "tanh"],
+    "readout_input": [False, True],
+    "embedding": ["learned", "one-hot"],
+    "positions": list(POSITIONS),
+    "tie": ["none", "output"],
+    "attends": [True, True, True, False],
+    **ATTENTION,
+}
+TRANSFORMER: dict[str, Sequence[Any]] = {
+    "encoder": [*ENCODERS, "none"],
+    "layers": [1, 2],
+    "norm": ["pre", "post"],
+    "activation": ["relu", "gelu"],
+    "embedding": ["learned", "one-hot"],
+    "positions": [*POSITIONS, "rotary"],
+    "tie": ["none", "output"],
+    **ATTENTION,
+}
+ALONE: dict[str, Sequence[Any]] = {
+    "cell": ["rnn", "gru", "lstm"],
+    "layers": [1, 2],
+    "readout": ["linear", "tanh"],
+    "readout_input": [False, True],
+    "embedding": ["learned", "one-hot"],
+    "positions": list(POSITIONS),
+}
+
+
+def _attention(choice: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
+    return {"score": SCORES[choice["score"]], **plain}
+
+
+def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("cell", "layers", "handover", "summary", "query", "context", "readout", "readout_input")
+    decoder = {
+        "kind": "recurrent",
+        "width": WIDTH,
+        "embedding": {"kind": choice["embedding"]},
+        "positions": POSITIONS[choice["positions"]],
+        "attention": _attention(choice) if choice["attends"] else {"kind": "none"},
+        **{key: choice[key] for key in keys},
+    }
+    return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder, "tie": choice["tie"]}
+
+
+def _transformer(choice: Mapping[str, Any]) -> dict[str, Any]:
+    decoder = {
+        "kind": "transformer",
+        "width": WIDTH,
+        "feedforward": 12,
+        "embedding": {"kind": choice["embedding"]},
+        "positions": POSITIONS.get(choice["positions"], {"kind": "rotary"}),
+        "attention": _attention(choice),
+        **{key: choice[key] for key in ("layers", "norm", "activation")},
+    }
+    encoder = {"kind": "none"} if choice["encoder"] == "none" else ENCODERS[choice["encoder"]]
+    if choice["encoder"] == "transformer":  # the same switches on both sides
+        encoder = decoder
+    return {"encoder": encoder, "decoder": decoder, "tie": choice["tie"]}
+
+
+def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("cell", "layers", "readout", "readout_input")
+    decoder = {
+        "kind": "recurrent",
+        "width": WIDTH,
+        "handover": "none",
+        "attention": {"kind": "none"},
+        "embedding": {"kind": choice["embedding"]},
+        "positions": POSITIONS[choice["positions"]],
+        **{key: choice[key] for key in keys},
+    }
+    return {"encoder": {"kind": "none"}, "decoder": decoder}
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A model of the zoo, and a name that says what is special about it."""
+
+    name: str
+    config: ModelConfig
+
+    def build(self, dtype: torch.dtype = torch.float64) -> Model:
+        torch.manual_seed(0)
+        model = build_model(self.config, self.signature).to(dtype).eval().requires_grad_(False)
+        for parameter in model.parameters():  # large weights, so that every path matters
+            torch.nn.init.normal_(parameter, std=0.5)
+        return model
+
+    @property
+    def signature(self) -> Signature:
+        alone = self.config.encoder.kind == "none"
+        return Signature(Nothing() if alone else Tokens(VOCABULARY), Tokens(VOCABULARY), False)
+
+    @property
+    def is_hard(self) -> bool:
+        attention = self.config.decoder.attention
+        return attention.kind == "attention" and attention.selection != "softmax"
+
+    def source(self, lengths: Sequence[int], seed: int = 1) -> Padded | None:
+        if self.config.encoder.kind == "none":
+            return None
+        generator = torch.Generator().manual_seed(seed)
+        values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+        source = Padded(values, torch.tensor(lengths))
+        return Padded(values.masked_fill(~source.mask, 0), source.lengths)
+
+    def memory(self, model: Model, lengths: Sequence[int] = (5, 2, 4), seed: int = 1) -> Memory:
+        return model.encode(self.source(lengths, seed), len(lengths))
+
+
+def _pairs(choice: Mapping[str, Any]) -> set[tuple[Any, ...]]:
+    return set(itertools.combinations(sorted((k, str(v)) for k, v in choice.items()), 2))
+
+
+def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> list[Specimen]:
+    """Draw many choices, keep those that can be built, and of these the few that show all pairs."""
+    draw = random.Random(0)
+    pool: list[tuple[set[tuple[Any, ...]], Specimen]] = []
+    for _ in range(draws):
+        choice = {key: draw.choice(values) for key, values in switches.items()}
+        try:
+            config = ModelConfig.model_validate(assemble(choice))
+        except ValidationError:
+            continue
+        name = "-".join(
+            "+".join(value) or "0" if isinstance(value, tuple) else str(value)
+            for value in choice.values()
+        )
+        pool.append((_pairs(choice), Specimen(name, config)))
+    missing = set().union(*(pairs for pairs, _ in pool))
+    chosen = []
+    while missing:
+        pairs, specimen = max(pool, key=lambda one: len(one[0] & missing))
+        missing -= pairs
+        chosen.append(specimen)
+    return chosen
+
+
+EVERY_DECODER = [
+    *_cover(RECURRENT, _recurrent, 4000),
+    *_cover(TRANSFORMER, _transformer, 2000),
+    *_cover(ALONE, _alone, 500),
+]
