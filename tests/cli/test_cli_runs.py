@@ -170,6 +170,7 @@ def test_outputs_cut_off_are_counted(reverse: Path) -> None:
         (["--set", "training.steps=1"], b"a\n", 78, "only settings of decoding can be changed"),
         (["--set", "decoding.widht=1"], b"a\n", 78, "did you mean 'width'?"),
         (["--n-best", "9"], b"a\n", 78, "needs a beam at least as wide, not 5; add --beam 9"),
+        (["--n-best", "3", "--beam", "2"], b"a\n", 78, "at least as wide, not 2; add --beam 3"),
         (["--n-best", "2", "--set", "decoding.kind=greedy"], b"", 78, "greedy search finds one"),
         (["--n-best", "2", "--set", "decoding.kind=sample"], b"", 78, "needs as many samples"),
         (["no.txt", "nor.txt"], b"", 66, "no.txt: there is no such file\nnor.txt: there is no"),
@@ -283,6 +284,7 @@ def test_evaluation_shows_and_saves_scores(reverse: Path) -> None:
     saved = json.loads((reverse / "evaluation" / "test" / "report.json").read_bytes())
     shown = json.loads(call("evaluate", reverse, "--beam", 2, "--json").out)
     assert shown["scores"] == saved["scores"]
+    assert shown["decoding"]["width"] == 2
 
 
 def test_two_runs_are_compared(reverse: Path, tmp_path: Path) -> None:
@@ -291,6 +293,7 @@ def test_two_runs_are_compared(reverse: Path, tmp_path: Path) -> None:
     assert "difference" in answer.out
     assert "paired bootstrap" in answer.out
     record = json.loads(call("evaluate", reverse, "--against", other, "--json").out)
+    assert (record["run"], record["against"]["run"]) == (str(reverse), str(other))
     assert {each["p_value"] for each in record["comparisons"]} == {1.0}
 
 
