@@ -1,0 +1,140 @@
+"""Train the bundled recipes and write down what each of them reaches.
+
+    python bench/recipes.py OUT [NAME …] --jobs 5 --multi30k FOLDER     train, one JSON each in OUT
+    python bench/recipes.py OUT --write                                 put the figures into the
+                                                                        recipes' headers
+
+Recipes run side by side, each in a process of its own, so their times are upper bounds.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+
+RECIPES = Path(str(files("seqloom").joinpath("recipes")))
+MARK = "# Measured: "
+
+
+def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
+    """Train one recipe, score it on its test split, write one JSON file."""
+    import torch
+
+    import seqloom
+    from seqloom.config.load import find_recipe
+
+    threads = os.environ.get("OMP_NUM_THREADS")
+    if threads:
+        torch.set_num_threads(int(threads))
+    config = find_recipe(name, overrides).config
+    curve: list[dict[str, object]] = []
+
+    def watch(event: "seqloom.training.journal.Event") -> None:
+        if event.kind in ("start", "evaluate"):
+            curve.append({"event": event.kind, "step": event.step, **event.data})
+
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        summary = seqloom.train(config, Path(folder) / "run", report=watch)
+        seconds = time.monotonic() - began
+        run = seqloom.load(Path(folder) / "run")
+        report = run.evaluate("test")
+        samples = report.outputs[:10]
+    cuda = torch.cuda.is_available()
+    result = {
+        "recipe": name,
+        "overrides": overrides,
+        "seconds": round(seconds, 1),
+        "machine": torch.cuda.get_device_name() if cuda else platform.machine(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "seed": config.training.seed,
+        "parameters": curve[0]["parameters"],
+        "steps": summary.step,
+        "best_step": summary.best_step,
+        "curve": curve,
+        "report": report.to_json(),
+        "outputs": samples,
+    }
+    (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
+    figures = {score.name: round(score.value, 2) for score in report.scores}
+    print(f"{label}: {figures} after {seconds:.0f} s", flush=True)
+
+
+def headline(result: dict[str, object]) -> str:
+    """One line of figures, with all that is needed to understand them."""
+    report = result["report"]
+    assert isinstance(report, dict)
+    scores = {score["name"]: score for score in report["scores"]}
+    if "BLEU" in scores and result["recipe"] != "case":
+        first = scores["BLEU"]
+    else:
+        first = scores["perplexity"]
+    if str(result["recipe"]).startswith("case"):
+        first = scores["exact match"]
+    unit = " %" if first["name"] == "exact match" else ""
+    signature = f" ({first['signature']})" if first["signature"] else ""
+    return (
+        f"{first['name']} {first['value']:.1f}{unit} on the test split{signature}, "
+        f"{result['parameters']:,} parameters, {result['steps']} steps, seed {result['seed']}, "
+        f"{result['seconds']:.0f} s beside other runs on {result['machine']}, "
+        f"torch {result['torch']}"
+    )
+
+
+def write_headers(out: Path) -> None:
+    for path in sorted(out.glob("*.json")):
+        result = json.loads(path.read_text())
+        recipe = RECIPES / f"{result['recipe']}.toml"
+        text = recipe.read_text()
+        line = f"{MARK}{headline(result)}."
+        recipe.write_text(re.sub(r"^# M(EASURED|easured: .*)$", line, text, count=1, flags=re.M))
+        print(f"{recipe.name}: {line}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--multi30k", help="folder with the raw Multi30k files")
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    parser.add_argument("--label", help="name of the result, if not the recipe's")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    if chosen.write:
+        write_headers(chosen.out)
+        return
+    if chosen.one:
+        measure(chosen.names[0], chosen.out, chosen.overrides, chosen.label or chosen.names[0])
+        return
+    names = chosen.names or sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+    def start(name: str) -> int:
+        extra = [f"--set={one}" for one in chosen.overrides]
+        if name.startswith("multi30k"):
+            if chosen.multi30k is None:
+                print(f"{name}: left out, it needs --multi30k FOLDER")
+                return 0
+            extra.append(f"--set=data.folder={chosen.multi30k}")
+        command = [sys.executable, __file__, str(chosen.out), name, "--one", *extra]
+        return subprocess.run(command, check=False).returncode
+
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        failed = [name for name, code in zip(names, pool.map(start, names), strict=True) if code]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
