@@ -10,9 +10,8 @@ from toy_decoders import EchoDecoder, TableDecoder, random_memory
 
 from seqloom.decoding.beam import Beam, judge, propose
 from seqloom.decoding.exhaustive import Exhaustive
-from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
-from seqloom.decoding.search import Request, log_softmax, normalise
+from seqloom.decoding.search import Request, log_softmax
 from seqloom.text.vocabulary import END
 
 A, B, C = 4, 5, 6
@@ -22,48 +21,6 @@ NOTHING = float("-inf")
 def says(**shares: float) -> list[float]:
     """A distribution over PAD, START, END, UNKNOWN, a, b, c."""
     return [0.0, 0.0, shares.get("end", 0.0), 0.0, *(shares.get(word, 0.0) for word in "abc")]
-
-
-@given(st.integers(1, 6), st.integers(6, 9), st.integers(1, 4))
-def test_a_step_of_width_k_has_k_times_k_candidates(k: int, vocabulary: int, sources: int) -> None:
-    totals = torch.randn(sources, k, dtype=torch.float64)
-    allowed = torch.randn(sources * k, vocabulary, dtype=torch.float64).log_softmax(dim=1)
-    candidates = propose(totals, allowed, k)
-    assert candidates.totals.shape == (sources, k * k)
-    for source in range(sources):
-        pairs = zip(candidates.parents[source], candidates.tokens[source], strict=True)
-        found = {(int(parent), int(token)) for parent, token in pairs}
-        assert len(found) == k * k
-        for parent in range(k):
-            best = allowed[source * k + parent].argsort(descending=True)[:k].tolist()
-            assert {token for row, token in found if row == parent} == set(best)
-
-
-def test_the_number_of_outputs_of_length_t_over_m_words_is_m_to_the_t() -> None:
-    for words, length in [(2, 3), (3, 2), (3, 3)]:
-        decoder, memory = EchoDecoder(1, words), random_memory(1, [2])
-        found = Exhaustive()(decoder, memory, Request([length], n_best=10**6))[0]
-        assert sum(not one.finished for one in found) == words**length
-        assert sum(one.finished for one in found) == sum(words**t for t in range(length))
-
-
-def test_per_word_the_longer_translation_wins() -> None:
-    """he hit me with a pie −4.5, he threw a pie −3.2, I was hit with a pie that he threw −7.2"""
-    translations = [(-4.5, 6), (-3.2, 4), (-7.2, 9)]
-    plain = [normalise(log_p, words, 0.0) for log_p, words in translations]
-    per_word = [normalise(log_p, words, 1.0) for log_p, words in translations]
-    assert plain.index(max(plain)) == 1
-    assert per_word.index(max(per_word)) == 0
-    assert per_word == pytest.approx([-0.75, -0.8, -0.8])
-
-
-def test_the_probability_of_the_true_class_is_read_off_the_output() -> None:
-    """y = (0.1, 0.3, 0.4, 0.2), v = class 2: y_v = 0.3; of a sentence it is their product."""
-    share = says(end=0.1, a=0.3, b=0.4, c=0.2)
-    decoder, memory = TableDecoder({}, other=share), random_memory(0, [1])
-    [one] = force(decoder, memory, [[A, B, A]])
-    assert [math.exp(p) for p in one.log_probabilities] == pytest.approx([0.3, 0.4, 0.3, 0.1])
-    assert math.exp(one.log_probability) == pytest.approx(0.3 * 0.4 * 0.3 * 0.1)
 
 
 def test_a_beam_mends_what_greedy_search_spoils() -> None:
