@@ -123,12 +123,14 @@ class _Source:
 class RecurrentDecoder(DecoderModule):
     """s_t from s_{t-1} and the previous token, with or without a look at the source.
 
-    A step, with every use of the context a_t switched on:
+    Once a step, a layer asks: with its h from before the step or with its new one. The uses of
+    the context a it reads, which may be combined:
 
-        input    the cell sees [y_{t-1}; a]     (the last step's context, or this step's if the
-                                                 query is the previous state)
+        input    the lowest layer sees [y_{t-1}; a], where a is this step's if the query was the
+                 state before it, else the last step's: this step's is not yet known
         layer    the layer above the one that asked sees [h; a]
-        state    a takes the place of the top layer's h
+        state    a takes the place of the h that asked: the old h before the cell reads it, or
+                 the new one before anyone else does
         readout  logits = W [h; a]
     """
 
@@ -216,8 +218,10 @@ class RecurrentDecoder(DecoderModule):
         """One position: features (R, F), states (R, L, C), context (R, A), weights (R, H, S)."""
         weights: Tensor | None = None
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
-        if self.asks_with_previous and self.attention is not None:
-            context, weights = self._look(states[:, self.asking_layer, : self.width], source)
+        before = list(states.unbind(1))  # L of (R, C)
+        if self.attention is not None and self.asks_with_previous:
+            context, weights = self._look(before[self.asking_layer], source)
+            before[self.asking_layer] = self._after_asking(before[self.asking_layer], context)
         hidden = inputs
         if "input" in self.uses:
             hidden = torch.cat((hidden, context), -1)
@@ -227,18 +231,13 @@ class RecurrentDecoder(DecoderModule):
         for level, layer in enumerate(self.layers):
             if "layer" in self.uses and level == self.asking_layer + 1:
                 hidden = torch.cat((hidden, context), -1)
-            state = layer.step(hidden if level == 0 else self.dropout(hidden), states[:, level])
+            state = layer.step(hidden if level == 0 else self.dropout(hidden), before[level])
+            asks = self.attention is not None and level == self.asking_layer
+            if asks and not self.asks_with_previous:
+                context, weights = self._look(state, source)
+                state = self._after_asking(state, context)
             hidden = state[:, : self.width]
             after.append(state)
-            if (
-                self.attention is not None
-                and not self.asks_with_previous
-                and level == self.asking_layer
-            ):
-                context, weights = self._look(hidden, source)
-        if "state" in self.uses:
-            hidden = self.to_state(context)
-            after[-1] = torch.cat((hidden, after[-1][:, self.width :]), dim=-1)
         features = self._features(hidden, context, summary, inputs)
         return features, torch.stack(after, dim=1), context, weights
 
@@ -255,10 +254,18 @@ class RecurrentDecoder(DecoderModule):
             parts.append(inputs)
         return torch.cat(parts, dim=-1)
 
-    def _look(self, queries: Tensor, source: _Source) -> tuple[Tensor, Tensor]:
+    def _look(self, state: Tensor, source: _Source) -> tuple[Tensor, Tensor]:
+        """Ask with the h of a state (R, C): context (R, A), weights (R, H, S)."""
         assert self.attention is not None
         assert source.readable is not None
-        return self.attention.look_once(queries, source.readable, source.mask)
+        return self.attention.look_once(state[:, : self.width], source.readable, source.mask)
+
+    def _after_asking(self, state: Tensor, context: Tensor) -> Tensor:
+        """The state that asked, with a in the place of h if that is how a is used: (R, C)"""
+        if "state" not in self.uses:
+            return state
+        cell = state[:, self.width :]  # an LSTM's c stays; others have none
+        return torch.cat((self.to_state(context), cell), dim=-1)
 
     def _source(self, memory: Memory) -> _Source:
         readable = None if self.attention is None else self.attention.keys_values(memory.states)
