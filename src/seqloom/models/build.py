@@ -67,7 +67,8 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             return None
         case RecurrentEncoderConfig():
             assert isinstance(signature.source, Tokens)
-            lookup = _lookup(part.embedding, signature.source.count, part.width)
+            small = config.tie == "all"
+            lookup = _lookup(part.embedding, signature.source.count, part.width, small)
             embedder = Embedder(
                 lookup, _positions(part.positions, lookup.width), None, part.dropout
             )
@@ -96,7 +97,8 @@ def build_decoder(
     part = config.decoder
     match part:
         case RecurrentDecoderConfig():
-            lookup = _lookup(part.embedding, signature.target.count, part.width)
+            small = config.tie != "none"
+            lookup = _lookup(part.embedding, signature.target.count, part.width, small)
             tied = _tie(config, lookup, encoder)
             return _recurrent_decoder(config, part, lookup, signature.target.count, tied)
         case TransformerDecoderConfig():
@@ -205,13 +207,12 @@ def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> 
     return lookup.weight
 
 
-def _lookup(config: EmbeddingConfig, vocabulary: int, width: int, scaled: bool = False) -> Lookup:
+def _lookup(config: EmbeddingConfig, vocabulary: int, width: int, small: bool) -> Lookup:
     match config:
         case OneHotEmbeddingConfig():
             return OneHotLookup(vocabulary)
         case LearnedEmbeddingConfig(width=own, noise=noise):
-            found = own or width
-            return LearnedLookup(vocabulary, found, noise, found**0.5 if scaled else 1.0)
+            return LearnedLookup(vocabulary, own or width, noise, small)
         case _:
             assert_never(config)
 
@@ -237,9 +238,8 @@ def _positions(config: PositionsConfig, width: int) -> Positions:
 
 
 def _transformer_embedder(part: TransformerLayersConfig, vocabulary: int) -> Embedder:
-    # Embeddings start with entries of size 1/√d, fit for an output layer that shares them; times
-    # √d they are as large as the positions added to them (Vaswani et al. 2017, section 3.4).
-    lookup = _lookup(part.embedding, vocabulary, part.width, scaled=True)
+    # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
+    lookup = _lookup(part.embedding, vocabulary, part.width, small=True)
     return Embedder(lookup, _positions(part.positions, lookup.width), part.width, part.dropout)
 
 

@@ -1,10 +1,10 @@
 """Attention, one idea at a time: compare a query with keys, weigh, read values.
 
-    e_ts = score(q_t, k_s)              how well query t and key s match
-    α_t  = softmax(e_t)                 (or all weight on the best match)
-    a_t  = Σ_s α_ts v_s                 the context vector: what was read
+    e_ts = score(q_t, k_s)              how well query t and key s match: `Score`
+    α_t  = softmax(e_t)                 or all weight on the best match: `weigh`
+    a_t  = Σ_s α_ts v_s                 the context vector, what was read: `weights @ values`
 
-Every score works for many heads at once: queries are (B, H, T, Dq), keys (B, H, S, Dk), and each
+Here are the first two; `MultiHeadAttention` puts them together. Every score works for many heads at once: queries are (B, H, T, Dq), keys (B, H, S, Dk), and each
 head has parameters of its own.
 """
 
@@ -29,6 +29,7 @@ class Score(nn.Module):
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)"""
         return self.compare(queries, self.prepare(keys))
 
 
@@ -49,16 +50,20 @@ class DotScore(Score):
 
 
 class BilinearScore(Score):
-    """score(q, k) = k^T W q: linear keys and queries, their two matrices merged into one."""
+    """score(q, k) = q^T W k: linear keys and queries, their two matrices merged into one.
+
+    (Wq q) · (Wk k) = q^T (Wq^T Wk) k. Queries and keys may have different widths.
+    """
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
         for head in self.weight:
-            nn.init.xavier_uniform_(head)
+            # As small as the scaled dot product at first, or the softmax would begin saturated.
+            nn.init.xavier_uniform_(head, gain=1 / math.sqrt(query_width))
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return keys @ self.weight.transpose(-2, -1)  # (B, H, S, Dq)
+        return keys @ self.weight.transpose(-2, -1)  # W k: (B, H, S, Dq)
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
         return queries @ prepared.transpose(-2, -1)
@@ -85,7 +90,8 @@ class AdditiveScore(Score):
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
         q = (queries @ self.project_query).unsqueeze(3)  # (B, H, T, 1, width)
         k = prepared.unsqueeze(2)  # (B, H, 1, S, width)
-        return (torch.tanh(q + k) @ self.to_score.unsqueeze(1)).squeeze(-1)
+        hidden = torch.tanh(q + k)  # (B, H, T, S, width)
+        return (hidden @ self.to_score.unsqueeze(1)).squeeze(-1)
 
 
 class RbfScore(Score):
@@ -119,10 +125,3 @@ def weigh(scores: Tensor, mask: Tensor, selection: Selection) -> Tensor:
     # no gradient reaches them; the value that was chosen still gets one.
     best = exact.argmax(dim=-1, keepdim=True)
     return torch.zeros_like(scores).scatter_(-1, best, 1.0)
-
-
-def attend(
-    scores: Tensor, values: Tensor, mask: Tensor, selection: Selection = "softmax"
-) -> Tensor:
-    """Average the values by the weights of their scores: (B, H, T, S), (B, H, S, D) -> (B, H, T, D)"""
-    return weigh(scores, mask, selection) @ values

@@ -22,13 +22,15 @@ class LearnedLookup(Lookup):
     making it another word.
     """
 
-    def __init__(self, vocabulary: int, width: int, noise: float, scale: float = 1.0) -> None:
+    def __init__(self, vocabulary: int, width: int, noise: float, small: bool) -> None:
+        """small: entries begin with size 1/√width, as an output layer that shares them needs, and
+        are multiplied by √width on the way in; otherwise they begin with size 1."""
         super().__init__()
         self.width = width
         self.noise = noise
-        self.scale = scale
+        self.scale = math.sqrt(width) if small else 1.0
         self.table = nn.Embedding(vocabulary, width)
-        nn.init.normal_(self.table.weight, std=1 / math.sqrt(width))
+        nn.init.normal_(self.table.weight, std=1 / self.scale)
 
     @property
     def weight(self) -> nn.Parameter:
@@ -38,6 +40,8 @@ class LearnedLookup(Lookup):
         return weight
 
     def forward(self, tokens: Tensor) -> Tensor:
+        # Either way the vectors are of size 1 at first: much smaller ones, and a recurrent network
+        # spends its first thousand steps on finding out that they differ at all.
         vectors = self.table(tokens) * self.scale
         if self.training and self.noise > 0:
             vectors = vectors + self.noise * torch.randn_like(vectors)
@@ -94,8 +98,11 @@ class Readout(nn.Module):
             nn.Identity() if hidden is None else nn.Sequential(nn.Linear(width, hidden), nn.Tanh())
         )
         self.output = nn.Linear(width if hidden is None else hidden, vocabulary)
+        for part in self.bend.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.xavier_uniform_(part.weight, nn.init.calculate_gain("tanh"))
         if tied is None:
-            nn.init.xavier_uniform_(self.output.weight)
+            nn.init.normal_(self.output.weight, std=1 / math.sqrt(self.output.in_features))
         else:
             self.output.weight = tied
         nn.init.zeros_(self.output.bias)

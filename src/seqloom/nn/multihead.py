@@ -33,18 +33,22 @@ class AttentionPlan:
 
     @property
     def query_head(self) -> int:
+        """Width of one head's queries, as the score meets them."""
         return (self.query_width if self.projection == "none" else self.width) // self.heads
 
     @property
     def key_head(self) -> int:
+        """Width of one head's keys, as the score meets them."""
         return (self.key_width if self.projection == "none" else self.width) // self.heads
 
     @property
     def value_width(self) -> int:
+        """Width of the values, all heads together."""
         return self.width if self.learned_values else self.key_width
 
     @property
     def context_width(self) -> int:
+        """C: width of what is read."""
         return self.merged_width or self.value_width
 
 
@@ -101,7 +105,13 @@ class KeyValueCache:
 
 
 class MultiHeadAttention(nn.Module):
-    """Queries look at keys and read values, H times in parallel."""
+    """Queries look at keys and read values, H times in parallel.
+
+        q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv    (or the states themselves)
+
+    With f linear and a score that is a product, bk adds the same to all scores of a query and
+    the softmax takes it away again: it never learns, and is there for f that bend.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Recurrent layers: one state, carried along the sequence.
 
-    vanilla  h' = tanh(W x + b + U h + c)
+    vanilla  h' = tanh(W x + U h)
 
     GRU      r = σ(W_r x + U_r h)      how much of the past the candidate sees
              z = σ(W_z x + U_z h)      how much of the past stays
@@ -11,7 +11,8 @@
              c' = f ∘ c + i ∘ tanh(W_c x + U_c h)
              h' = o ∘ tanh(c')
 
-torch computes them; a test writes them out as above and finds the same numbers. A state is one
+Every W x and every U h has a bias of its own, left out above. torch computes the cells; a test
+writes them out as above and finds the same numbers. A state is one
 tensor (B, C): the hidden vector h, and for the LSTM its cell c behind it.
 """
 

@@ -1,0 +1,46 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each installs what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO_RUN := runs/demo
+
+.PHONY: help setup demo test lint bench campaign clean
+
+help:
+	@echo "make demo      install, then train a German-English translator on the bundled pairs"
+	@echo "make test      install, then check everything: ruff, mypy, pytest"
+	@echo "make lint      ruff and mypy alone"
+	@echo "make bench     train every bundled recipe that needs no download and print its scores"
+	@echo "make campaign  the reliability tests with ten times the counts"
+	@echo "make clean     remove the environment and caches (runs are kept)"
+
+setup: $(STAMP)
+
+# torch comes first and pinned: asked for by another package it would bring gigabytes of CUDA.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt torch
+	$(BIN)/pip install -q -c constraints.txt -e ".[plots,dev]"
+	touch $@
+
+demo: setup
+	$(BIN)/seqloom demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+bench: setup
+	$(BIN)/python bench/recipes.py bench/results case-attention case-plain demo
+
+campaign: setup
+	SEQLOOM_CAMPAIGN=10 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q tests/reliability
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
