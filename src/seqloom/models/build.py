@@ -1,30 +1,18 @@
-"""ModelConfig + Signature → Model. The only file that knows both the switches and the parts."""
+"""ModelConfig + Signature → Model: which parts there are and how they fit together."""
 
 from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.attention import (
-    AdditiveScoreConfig,
-    AttentionConfig,
-    BilinearScoreConfig,
-    DotScoreConfig,
-    RbfScoreConfig,
-)
+from seqloom.config.attention import AttentionConfig
 from seqloom.config.model import (
-    EmbeddingConfig,
-    LearnedEmbeddingConfig,
-    LearnedPositionsConfig,
     ModelConfig,
     NoEncoderConfig,
-    NoPositionsConfig,
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
-    PositionsConfig,
     RecurrentDecoderConfig,
     RecurrentEncoderConfig,
     RotaryPositionsConfig,
-    SinusoidalPositionsConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TransformerLayersConfig,
@@ -42,25 +30,44 @@ from seqloom.models.recurrent import (
 )
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
-from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
-from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, OneHotLookup, Readout
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
-from seqloom.nn.positions import (
-    LearnedPositions,
-    OneHotPositions,
-    Positions,
-    SinusoidalPositions,
-)
+from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
+from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
-from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward
+from seqloom.nn.transformer import DecoderLayer, EncoderLayer
 
 
 def build_model(config: ModelConfig, signature: Signature) -> Model:
+    """The model a recipe describes, for what goes in and comes out of it."""
+    problems = _misfits(config, signature)
+    if problems:
+        raise ConfigError("\n".join(problems))
     encoder = build_encoder(config, signature)
     return Model(encoder, build_decoder(config, signature, encoder))
 
 
+def _misfits(config: ModelConfig, signature: Signature) -> list[str]:
+    """What only the vocabularies can tell: one-hot positions too many for one-hot tokens."""
+    sides = (
+        ("encoder", config.encoder, signature.source),
+        ("decoder", config.decoder, signature.target),
+    )
+    return [
+        f"model.{side}.positions: one-hot positions up to {part.positions.max_length} cannot be "
+        f"added to one-hot tokens of a vocabulary of {ids.count}; use join = 'append', or "
+        f"max_length = {ids.count} or less"
+        for side, part, ids in sides
+        if not isinstance(part, NoEncoderConfig)
+        and isinstance(ids, Tokens)
+        and isinstance(part.embedding, OneHotEmbeddingConfig)
+        and isinstance(part.positions, OneHotPositionsConfig)
+        and part.positions.join == "add"
+        and part.positions.max_length > ids.count
+    ]
+
+
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
+    """What reads the source; None if there is nothing to read."""
     part = config.encoder
     match part:
         case NoEncoderConfig():
@@ -68,9 +75,9 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case RecurrentEncoderConfig():
             assert isinstance(signature.source, Tokens)
             small = config.tie == "all"
-            lookup = _lookup(part.embedding, signature.source.count, part.width, small)
+            lookup = build_lookup(part.embedding, signature.source.count, part.width, small)
             embedder = Embedder(
-                lookup, _positions(part.positions, lookup.width), None, part.dropout
+                lookup, build_positions(part.positions, lookup.width), None, part.dropout
             )
             widths = [embedder.width] + [part.state_width] * (part.layers - 1)
             directions = {"forward": (1, 0), "backward": (0, 1), "both": (1, 1)}[part.direction]
@@ -83,7 +90,9 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens)
             embedder = _transformer_embedder(part, signature.source.count)
             layers = [
-                EncoderLayer(_self_attention(part), _feedforward(part), part.norm, part.dropout)
+                EncoderLayer(
+                    _self_attention(part), build_feedforward(part), part.norm, part.dropout
+                )
                 for _ in range(part.layers)
             ]
             return TransformerEncoder(embedder, layers, part.norm)
@@ -94,11 +103,12 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
 def build_decoder(
     config: ModelConfig, signature: Signature, encoder: EncoderModule | None
 ) -> DecoderModule:
+    """What puts out the target; the encoder is asked only for a matrix to share."""
     part = config.decoder
     match part:
         case RecurrentDecoderConfig():
             small = config.tie != "none"
-            lookup = _lookup(part.embedding, signature.target.count, part.width, small)
+            lookup = build_lookup(part.embedding, signature.target.count, part.width, small)
             tied = _tie(config, lookup, encoder)
             return _recurrent_decoder(config, part, lookup, signature.target.count, tied)
         case TransformerDecoderConfig():
@@ -109,7 +119,7 @@ def build_decoder(
                 DecoderLayer(
                     _self_attention(part),
                     _cross_attention(config, part.attention),
-                    _feedforward(part),
+                    build_feedforward(part),
                     part.norm,
                     part.dropout,
                 )
@@ -127,7 +137,7 @@ def _recurrent_decoder(
     vocabulary: int,
     tied: nn.Parameter | None,
 ) -> RecurrentDecoder:
-    embedder = Embedder(lookup, _positions(part.positions, lookup.width), None, part.dropout)
+    embedder = Embedder(lookup, build_positions(part.positions, lookup.width), None, part.dropout)
     attention = (
         _cross_attention(config, part.attention)
         if isinstance(part.attention, AttentionConfig)
@@ -207,85 +217,18 @@ def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> 
     return lookup.weight
 
 
-def _lookup(config: EmbeddingConfig, vocabulary: int, width: int, small: bool) -> Lookup:
-    match config:
-        case OneHotEmbeddingConfig():
-            return OneHotLookup(vocabulary)
-        case LearnedEmbeddingConfig(width=own, noise=noise):
-            return LearnedLookup(vocabulary, own or width, noise, small)
-        case _:
-            assert_never(config)
-
-
-def _positions(config: PositionsConfig, width: int) -> Positions:
-    match config:
-        case NoPositionsConfig() | RotaryPositionsConfig():
-            return Positions()
-        case OneHotPositionsConfig(max_length=longest, join=join):
-            if join == "add" and width < longest:  # only the vocabulary could tell
-                raise ConfigError(
-                    f"positions: one-hot positions up to {longest} cannot be added to one-hot "
-                    f"tokens of a vocabulary of {width}; use join = 'append', or max_length = "
-                    f"{width} or less"
-                )
-            return OneHotPositions(join, longest if join == "append" else width, longest)
-        case SinusoidalPositionsConfig(join=join, width=own):
-            return SinusoidalPositions(join, own if join == "append" else width)
-        case LearnedPositionsConfig(max_length=longest, join=join, width=own):
-            return LearnedPositions(join, own if join == "append" else width, longest)
-        case _:
-            assert_never(config)
-
-
 def _transformer_embedder(part: TransformerLayersConfig, vocabulary: int) -> Embedder:
     # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
-    lookup = _lookup(part.embedding, vocabulary, part.width, small=True)
-    return Embedder(lookup, _positions(part.positions, lookup.width), part.width, part.dropout)
-
-
-def _feedforward(part: TransformerLayersConfig) -> FeedForward:
-    return FeedForward(part.width, part.feedforward, part.activation, part.feedforward_dropout)
+    lookup = build_lookup(part.embedding, vocabulary, part.width, small=True)
+    return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
 
 def _self_attention(part: TransformerLayersConfig) -> MultiHeadAttention:
     rotary = isinstance(part.positions, RotaryPositionsConfig)
-    return _attention(part.attention, part.width, part.width, rotary=rotary)
+    return build_attention(part.attention, part.width, part.width, rotary=rotary)
 
 
 def _cross_attention(config: ModelConfig, attention: AttentionConfig) -> MultiHeadAttention | None:
     if isinstance(config.encoder, NoEncoderConfig):
         return None
-    return _attention(attention, config.decoder.width, config.encoder.state_width)
-
-
-def _attention(
-    config: AttentionConfig, query_width: int, key_width: int, rotary: bool = False
-) -> MultiHeadAttention:
-    plan = AttentionPlan(
-        query_width=query_width,
-        key_width=key_width,
-        width=config.width or query_width,
-        heads=config.heads,
-        projection=config.projection,
-        learned_values=config.values == "learned",
-        merged_width=query_width if config.merge else None,
-    )
-    if config.selection == "nearest":
-        # The closest key is the best one under the score that measures distance.
-        return MultiHeadAttention(plan, RbfScore(1.0), "argmax", rotary, config.dropout)
-    return MultiHeadAttention(plan, _score(config, plan), config.selection, rotary, config.dropout)
-
-
-def _score(config: AttentionConfig, plan: AttentionPlan) -> Score:
-    score = config.score
-    match score:
-        case DotScoreConfig(scale=scale):
-            return DotScore(scale, plan.query_head)
-        case BilinearScoreConfig():
-            return BilinearScore(plan.heads, plan.query_head, plan.key_head)
-        case AdditiveScoreConfig(width=width):
-            return AdditiveScore(plan.heads, plan.query_head, plan.key_head, width)
-        case RbfScoreConfig(gamma=gamma):
-            return RbfScore(gamma)
-        case _:
-            assert_never(score)
+    return build_attention(attention, config.decoder.width, config.encoder.state_width)
