@@ -95,10 +95,14 @@ class Step:
 
 
 class Encoder(Protocol):
+    """Reads a source, all of it, before the first token is put out."""
+
     def __call__(self, source: Padded) -> Memory: ...
 
 
 class Decoder(Protocol):
+    """Puts out a target, token by token. `step` over all tokens and `teach` give the same."""
+
     @property
     def readout(self) -> Callable[[Tensor], Tensor]:
         """(…, D) features -> (…, V) logits."""
@@ -138,6 +142,7 @@ class EncoderModule(nn.Module):
     """An Encoder that is also an nn.Module."""
 
     max_length: int | None
+    """Tokens it can read at most (its position table ends there); None means any number."""
 
     def forward(self, source: Padded) -> Memory:
         raise NotImplementedError

@@ -39,6 +39,7 @@ class RecurrentEncoder(EncoderModule):
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Padded) -> Memory:
+        """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer's end"""
         states = self.embedder(source.values)  # (B, S, D)
         ends = []
         depth = max(len(self.forward_layers), len(self.backward_layers))
@@ -98,6 +99,8 @@ class LayerHandover(Handover):
 
 @dataclass(frozen=True)
 class RecurrentDecoderParts:
+    """What a recurrent decoder is put together from, and where context and summary go."""
+
     embedder: Embedder
     layers: list[RecurrentLayer]
     handover: Handover

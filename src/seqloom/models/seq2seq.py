@@ -8,6 +8,8 @@ from seqloom.models.interface import DecoderModule, EncoderModule, Memory
 
 
 class Model(nn.Module):
+    """Reads a source, if it has an encoder, and puts out a target. Trained end to end."""
+
     def __init__(self, encoder: EncoderModule | None, decoder: DecoderModule) -> None:
         super().__init__()
         self.encoder = encoder

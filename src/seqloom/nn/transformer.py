@@ -25,6 +25,7 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(…, D) -> (…, D)"""
         if self.first:
             return stream + self.dropout(sublayer(self.norm(stream)))
         return self.norm(stream + self.dropout(sublayer(stream)))
@@ -46,6 +47,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(part.bias)
 
     def forward(self, states: Tensor) -> Tensor:
+        """(…, D) -> (…, D)"""
         bend = F.relu if self.activation == "relu" else F.gelu
         return self.narrow(self.dropout(bend(self.widen(states))))
 
