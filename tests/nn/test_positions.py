@@ -63,6 +63,11 @@ def test_turning_keeps_lengths_and_changes_with_the_position() -> None:
     torch.testing.assert_close(rotate(vectors[:, :, 2:3], 6), turned[:, :, 2:3])
 
 
+def test_a_number_without_a_partner_cannot_be_turned() -> None:
+    with pytest.raises(AssertionError, match="pairs"):
+        rotate(torch.randn(1, 1, 2, 3), 0)
+
+
 @calm
 @given(st.integers(1, 33), st.integers(0, 99))
 def test_sines_may_be_of_any_width_even_or_odd(width: int, position: int) -> None:

@@ -26,6 +26,7 @@ def rotate(vectors: Tensor, offset: int) -> Tensor:
     on the distance between them.
     """
     length, width = vectors.shape[-2:]
+    assert width % 2 == 0, "only pairs of numbers can be turned"
     positions = torch.arange(offset, offset + length, device=vectors.device)
     frequencies = 10_000 ** (
         -torch.arange(0, width, 2, device=vectors.device, dtype=torch.float64) / width
