@@ -138,3 +138,30 @@ def test_a_summary_is_the_top_layers_last_state() -> None:
         below[:, 1] = 9
         assert not torch.allclose(model.decoder.teach(inputs, other), own)
     assert told.decoder.teach(inputs, memory).shape[-1] == WIDTH + 2 * WIDTH
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("feeds_back", [False, True])
+def test_the_readout_sees_state_context_summary_and_input_side_by_side(
+    cell: str, feeds_back: bool
+) -> None:
+    """y_t = g(y_{t-1}, s_t, c), whether positions are taught at once or one after the other."""
+    model = build(
+        {"direction": "forward"},
+        {
+            "cell": cell,
+            "context": ["readout", "input"] if feeds_back else ["readout"],
+            "summary": ["readout"],
+            "readout_input": True,
+        },
+    )
+    decoder, inputs = model.decoder, torch.tensor([[1, 4, 5], [1, 7, 6]])
+    assert isinstance(decoder, RecurrentDecoder)
+    memory = model.encode(SOURCE, 2)
+    features, embedded = decoder.teach(inputs, memory), decoder.embedder(inputs)
+    state = decoder.start(memory, 3)
+    for place, tokens in enumerate(inputs.unbind(1)):
+        state = decoder.step(tokens, state).state
+        states, context = state.moving
+        seen = (states[:, 0, :WIDTH], context, memory.summary[:, 0], embedded[:, place])
+        torch.testing.assert_close(features[:, place], torch.cat(seen, -1))

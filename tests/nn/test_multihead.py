@@ -77,6 +77,18 @@ def test_reading_and_looking_agree(
         assert float(weights.triu(1).abs().max()) == 0
 
 
+def test_turned_keys_of_a_position_alone_are_those_among_others() -> None:
+    attention = attention_of(EVERY_SCORE["dot"], rotary=True)
+    states, mask = some_states(2, 5), padding_mask([5, 5])
+    whole = attention.keys_values(states).keys
+    for place in range(5):
+        alone = attention.keys_values(states[:, place : place + 1], offset=place).keys
+        torch.testing.assert_close(alone, whole[:, :, place : place + 1])
+    _, here = attention.look(states, attention.keys_values(states), mask)
+    _, there = attention.look(states, attention.keys_values(states, offset=9), mask, offset=9)
+    torch.testing.assert_close(here, there)  # only distances matter
+
+
 @every_score
 @every_selection
 def test_hypotheses_that_share_keys_read_what_copies_would_give_them(

@@ -115,13 +115,12 @@ def weigh(scores: Tensor, mask: Tensor, selection: Selection) -> Tensor:
 
     scores (B, H, T, S), mask broadcast to it and True where a key may be seen -> (B, H, T, S)
     """
-    # The softmax runs in float32 even under bf16: eight mantissa bits cannot tell apart the
-    # weights of a sentence of a few hundred words.
-    exact = scores.float() if scores.dtype == torch.bfloat16 else scores
-    exact = exact.masked_fill(~mask, float("-inf"))
+    visible = scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
-        return exact.softmax(dim=-1).to(scores.dtype)
+        # torch sums in float32 even where the scores are bf16, whose eight bits could not tell
+        # apart the weights of a sentence of a few hundred words. Autocast widens the result too.
+        return visible.softmax(dim=-1).to(scores.dtype)
     # All weight on the best key. The choice does not change when query or key move a little, so
     # no gradient reaches them; the value that was chosen still gets one.
-    best = exact.argmax(dim=-1, keepdim=True)
+    best = visible.argmax(dim=-1, keepdim=True)
     return torch.zeros_like(scores).scatter_(-1, best, 1.0)
