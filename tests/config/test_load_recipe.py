@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seqloom.config.load import bundled_recipe, find_recipe, load_recipe, resolve
-from seqloom.config.model import TransformerEncoderConfig
+from seqloom.config.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 
 RECIPE = """

@@ -42,6 +42,17 @@ ScoreConfig = Annotated[
 ]
 
 
+def heads_problems(width: int, heads: int) -> list[str]:
+    """Why a width cannot be shared out evenly; empty if it can."""
+    if width % heads == 0:
+        return []
+    near = max(width // heads, 1) * heads
+    return [
+        f"width {width} cannot be split into {heads} heads; "
+        f"make width a multiple of {heads}, for example {near}"
+    ]
+
+
 class AttentionConfig(Section):
     kind: Literal["attention"] = "attention"
     score: ScoreConfig = BilinearScoreConfig()
@@ -68,13 +79,9 @@ class AttentionConfig(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        problems = []
-        if self.width is not None and self.width % self.heads:
-            near = max(self.width // self.heads, 1) * self.heads
-            problems.append(
-                f"width {self.width} cannot be split into {self.heads} heads; "
-                f"make width a multiple of {self.heads}, for example {near}"
-            )
+        problems: list[str] = []
+        if self.width is not None:
+            problems += heads_problems(self.width, self.heads)
         if self.selection == "nearest" and self.score.kind not in ("dot", "rbf"):
             problems.append(
                 f"selection 'nearest' measures the distance between query and key, but with score "

@@ -5,14 +5,14 @@ from typing import assert_never
 from torch import nn
 
 from seqloom.config.attention import AttentionConfig
-from seqloom.config.model import (
-    ModelConfig,
-    NoEncoderConfig,
+from seqloom.config.inputs import (
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
-    RecurrentDecoderConfig,
-    RecurrentEncoderConfig,
     RotaryPositionsConfig,
+)
+from seqloom.config.model import ModelConfig, NoEncoderConfig
+from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.transformer import (
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TransformerLayersConfig,

@@ -9,7 +9,7 @@ from seqloom.config.attention import (
     DotScoreConfig,
     RbfScoreConfig,
 )
-from seqloom.config.model import (
+from seqloom.config.inputs import (
     EmbeddingConfig,
     LearnedEmbeddingConfig,
     LearnedPositionsConfig,
@@ -19,8 +19,8 @@ from seqloom.config.model import (
     PositionsConfig,
     RotaryPositionsConfig,
     SinusoidalPositionsConfig,
-    TransformerLayersConfig,
 )
+from seqloom.config.transformer import TransformerLayersConfig
 from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
 from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention

@@ -1,0 +1,71 @@
+"""Transformer encoders and decoders, and their switches."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.attention import TRANSFORMER_ATTENTION, AttentionConfig, heads_problems
+from seqloom.config.inputs import (
+    EmbeddingConfig,
+    LearnedEmbeddingConfig,
+    PositionsConfig,
+    RotaryPositionsConfig,
+    SinusoidalPositionsConfig,
+    position_problems,
+)
+from seqloom.config.section import Section
+
+
+class TransformerLayersConfig(Section):
+    """What a Transformer's encoder and decoder have in common."""
+
+    width: int = Field(256, gt=0)
+    layers: int = Field(3, ge=1)
+    feedforward: int = Field(1024, gt=0)
+    activation: Literal["relu", "gelu"] = "relu"
+    norm: Literal["pre", "post"] = "pre"
+    """Layer norm before each sublayer, or after its residual sum as in the paper."""
+    attention: AttentionConfig = TRANSFORMER_ATTENTION
+    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    positions: PositionsConfig = SinusoidalPositionsConfig()
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """On the embedded input and on each sublayer's output."""
+    feedforward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Inside the feed-forward network. Slow on CPUs."""
+
+    @property
+    def state_width(self) -> int:
+        return self.width
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        problems = position_problems(self.embedding, self.positions, self.width)
+        attention = self.attention
+        inner = attention.width or self.width
+        problems += heads_problems(inner, attention.heads)
+        if (
+            not problems
+            and isinstance(self.positions, RotaryPositionsConfig)
+            and (inner // attention.heads) % 2
+        ):
+            problems.append(
+                f"rotary positions turn pairs of numbers, but a head is {inner // attention.heads} "
+                "wide; make width divided by heads even"
+            )
+        read = self.width if attention.values == "states" else inner
+        if read != self.width and not attention.merge:
+            problems.append(
+                f"attention reads vectors of width {read} that cannot be added to a stream of "
+                f"width {self.width}; set attention.merge = true, or leave attention.width out"
+            )
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+class TransformerEncoderConfig(TransformerLayersConfig):
+    kind: Literal["transformer"] = "transformer"
+
+
+class TransformerDecoderConfig(TransformerLayersConfig):
+    kind: Literal["transformer"] = "transformer"
