@@ -20,7 +20,7 @@ import torch
 
 from seqloom.config.load import dump, load_recipe
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import NotFoundError, SeqloomError, StorageError
+from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import MANIFEST, damage, new_folder, sha256
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
@@ -34,6 +34,11 @@ from seqloom.text.tokenizer import Tokenizer
 CONFIG = "config.toml"
 JOURNAL = "metrics.jsonl"
 WEIGHTS = "model.safetensors"
+TRAINER = "trainer.json"
+EVALUATION = "evaluation"
+
+ATTEMPTS = 5
+"""How often a folder that changes while it is read is read again."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,7 @@ def is_run(folder: Path) -> bool:
 
 def read_setup(folder: Path) -> tuple[RunConfig, Task]:
     """The recipe and the task of a run, without its weights."""
-    if not folder.is_dir():
-        raise NotFoundError(f"{folder}: there is no such run folder")
-    if not is_run(folder):
-        raise NotFoundError(
-            f"{folder}: is not a run folder (it has no {CONFIG}); give the folder that "
-            "`seqloom train` wrote"
-        )
+    _refuse_no_run(folder)
     if problems := damage(folder):
         raise damaged_run(folder, problems)
     config = load_recipe(folder / CONFIG).config
@@ -87,20 +86,47 @@ def read_setup(folder: Path) -> tuple[RunConfig, Task]:
     return config, build_task(config.task, source, load_tokenizer(text, "target"))
 
 
+def _refuse_no_run(folder: Path) -> None:
+    if not folder.is_dir():
+        raise NotFoundError(f"{folder}: there is no such run folder")
+    if not is_run(folder):
+        raise NotFoundError(
+            f"{folder}: is not a run folder (it has no {CONFIG}); give the folder that "
+            "`seqloom train` wrote"
+        )
+
+
 def load_bundle(folder: Path, device: torch.device) -> Bundle:
     """Check the whole folder, then load it; all damage is reported at once."""
+    for _ in range(ATTEMPTS):
+        before = _pointed_to(folder)
+        try:
+            return _load_bundle(folder, device)
+        except StorageError:
+            # A training that is under way may have moved on while this looked.
+            if _pointed_to(folder) == before:
+                raise
+    return _load_bundle(folder, device)
+
+
+def _pointed_to(folder: Path) -> list[bytes | None]:
+    pointers = (weights_shelf(folder).pointer, checkpoint_shelf(folder).pointer)
+    return [pointer.read_bytes() if pointer.is_file() else None for pointer in pointers]
+
+
+def _load_bundle(folder: Path, device: torch.device) -> Bundle:
+    _refuse_no_run(folder)
+    if problems := run_damage(folder):
+        raise damaged_run(folder, problems)
     config, task = read_setup(folder)
-    shelf = weights_shelf(folder)
-    if shelf.is_empty():
+    place = weights_shelf(folder).pointed_to()
+    if place is None:
         raise NotFoundError(
             f"{folder}: has no weights yet; training has not reached its first evaluation. "
             "Go on with `seqloom train --resume`"
         )
-    if problems := run_damage(folder):
-        raise damaged_run(folder, problems)
-    place = shelf.current() / WEIGHTS
     model = build_model(config.model, task.signature)
-    assign_weights(model, read_tensors(place), place)
+    assign_weights(model, read_tensors(place / WEIGHTS), place / WEIGHTS)
     return Bundle(folder, config, task, model.to(device).eval())
 
 
@@ -108,28 +134,36 @@ def run_damage(folder: Path) -> list[str]:
     """Everything that differs from what was written, anywhere in the run folder."""
     problems = damage(folder)
     for shelf in (weights_shelf(folder), checkpoint_shelf(folder)):
-        if not shelf.is_empty():
-            try:
-                shelf.current()
-            except StorageError as error:
-                problems += str(error).splitlines()
-    for manifest in sorted(folder.rglob(f"*/{MANIFEST}")):
-        problems += [found for found in damage(manifest.parent) if found not in problems]
-    return problems + journal_damage(folder)
+        problems += [found for place in shelf.places() for found in shelf.damage(place)]
+        try:
+            shelf.pointed_to()
+        except StorageError as error:
+            problems.append(str(error))
+    for place in sorted((folder / EVALUATION).glob("[!.]*")):
+        problems += damage(place)
+    return problems + _journal_damage(folder)
 
 
-def journal_damage(folder: Path) -> list[str]:
+def _journal_damage(folder: Path) -> list[str]:
     """Is the journal, up to the last checkpoint, what it was then?"""
     try:
-        record = json.loads((checkpoint_shelf(folder).current() / "trainer.json").read_bytes())
-    except (SeqloomError, OSError, ValueError):
-        return []  # no checkpoint yet, or a damaged one, which is reported by itself
-    path = folder / JOURNAL
+        place = checkpoint_shelf(folder).pointed_to()
+        if place is None:
+            return []
+        record = json.loads((place / TRAINER).read_bytes())["journal"]
+        size, digest = int(record["bytes"]), str(record["sha256"])
+    except (StorageError, OSError, ValueError, KeyError, TypeError):
+        return []  # a damaged checkpoint, which is reported by itself
+    return beginning_damage(folder / JOURNAL, size, digest)
+
+
+def beginning_damage(path: Path, size: int, digest: str) -> list[str]:
+    """Does a file that only grows still begin with these bytes?"""
     if not path.is_file():
         return [f"{path}: is missing"]
-    known = record["journal"]
-    whole = path.stat().st_size >= known["bytes"]
-    if not whole or sha256(path, known["bytes"]) != known["sha256"]:
+    if path.stat().st_size < size:
+        return [f"{path}: has {path.stat().st_size:,} bytes where {size:,} were written"]
+    if sha256(path, size) != digest:
         return [f"{path}: is not what was written (its SHA-256 differs)"]
     return []
 

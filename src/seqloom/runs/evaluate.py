@@ -28,6 +28,7 @@ from seqloom.metrics.likelihood import (
 )
 from seqloom.metrics.score import Score
 from seqloom.metrics.significance import Comparison, compare
+from seqloom.runs.bundle import EVALUATION
 from seqloom.runs.likelihood import summed_loss
 from seqloom.runs.predictor import Advance, Predictor
 from seqloom.tasks.task import Task
@@ -67,7 +68,7 @@ class Report:
 
     def save(self, folder: Path) -> Path:
         """Scores, sources, references and outputs, line by line."""
-        place = folder / "evaluation" / self.split
+        place = folder / EVALUATION / self.split
         with new_folder(place) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")
@@ -97,8 +98,9 @@ def evaluate(
 ) -> tuple[list[Score], list[Bucket], list[str], int]:
     """Scores, scores by length, outputs and how many of them were cut off."""
     task = predictor.task
-    scores = _likelihood_scores(predictor, examples)
     questions = [task.question(example) for example in examples]
+    predictor.refuse_too_long([task.prepare(question) for question in questions])
+    scores = _likelihood_scores(predictor, examples)
     if not any(questions):
         return scores, [], [], 0
     found = predictor.predict(questions, decoding, attention=False, advance=advance)
@@ -112,7 +114,10 @@ def evaluate(
 def _likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
     """How probable the model finds the true targets, END included."""
     task = predictor.task
-    targets = [np.array(task.target_tokenizer.encode(one.target), np.int32) for one in examples]
+    targets = [
+        np.array(task.target_tokenizer.encode(one.target.strip()), np.int32) for one in examples
+    ]
+    predictor.refuse_long_answers([row.tolist() for row in targets])
     sources = _encoded_sources(task, examples)
     longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
     plan = plan_batches(
@@ -127,7 +132,7 @@ def _likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> lis
         for rows in plan
     )
     total, count = summed_loss(predictor.model, task, batches, predictor.device)
-    characters = sum(len(example.target) for example in examples)
+    characters = sum(len(example.target.strip()) for example in examples)
     likelihood = Likelihood(-total, count, characters)
     return [perplexity(likelihood), nats_per_token(likelihood), bits_per_character(likelihood)]
 
@@ -136,7 +141,7 @@ def _encoded_sources(task: Task, examples: Sequence[Example]) -> list[np.ndarray
     tokenizer = task.source_tokenizer
     if tokenizer is None:
         return None
-    return [np.array(tokenizer.encode(example.source), np.int32) for example in examples]
+    return [np.array(tokenizer.encode(example.source.strip()), np.int32) for example in examples]
 
 
 def compare_reports(baseline: Report, system: Report) -> list[Comparison]:

@@ -50,8 +50,8 @@ class Predictor:
     ) -> list[list[Prediction]]:
         """The n best outputs of each text. A blank line in is a blank line out."""
         prepared = [self.task.prepare(text) for text in texts]
+        self.refuse_too_long(prepared)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
-        self._refuse_too_long([prepared[i] for i in wanted], wanted)
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         search = build_search(decoding)
         done = len(texts) - len(wanted)
@@ -78,9 +78,10 @@ class Predictor:
     ) -> list[Prediction]:
         """The model's own probabilities of given targets."""
         prepared = [self.task.prepare(text) for text in texts]
-        answers = [tuple(self.task.target_tokenizer.encode(target)) for target in targets]
-        self._refuse_too_long(prepared, range(len(prepared)))
-        self._refuse_long_answers(answers)
+        tokenizer = self.task.target_tokenizer
+        answers = [tuple(tokenizer.encode(target.strip())) for target in targets]
+        self.refuse_too_long(prepared)
+        self.refuse_long_answers(answers)
         results: dict[int, Hypothesis] = {}
         for indices in self._batches(prepared, list(range(len(prepared)))):
             batch = [prepared[index] for index in indices]
@@ -126,32 +127,45 @@ class Predictor:
         longest = self.model.max_target_length
         return limit if longest is None else min(limit, longest)
 
-    def _refuse_too_long(self, prepared: Sequence[Prepared], indices: Sequence[int]) -> None:
+    def refuse_too_long(self, prepared: Sequence[Prepared]) -> None:
+        """All that is read, and every given beginning, must fit into the model's positions."""
         limit = self.model.max_source_length
-        if limit is None:
-            return
-        problems = [
-            f"  line {index + 1}: {len(one.source or ()) + 1} tokens"
-            for index, one in zip(indices, prepared, strict=True)
-            if len(one.source or ()) + 1 > limit
-        ]
-        if problems:
-            raise DataError(
-                f"the model reads at most {limit} tokens a line (END included), because its "
-                "positions end there; split these lines, or train with a larger "
-                "model.encoder.positions.max_length:\n" + "\n".join(problems)
-            )
-
-    def _refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
+        _refuse_over(
+            limit,
+            [len(one.source or ()) + 1 for one in prepared],
+            f"the model reads at most {limit} tokens a line (END included), because its "
+            "positions end there; split these lines, or train with a larger "
+            "model.encoder.positions.max_length:",
+        )
         limit = self.model.max_target_length
-        problems = [
-            f"  line {index + 1}: {len(answer) + 1} tokens"
-            for index, answer in enumerate(answers)
-            if limit is not None and len(answer) + 1 > limit
-        ]
-        if problems:
-            raise DataError(
-                f"the model puts out at most {limit} tokens (END included), because its positions "
-                "end there; shorten these targets, or train with a larger "
-                "model.decoder.positions.max_length:\n" + "\n".join(problems)
-            )
+        _refuse_over(
+            limit,
+            [len(one.prefix) + 1 for one in prepared],
+            f"the model puts out at most {limit} tokens (END included), because its positions "
+            "end there; shorten these beginnings, or train with a larger "
+            "model.decoder.positions.max_length:",
+        )
+
+    def refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
+        """All that is to be scored must fit into the model's positions."""
+        limit = self.model.max_target_length
+        _refuse_over(
+            limit,
+            [len(answer) + 1 for answer in answers],
+            f"the model puts out at most {limit} tokens (END included), because its positions "
+            "end there; shorten these targets, or train with a larger "
+            "model.decoder.positions.max_length:",
+        )
+
+
+def _refuse_over(limit: int | None, lengths: Sequence[int], words: str) -> None:
+    """Name every line that has more tokens than the limit."""
+    if limit is None:
+        return
+    problems = [
+        f"  line {number}: {length} tokens"
+        for number, length in enumerate(lengths, start=1)
+        if length > limit
+    ]
+    if problems:
+        raise DataError("\n".join([words, *problems]))

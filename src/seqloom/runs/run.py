@@ -56,6 +56,7 @@ class Run:
                 "use `complete`"
             )
         _refuse_a_bare_string(texts)
+        _refuse_no_outputs(n_best)
         chosen = self._decoding(beam, decoding)
         if isinstance(chosen, BeamConfig) and n_best > chosen.width:
             raise ConfigError(
@@ -77,12 +78,18 @@ class Run:
                 "use `translate`"
             )
         _refuse_a_bare_string(prompts)
+        _refuse_no_outputs(n_best)
         return self.predictor.predict(prompts, decoding or SampleConfig(), n_best, False)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True
     ) -> list[Prediction]:
-        """The model's own probabilities of given targets, token by token."""
+        """The model's own probabilities of given targets, token by token.
+
+        A language model reads nothing: its sources are blank.
+        """
+        _refuse_a_bare_string(sources)
+        _refuse_a_bare_string(targets)
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
@@ -133,6 +140,11 @@ class Run:
 def _refuse_a_bare_string(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
+
+
+def _refuse_no_outputs(n_best: int) -> None:
+    if n_best < 1:
+        raise ConfigError(f"n_best must be 1 or more, not {n_best}")
 
 
 def load(folder: str | Path) -> Run:

@@ -26,7 +26,8 @@ class Translation:
         )
 
     def prepare(self, text: str) -> Prepared:
-        return Prepared(tuple(self._source.encode(text)), ())
+        """White space around a line means nothing: there is none in training either."""
+        return Prepared(tuple(self._source.encode(text.strip())), ())
 
     def question(self, example: Example) -> str:
         return example.source

@@ -3,29 +3,36 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from seqloom.config.load import dump, load_recipe
+from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import ConfigError, StorageError
-from seqloom.runs.bundle import CONFIG, WEIGHTS, checkpoint_shelf
+from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.runs.bundle import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
 from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.session import Session
 from seqloom.training.stopping import Progress
 
+OPTIMIZER = "optimizer.safetensors"
+AVERAGES = "averages.safetensors"
+
 KEPT = 2
 """Checkpoints on disk: the newest, and one to fall back to."""
 
 MAY_CHANGE = (
+    "data.folder",
     "training.steps",
-    "training.stopping",
+    "training.stopping.patience",
+    "training.stopping.max_minutes",
     "training.evaluate_every",
     "training.evaluate_examples",
     "training.checkpoint_every",
 )
-"""What a resumed run may set anew: how long and how often, never what is learned."""
+"""What a resumed run may set anew: where the data lies, how long and how often, never what is
+learned."""
 
 
 def save_checkpoint(session: Session) -> None:
@@ -38,54 +45,83 @@ def save_checkpoint(session: Session) -> None:
         (folder / CONFIG).write_text(dump(session.config), encoding="utf-8")
         write_tensors(folder / WEIGHTS, weights_of(session.model))
         moments = optimizer_tensors(session.optimizer, session.model)
-        write_tensors(folder / "optimizer.safetensors", moments)
-        write_tensors(folder / "averages.safetensors", session.averager.tensors())
+        write_tensors(folder / OPTIMIZER, moments)
+        write_tensors(folder / AVERAGES, session.averager.tensors())
         epoch, index = session.stream.position
         record = {
             "step": session.step,
             "epoch": epoch,
             "index": index,
+            "corpus": _corpus_digest(session),
             "evaluated": session.evaluated,
             "seconds": session.seconds,
             "progress": vars(session.progress),
             "journal": session.journal.position(),
         }
-        (folder / "trainer.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+        (folder / TRAINER).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
     shelf = checkpoint_shelf(session.folder)
     shelf.add(session.step, fill, KEPT, threads=torch.get_num_threads(), ranks=session.world.size)
 
 
 def restore_checkpoint(session: Session) -> list[str]:
-    """Go back to the newest whole checkpoint; returns what was wrong with newer ones."""
-    for place, trouble in checkpoint_shelf(session.folder).sound():
-        _refuse_other_config(load_recipe(place / CONFIG).config, session.config, session.folder)
-        assign_weights(session.model, read_tensors(place / WEIGHTS), place)
-        moments = read_tensors(place / "optimizer.safetensors")
-        restore_optimizer(session.optimizer, session.model, moments)
-        session.averager.restore(read_tensors(place / "averages.safetensors"))
-        record = json.loads((place / "trainer.json").read_bytes())
-        session.step = record["step"]
-        session.stream.position = (record["epoch"], record["index"])
-        session.evaluated = record["evaluated"]
-        session.seconds = record["seconds"]
-        session.progress = Progress(**record["progress"])
-        session.journal.cut(record["journal"]["bytes"])
-        return trouble
-    if not checkpoint_shelf(session.folder).is_empty():
+    """Go back to the newest whole checkpoint; returns what was wrong on the way there."""
+    shelf = checkpoint_shelf(session.folder)
+    place, trouble = next(shelf.sound(), (None, []))
+    if place is None and shelf.places():
         raise StorageError(
             f"{session.folder}: no checkpoint is whole, so training cannot go on from any; "
             "restore the folder from a copy, or train again in another"
         )
-    return []  # stopped before the first checkpoint: begin at the beginning
+    journal: dict[str, Any] = {"bytes": 0}
+    if place is not None:
+        journal = _restore(session, place)
+    # No rank changes the folder before all have read it.
+    session.world.wait()
+    if session.world.leads:
+        if place is not None:
+            shelf.go_back(place)
+            path = session.journal.path
+            trouble += beginning_damage(path, journal["bytes"], journal["sha256"])
+        session.journal.cut(journal["bytes"])
+    return trouble
 
 
-def _refuse_other_config(saved: RunConfig, wanted: RunConfig, folder: Path) -> None:
+def _restore(session: Session, place: Path) -> dict[str, Any]:
+    """Put a whole checkpoint into the session; returns the place in the journal."""
+    record = json.loads((place / TRAINER).read_bytes())
+    if record["corpus"] != _corpus_digest(session):
+        raise DataError(
+            f"{session.folder}: the training data is not what it was when this run was saved, so "
+            "it cannot go on as if nothing had happened; restore the data, or train again in "
+            "another --run folder"
+        )
+    assign_weights(session.model, read_tensors(place / WEIGHTS), place)
+    restore_optimizer(session.optimizer, session.model, read_tensors(place / OPTIMIZER))
+    device = session.world.device
+    averages = read_tensors(place / AVERAGES)
+    session.averager.restore({name: tensor.to(device) for name, tensor in averages.items()})
+    session.step = record["step"]
+    session.stream.position = (record["epoch"], record["index"])
+    session.evaluated = record["evaluated"]
+    session.saved = (session.step, session.evaluated)
+    session.seconds = record["seconds"]
+    session.progress = Progress(**record["progress"])
+    return record["journal"]
+
+
+def _corpus_digest(session: Session) -> str:
+    """Tells the training examples, as tokens, from all others: their name in the cache."""
+    return session.stream.corpus.folder.name
+
+
+def refuse_other_config(saved: RunConfig, wanted: RunConfig, folder: Path) -> None:
+    """A run goes on by the recipe it was started with, but for a few settings."""
     ours, theirs = _flat(saved.model_dump()), _flat(wanted.model_dump())
     different = [
         f"  {key}: {ours.get(key)!r} in the run, {theirs.get(key)!r} now"
         for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith(MAY_CHANGE)
+        if ours.get(key) != theirs.get(key) and key not in MAY_CHANGE
     ]
     if different:
         raise ConfigError(

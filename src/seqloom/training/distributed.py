@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as torch_distributed
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,15 @@ class World:
         """Does any rank say so? Then all must act."""
         return self.total(float(flag)) > 0
 
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all ranks, where it is."""
+        if self.size > 1:
+            torch_distributed.all_reduce(tensor)
+
+    def agreed(self, number: float) -> float:
+        """The first rank's number: what all ranks decide by must be the same to the last bit."""
+        return self.total(number if self.leads else 0.0)
+
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over all ranks."""
         if self.size == 1:
@@ -46,7 +55,7 @@ class World:
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            torch_distributed.all_reduce(parameter.grad)
+            self.add_up(parameter.grad)
 
     def wait(self) -> None:
         if self.size > 1:

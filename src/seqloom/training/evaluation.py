@@ -5,12 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seqloom.config.decoding import GreedyConfig
+from seqloom.core.errors import TrainingError
 from seqloom.runs.bundle import WEIGHTS, weights_shelf
 from seqloom.runs.likelihood import corpus_batches, summed_loss
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.training.journal import Event
 from seqloom.training.session import Session
+from seqloom.training.step import ADVICE, refuse_non_finite_weights
 
 KEPT = 1
 """The best weights alone; checkpoints hold the others."""
@@ -21,6 +23,7 @@ def evaluate(session: Session, pause: Callable[[], None]) -> None:
 
     `pause` is called between pieces of work and may raise: an evaluation can be done again.
     """
+    refuse_non_finite_weights(session.model)
     session.averager.before_evaluation(session.model, session.step)
     session.model.eval()
     try:
@@ -28,7 +31,9 @@ def evaluate(session: Session, pause: Callable[[], None]) -> None:
             figures, higher_is_better = _measure(session, pause)
             wanted = session.config.training.stopping.score
             session.progress = session.progress.after(
-                figures[wanted], session.step, higher_is_better.get(wanted, False)
+                session.world.agreed(figures[wanted]),
+                session.step,
+                higher_is_better.get(wanted, False),
             )
             best = session.progress.is_best(session.step)
             if best and session.world.leads:
@@ -46,6 +51,8 @@ def _measure(
     device, budget = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, budget)
     total, count = summed_loss(session.model, session.task, batches, device, pause)
+    if not math.isfinite(total):
+        raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
     figures = {"loss": total / count, "perplexity": math.exp(min(total / count, 100.0))}
     examples = session.dev_examples
     questions = [session.task.question(example) for example in examples]

@@ -22,11 +22,6 @@ class Interruption:
             raise KeyboardInterrupt  # asked twice: now means now
         self.signal = number
 
-    def check(self) -> None:
-        """Leave work that can be repeated."""
-        if self.signal is not None:
-            raise Interrupted
-
 
 @contextmanager
 def heed_signals() -> Iterator[Interruption]:

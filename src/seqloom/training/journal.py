@@ -32,13 +32,15 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         with explained(path):
-            self.file = path.open("ab")
+            # Unbuffered: what could not be written is not tried again when the file is closed.
+            self.file = path.open("ab", buffering=0)
 
     def write(self, event: Event) -> None:
         line = {"event": event.kind, "step": event.step, "time": round(time.time(), 3)}
+        left = json.dumps(line | event.data, allow_nan=False).encode() + b"\n"
         with explained(self.path):
-            self.file.write(json.dumps(line | event.data).encode() + b"\n")
-            self.file.flush()
+            while left:
+                left = left[self.file.write(left) :]
 
     def position(self) -> dict[str, Any]:
         """How long it is and its digest, once it is on the disk."""
@@ -48,8 +50,13 @@ class Journal:
         return {"bytes": size, "sha256": sha256(self.path, size)}
 
     def cut(self, size: int) -> None:
-        """Forget what was written after a checkpoint that training goes back to."""
+        """Forget what was written after a checkpoint that training goes back to.
+
+        A journal that was damaged and is shorter keeps its whole lines.
+        """
         with explained(self.path):
+            if self.path.stat().st_size < size:
+                size = self.path.read_bytes().rfind(b"\n") + 1
             self.file.truncate(size)
 
     def close(self) -> None:

@@ -24,7 +24,13 @@ from seqloom.training.opening import only_writer, open_session
 from seqloom.training.optimizer import set_rate
 from seqloom.training.schedule import rate_factor, truth_share
 from seqloom.training.session import Session
-from seqloom.training.step import refuse_non_finite, train_step
+from seqloom.training.step import (
+    StepResult,
+    refuse_non_finite,
+    refuse_non_finite_weights,
+    train_step,
+)
+from seqloom.training.trouble import explained_trouble
 
 
 @dataclass(frozen=True)
@@ -46,41 +52,27 @@ def train(
     config: RunConfig, folder: Path, *, resume: bool = False, report: Report = lambda event: None
 ) -> Summary:
     """Train by a recipe into a run folder; with `resume`, go on where it was left."""
-    with join_world(best_device()) as world, _writing(folder, world), heed_signals() as signals:
+    if folder.name in ("", ".."):
+        folder = folder.resolve()  # what is written beside the folder is called after it
+    with join_world(best_device()) as world, _writing(folder, world):
         session = open_session(config, folder, resume, world, report)
         try:
-            return _run(session, signals)
+            # Before this a signal ends the process at once: there is nothing yet to save.
+            with heed_signals() as signals:
+                return _run(session, signals)
         finally:
             session.journal.close()
 
 
 def _run(session: Session, signals: Interruption) -> Summary:
-    settings = session.config.training
     meter = Meter(session)
     _announce(session)
     reason = _settle(session, meter, signals) if session.step else None
     while reason is None:
-        batches = [
-            next(session.stream).to(session.world.device) for _ in range(settings.accumulate)
-        ]
-        step = session.step + 1
-        _draw_from(settings.seed, step, session.world)
-        set_rate(
-            session.optimizer,
-            settings.optimizer.learning_rate * rate_factor(settings.schedule, step, settings.steps),
-        )
-        result = train_step(
-            session.model,
-            session.optimizer,
-            batches,
-            partial(_loss, session, step),
-            settings.clip,
-            session.world,
-        )
-        session.averager.after_step(session.model)
-        session.step = step
-        meter.add(result)
-        reason = _settle(session, meter, signals)
+        place = session.stream.position
+        with explained_trouble(session, place):
+            meter.add(_take_step(session))
+            reason = _settle(session, meter, signals)
     return Summary(
         session.folder,
         session.step,
@@ -89,6 +81,28 @@ def _run(session: Session, signals: Interruption) -> Summary:
         reason,
         signals.signal,
     )
+
+
+def _take_step(session: Session) -> StepResult:
+    """The next batches, all that is random about this step, and the optimiser's step."""
+    settings, step = session.config.training, session.step + 1
+    batches = [next(session.stream).to(session.world.device) for _ in range(settings.accumulate)]
+    _draw_from(settings.seed, step, session.world)
+    set_rate(
+        session.optimizer,
+        settings.optimizer.learning_rate * rate_factor(settings.schedule, step, settings.steps),
+    )
+    result = train_step(
+        session.model,
+        session.optimizer,
+        batches,
+        partial(_loss, session, step),
+        settings.clip,
+        session.world,
+    )
+    session.averager.after_step(session.model)
+    session.step = step
+    return result
 
 
 def _loss(session: Session, step: int, batch: Batch) -> Tensor:
@@ -102,31 +116,35 @@ def _loss(session: Session, step: int, batch: Batch) -> Tensor:
 def _settle(session: Session, meter: Meter, signals: Interruption) -> str | None:
     """After a step: evaluate, save, and find out whether there is a reason to stop."""
     settings, step = session.config.training, session.step
+
+    def pause() -> None:
+        # All ranks evaluate the same batches, so all are asked here and leave together.
+        if session.world.any(signals.signal is not None):
+            raise Interrupted
+
     finished = step >= settings.steps
     out_of_time = _out_of_time(session, meter)
-    interrupted = session.world.any(signals.signal is not None)
-    if interrupted:
-        reason: str | None = "signal"
-    else:
-        if step > session.evaluated and (
-            finished or out_of_time or step % settings.evaluate_every == 0
-        ):
-            try:
-                evaluate(session, signals.check)
-            except Interrupted:
-                return _leave(session, meter, "signal")
-        patience = session.progress.should_stop(settings.stopping.patience)
-        reason = "done" if finished else "patience" if patience else "time" if out_of_time else None
-    if reason is not None:
-        return _leave(session, meter, reason)
-    if step % settings.checkpoint_every == 0:
+    due = finished or out_of_time or step % settings.evaluate_every == 0
+    try:
+        pause()
+        if due and step > session.evaluated:
+            evaluate(session, pause)
+    except Interrupted:
+        return _leave(session, meter, "signal")
+    if finished:
+        return _leave(session, meter, "done")
+    if session.progress.should_stop(settings.stopping.patience):
+        return _leave(session, meter, "patience")
+    if out_of_time:
+        return _leave(session, meter, "time")
+    if step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):
         _save(session, meter)
     return None
 
 
 def _leave(session: Session, meter: Meter, reason: str) -> str:
     """Write down why, then save: the journal's last line is covered by the last checkpoint."""
-    session.seconds = meter.seconds()
+    refuse_non_finite_weights(session.model)
     data = {
         "reason": reason,
         "best": session.progress.best,
@@ -139,13 +157,14 @@ def _leave(session: Session, meter: Meter, reason: str) -> str:
 
 def _save(session: Session, meter: Meter) -> None:
     """A checkpoint, unless a number in it is none."""
-    last = meter.last
-    if last is not None:
-        refuse_non_finite(session.model, last.loss, last.norm)
+    if meter.last is not None:
+        refuse_non_finite(session.model, meter.last)
+    refuse_non_finite_weights(session.model)
     session.seconds = meter.seconds()
     if session.world.leads:
         save_checkpoint(session)
         session.report(Event("checkpoint", session.step))
+    session.saved = (session.step, session.evaluated)
     session.world.wait()
 
 

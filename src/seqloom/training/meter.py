@@ -7,7 +7,7 @@ import torch
 
 from seqloom.training.journal import Event
 from seqloom.training.session import Session
-from seqloom.training.step import StepResult
+from seqloom.training.step import StepResult, refuse_non_finite
 
 JOURNAL_EVERY = 20
 """Steps between two lines of the journal about the loss."""
@@ -50,6 +50,8 @@ class Meter:
         step = self.session.step
         settings = self.session.config.training
         loss = float(self.loss) / self.targets
+        if not math.isfinite(loss) and self.last is not None:
+            refuse_non_finite(self.session.model, self.last)
         per_step = (self.told - self.began) / (step - self.first_step)
         left = per_step * (settings.steps - step)
         if settings.stopping.max_minutes is not None:

@@ -1,6 +1,7 @@
 """Opening a session: from a recipe and a folder to the first step, or to where it was left."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -8,9 +9,15 @@ from pathlib import Path
 
 import torch
 
+from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.core.storage import explained, remove_leftovers
+from seqloom.core.storage import (
+    explained,
+    remove_leftovers,
+    remove_leftovers_beside,
+    replace_listed,
+)
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
 from seqloom.data.splits import merge_references, read_split
@@ -18,10 +25,10 @@ from seqloom.data.stream import BatchStream
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import JOURNAL, create_run, is_run, read_setup
+from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import build_averager
-from seqloom.training.checkpoint import restore_checkpoint
+from seqloom.training.checkpoint import refuse_other_config, restore_checkpoint
 from seqloom.training.distributed import World
 from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.optimizer import build_optimizer
@@ -38,13 +45,19 @@ def only_writer(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held it before may have removed the file since it was opened here.
+            held = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
         except OSError:
+            held = False
+        if not held:
             raise StorageError(
                 f"{folder}: another process is training in this folder; wait for it, or choose "
                 "another with --run"
-            ) from None
-        yield
-        path.unlink(missing_ok=True)
+            )
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def open_session(
@@ -77,24 +90,41 @@ def open_session(
         journal=Journal(folder / JOURNAL),
         report=report,
     )
-    trouble = restore_checkpoint(session) if resume else []
-    for problem in trouble:
-        session.tell(Event("note", session.step, {"text": f"fell back: {problem}"}))
+    if resume:
+        _go_on(session)
     return session
 
 
+def _go_on(session: Session) -> None:
+    """Take a session to where it was left, and say if something there was damaged."""
+    try:
+        for problem in restore_checkpoint(session):
+            session.tell(Event("note", session.step, {"text": f"fell back: {problem}"}))
+    except BaseException:
+        session.journal.close()
+        raise
+
+
 def _prepare_folder(config: RunConfig, folder: Path, resume: bool) -> None:
+    """Make the run folder, or make sure that the one there is by this recipe."""
+    remove_leftovers_beside(folder)
     if resume and not is_run(folder):
         raise ConfigError(f"{folder}: there is no run to resume; leave --resume out to start one")
     if not resume and is_run(folder):
         raise ConfigError(
             f"{folder}: holds a run already; go on with it by --resume, or choose another --run"
         )
-    if not resume and folder.exists() and any(folder.iterdir()):
+    if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder}: is not empty and not a run; choose another --run")
-    remove_leftovers(folder)
     if not resume:
         create_run(folder, config, *learn_tokenizers(config))
+        return
+    remove_leftovers(folder)
+    saved, _ = read_setup(folder)
+    refuse_other_config(saved, config, folder)
+    if saved != config:
+        # What may change is part of the recipe from now on: the next resume goes by it.
+        replace_listed(folder, CONFIG, dump(config).encode())
 
 
 def _corpus(config: RunConfig, task: Task, split: Split, report: Report) -> Corpus:

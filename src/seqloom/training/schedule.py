@@ -32,14 +32,15 @@ def rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
 
 
 def truth_share(config: FeedingConfig, step: int) -> float:
-    """How often the decoder is fed the true previous token, rather than its own, at this step."""
+    """How often the decoder is fed the true previous token, rather than its own, at step 1, 2, …"""
     match config:
         case TeacherForcingConfig():
             return 1.0
         case FreeRunningConfig():
             return 0.0
         case ScheduledSamplingConfig(shape=shape, start=start, end=end, steps=steps):
-            left = _left(shape, min(step / steps, 1.0))
+            progress = 1.0 if step >= steps else (step - 1) / (steps - 1)
+            left = _left(shape, progress)
             return end + (start - end) * left
         case _:
             assert_never(config)

@@ -31,6 +31,8 @@ class Session:
     seconds: float = field(default=0.0, init=False)
     """Time spent in all sittings so far."""
     progress: Progress = field(default=Progress(), init=False)
+    saved: tuple[int, int] | None = field(default=None, init=False)
+    """Step and last evaluation of the last checkpoint: the same again need not be saved."""
 
     config: RunConfig
     folder: Path

@@ -1,6 +1,6 @@
 """One optimiser step; the only place where a loss is divided."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +11,11 @@ from seqloom.core.sequences import Batch
 from seqloom.training.distributed import World
 
 LossOf = Callable[[Batch], Tensor]
+
+ADVICE = (
+    "Lower training.optimizer.learning_rate, lengthen the warm-up, or set training.clip; "
+    "the last checkpoint is untouched"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ def accumulate(
         loss = loss_of(batch) / targets
         loss.backward()
         total += loss.detach()
+    world.add_up(total)
     world.add_gradients(model.parameters())
     return total, targets
 
@@ -52,26 +58,34 @@ def train_step(
     loss, targets = accumulate(model, batches, loss_of, world)
     limit = float("inf") if clip is None else clip
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    result = StepResult(loss, targets, norm)
     if world.device.type == "cpu":  # elsewhere a look at the number would make the GPU wait
-        refuse_non_finite(model, loss, norm)
+        refuse_non_finite(model, result)
     optimizer.step()
-    return StepResult(loss, targets, norm)
+    return result
 
 
-def refuse_non_finite(model: nn.Module, loss: Tensor, norm: Tensor) -> None:
+def refuse_non_finite(model: nn.Module, result: StepResult) -> None:
     """Stop before a number that is none reaches the weights."""
-    if torch.isfinite(loss) and torch.isfinite(norm):
+    if torch.isfinite(result.loss) and torch.isfinite(result.norm):
         return
-    culprit = next(
-        (
-            name
-            for name, parameter in model.named_parameters()
-            if parameter.grad is not None and not torch.isfinite(parameter.grad).all()
-        ),
-        "none: only the loss",
-    )
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    culprit = first_non_finite(gradients) or "none: only the loss"
     raise TrainingError(
-        f"the loss is {float(loss)} and the gradient's norm {float(norm)}; first gradient that is "
-        f"not a number: {culprit}. Lower training.optimizer.learning_rate, lengthen the warm-up, "
-        "or set training.clip"
+        f"the loss is {float(result.loss)} and the gradient's norm {float(result.norm)}; first "
+        f"gradient that is not a number: {culprit}. {ADVICE}"
     )
+
+
+def refuse_non_finite_weights(model: nn.Module) -> None:
+    """Stop before a weight that is no number is measured or saved."""
+    if culprit := first_non_finite(dict(model.named_parameters())):
+        raise TrainingError(f"the weight '{culprit}' is not a number any more. {ADVICE}")
+
+
+def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
+    """The name of the first tensor with an infinity or a NaN in it."""
+    for name, tensor in tensors.items():
+        if tensor is not None and not torch.isfinite(tensor).all():
+            return name
+    return None

@@ -1,0 +1,158 @@
+"""One step: what is summed, what is divided, and what must not matter."""
+
+import socket
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from forking import Child
+from seqloom.config.run import RunConfig
+from seqloom.core.sequences import Batch, Padded
+from seqloom.core.signature import Signature, Tokens
+from seqloom.data.collate import collate
+from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
+from seqloom.runs.weights import read_tensors
+from seqloom.tasks.likelihood import token_loss
+from seqloom.text.vocabulary import END, PAD
+from seqloom.training.distributed import World
+from seqloom.training.loop import train
+from seqloom.training.step import accumulate
+from tiny_runs import STILL, TRANSFORMER, journal, latest, outcome, recipe, stray
+
+ALONE = World(0, 1, torch.device("cpu"))
+SIZE = 12
+
+rows = st.lists(st.integers(4, SIZE - 1), min_size=0, max_size=5)
+pairs = st.lists(st.tuples(rows, rows), min_size=2, max_size=6)
+
+
+def small_model(*changes: str) -> Model:
+    torch.manual_seed(0)
+    model = build_model(recipe(*changes).model, Signature(Tokens(SIZE), Tokens(SIZE), shared=False))
+    return model.double()
+
+
+MODELS = {"recurrent": small_model(*STILL), "transformer": small_model(*TRANSFORMER)}
+
+
+@pytest.fixture(params=MODELS, scope="module")
+def model(request: pytest.FixtureRequest) -> Model:
+    return MODELS[request.param]
+
+
+def batch_of(examples: list[tuple[list[int], list[int]]]) -> Batch:
+    sources, targets = zip(*examples, strict=True)
+    return collate(
+        [np.array(s, np.int32) for s in sources], [np.array(t, np.int32) for t in targets]
+    )
+
+
+def gradient(model: Model, batches: list[Batch], smoothing: float = 0.1) -> tuple[Tensor, Tensor]:
+    """(loss, gradient of all weights as one vector)"""
+    model.zero_grad()
+    loss, _ = accumulate(model, batches, lambda batch: token_loss(model, batch, smoothing), ALONE)
+    return loss, torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+@settings(max_examples=15, deadline=None)
+@given(examples=pairs, cut=st.integers(1, 5))
+def test_cutting_a_batch_into_parts_does_not_change_the_gradient(
+    model: Model, examples: list[tuple[list[int], list[int]]], cut: int
+) -> None:
+    cut = min(cut, len(examples) - 1)
+    whole = gradient(model, [batch_of(examples)])
+    parts = gradient(model, [batch_of(examples[:cut]), batch_of(examples[cut:])])
+    for one, other in zip(whole, parts, strict=True):
+        assert torch.allclose(one, other, rtol=1e-6, atol=1e-7)
+
+
+def wider(padded: Padded, more: int, filling: int) -> Padded:
+    extra = torch.full((padded.values.shape[0], more), filling)
+    return replace(padded, values=torch.cat([padded.values, extra], dim=1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(examples=pairs, more=st.integers(1, 4), filling=st.sampled_from([PAD, END, 7]))
+def test_only_real_positions_count(
+    model: Model, examples: list[tuple[list[int], list[int]]], more: int, filling: int
+) -> None:
+    batch = batch_of(examples)
+    assert batch.source is not None
+    padded = Batch(
+        wider(batch.source, more, filling),
+        wider(batch.inputs, more, filling),
+        wider(batch.targets, more, filling),
+    )
+    assert padded.num_targets == sum(len(target) + 1 for _, target in examples)
+    for one, other in zip(gradient(model, [batch]), gradient(model, [padded]), strict=True):
+        assert torch.allclose(one, other, rtol=1e-6, atol=1e-7)
+
+
+@given(examples=pairs)
+def test_the_end_is_never_fed_in(examples: list[tuple[list[int], list[int]]]) -> None:
+    batch = batch_of(examples)
+    assert not (batch.inputs.values[batch.inputs.mask] == END).any()
+    assert torch.equal(batch.inputs.lengths, batch.targets.lengths)
+
+
+def test_the_loss_is_the_mean_over_targets_not_over_sentences(model: Model) -> None:
+    short, long = [([5], [5])], [([5, 6, 7, 8], [8, 7, 6, 5])]
+    both, _ = gradient(model, [batch_of(short), batch_of(long)])
+    apart = [gradient(model, [batch_of(one)])[0] for one in (short, long)]
+    assert float(both) == pytest.approx(float(2 * apart[0] + 5 * apart[1]) / 7, rel=1e-6)
+
+
+def together(config: RunConfig, folder: Path, resume: bool = False) -> None:
+    """Train with two processes, as torchrun would start them."""
+    port = free_port()
+
+    def rank(number: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+            for name, value in {**places, "RANK": str(number), "LOCAL_RANK": str(number)}.items():
+                patch.setenv(name, value)
+            train(config, folder, resume=resume)
+
+    ranks = [Child(partial(rank, number)) for number in range(2)]
+    assert [child.wait() for child in ranks] == [0, 0]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_two_ranks_train_as_one(tmp_path: Path) -> None:
+    config = recipe(*STILL, "training.steps=8", "training.checkpoint_every=4")
+    alone = recipe(*STILL, "training.steps=8", "training.accumulate=2")
+    train(alone, tmp_path / "one")
+    together(config, tmp_path / "two")
+    ours, theirs = (
+        read_tensors(latest(tmp_path / n) / "model.safetensors") for n in ("one", "two")
+    )
+    assert max(float((ours[name] - theirs[name]).abs().max()) for name in ours) <= 1e-5
+    losses = [
+        [line["loss"] for line in journal(tmp_path / name) if line["event"] == "evaluate"]
+        for name in ("one", "two")
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert stray(tmp_path / "two") == []
+
+
+def test_two_ranks_resumed_by_two_ranks_end_bit_equal(tmp_path: Path) -> None:
+    changes = ("training.checkpoint_every=2", "training.evaluate_every=2")
+    together(recipe("training.steps=8", *changes), tmp_path / "straight")
+    together(recipe("training.steps=4", *changes), tmp_path / "resumed")
+    together(recipe("training.steps=8", *changes), tmp_path / "resumed", resume=True)
+    assert outcome(tmp_path / "resumed") == outcome(tmp_path / "straight")
+    assert stray(tmp_path / "resumed") == []
