@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from zoo import ALONE, EVERY_DECODER, RECURRENT, TRANSFORMER, VOCABULARY, Specimen
+from zoo import BOTTLENECK, EVERY_DECODER, RECURRENT, TRANSFORMER, VOCABULARY, Specimen
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, ExhaustiveConfig, GreedyConfig
 from seqloom.core.sequences import Padded
@@ -60,11 +60,23 @@ def searched(
 
 
 def test_the_zoo_shows_every_value_of_every_switch() -> None:
-    names = {part for one in EVERY_DECODER for part in one.name.split("-")}
-    for switches in (RECURRENT, TRANSFORMER, ALONE):
+    """Values that nothing can be built from would drop out of the zoo in silence."""
+    families = {
+        ("recurrent", True): RECURRENT,
+        ("recurrent", False): BOTTLENECK,
+        ("transformer", True): TRANSFORMER,
+    }
+    for (kind, attends), switches in families.items():
+        family = [
+            one
+            for one in EVERY_DECODER
+            if one.config.decoder.kind == kind
+            and (one.config.decoder.attention.kind == "attention") == attends
+        ]
+        shown = {part for one in family for part in one.name.split("-")}
         for value in itertools.chain.from_iterable(switches.values()):
-            shown = "+".join(value) or "0" if isinstance(value, tuple) else str(value)
-            assert set(shown.split("-")) <= names, shown
+            name = "+".join(value) or "0" if isinstance(value, tuple) else str(value)
+            assert set(name.split("-")) <= shown, (kind, name)
 
 
 @every_decoder
@@ -101,7 +113,8 @@ def test_a_decoder_cannot_see_the_future(specimen: Specimen) -> None:
     changed[:, 4:] = 4 + (inputs[:, 4:] - 3) % (VOCABULARY - 4)
     before, after = taught(model, inputs, memory), taught(model, changed, memory)
     torch.testing.assert_close(after[:, :4], before[:, :4])
-    assert not torch.allclose(after[:, 4:], before[:, 4:])  # the change was there to be seen
+    if not specimen.is_hard:  # a hard choice may fall on the same key all the same
+        assert not torch.allclose(after[:, 4:], before[:, 4:])  # the change was there to be seen
 
 
 @every_decoder
@@ -140,8 +153,7 @@ def test_a_beam_as_wide_as_the_tree_finds_the_best_sentence_there_is(specimen: S
     best = searched(ExhaustiveConfig(), model, memory, [3, 3], n_best=4)
     beam = searched(BeamConfig(width=80), model, memory, [3, 3], n_best=4)
     for exact, found in zip(best, beam, strict=True):
-        assert [one.tokens for one in exact] == [one.tokens for one in found]
-        assert [one.score for one in exact] == pytest.approx([one.score for one in found])
+        assert_same(found, exact)
 
 
 @every_decoder

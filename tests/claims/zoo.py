@@ -83,8 +83,10 @@ RECURRENT: dict[str, Sequence[Any]] = {
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
     "tie": ["none", "output"],
-    "attends": [True, True, True, False],
     **ATTENTION,
+}
+BOTTLENECK = {
+    key: RECURRENT[key] for key in RECURRENT if key not in {*ATTENTION, "query", "context"}
 }
 TRANSFORMER: dict[str, Sequence[Any]] = {
     "encoder": [*ENCODERS, "none"],
@@ -108,7 +110,7 @@ ALONE: dict[str, Sequence[Any]] = {
 
 def _attention(choice: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
-    return {"score": SCORES[choice["score"]], **plain}
+    return {"kind": "attention", "score": SCORES[choice["score"]], **plain}
 
 
 def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,8 +120,8 @@ def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
         "width": WIDTH,
         "embedding": {"kind": choice["embedding"]},
         "positions": POSITIONS[choice["positions"]],
-        "attention": _attention(choice) if choice["attends"] else {"kind": "none"},
-        **{key: choice[key] for key in keys},
+        "attention": _attention(choice) if "score" in choice else {"kind": "none"},
+        **{key: choice[key] for key in keys if key in choice},
     }
     return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder, "tie": choice["tie"]}
 
@@ -203,7 +205,7 @@ def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> 
         try:
             config = ModelConfig.model_validate(assemble(choice))
         except ValidationError:
-            continue
+            continue  # not every pair of values can stand together
         name = "-".join(
             "+".join(value) or "0" if isinstance(value, tuple) else str(value)
             for value in choice.values()
@@ -220,6 +222,7 @@ def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> 
 
 EVERY_DECODER = [
     *_cover(RECURRENT, _recurrent, 4000),
+    *_cover(BOTTLENECK, _recurrent, 1000),
     *_cover(TRANSFORMER, _transformer, 2000),
     *_cover(ALONE, _alone, 500),
 ]

@@ -71,6 +71,13 @@ class AttentionConfig(Section):
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the weights. Slow on CPUs: more than the products beside it."""
 
+    def split_widths(self, query_width: int, key_width: int) -> list[int]:
+        """Every width that is shared out among the heads when such states meet."""
+        inner = self.width or query_width
+        compared = (query_width, key_width) if self.projection == "none" else (inner,)
+        read = key_width if self.values == "states" else inner
+        return sorted({*compared, read})
+
     @property
     def compares_states_directly(self) -> bool:
         """Query and key meet as they are, so they must be of the same width."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from seqloom.config.attention import AttentionConfig, NoAttentionConfig
+from seqloom.config.attention import AttentionConfig, NoAttentionConfig, heads_problems
 from seqloom.config.inputs import LearnedEmbeddingConfig, OneHotEmbeddingConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.section import Section
@@ -75,12 +75,11 @@ def _pair_problems(
                 f"decoder states of width {decoder.width} directly; make the widths equal, set "
                 "attention.projection = 'linear', or use score 'bilinear' or 'additive'"
             )
-        for name, width in (("encoder", encoder.state_width), ("decoder", decoder.width)):
-            if attention.projection == "none" and width % attention.heads:
-                problems.append(
-                    f"decoder.attention: {name} states of width {width} cannot be split into "
-                    f"{attention.heads} heads; change the width or the number of heads"
-                )
+        for width in attention.split_widths(decoder.width, encoder.state_width):
+            problems += [
+                f"decoder.attention: {problem}"
+                for problem in heads_problems(width, attention.heads)
+            ]
         if (
             isinstance(decoder, TransformerDecoderConfig)
             and attention.values == "states"

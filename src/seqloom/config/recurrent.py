@@ -83,7 +83,8 @@ class RecurrentDecoderConfig(Section):
                     "context 'layer' feeds the next recurrent layer, but layers is 1; "
                     "set layers to 2 or more"
                 )
-            problems += heads_problems(attention.width or self.width, attention.heads)
+            if attention.projection != "none" or attention.values == "learned":
+                problems += heads_problems(attention.width or self.width, attention.heads)
         if problems:
             raise ValueError("\n".join(problems))
         return self

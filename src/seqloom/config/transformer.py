@@ -42,15 +42,13 @@ class TransformerLayersConfig(Section):
         problems = position_problems(self.embedding, self.positions, self.width)
         attention = self.attention
         inner = attention.width or self.width
-        problems += heads_problems(inner, attention.heads)
-        if (
-            not problems
-            and isinstance(self.positions, RotaryPositionsConfig)
-            and (inner // attention.heads) % 2
-        ):
+        for width in attention.split_widths(self.width, self.width):
+            problems += heads_problems(width, attention.heads)
+        head = (self.width if attention.projection == "none" else inner) // attention.heads
+        if not problems and isinstance(self.positions, RotaryPositionsConfig) and head % 2:
             problems.append(
-                f"rotary positions turn pairs of numbers, but a head is {inner // attention.heads} "
-                "wide; make width divided by heads even"
+                f"rotary positions turn pairs of numbers, but a head is {head} wide; "
+                "make width divided by heads even"
             )
         read = self.width if attention.values == "states" else inner
         if read != self.width and not attention.merge:

@@ -25,6 +25,8 @@ Target = Tokens
 
 @dataclass(frozen=True)
 class Signature:
+    """What a model reads and what it puts out."""
+
     source: Source
     target: Target
     shared: bool

@@ -16,11 +16,13 @@ Tokenizer = Literal["13a", "char", "zh", "none"]
 
 
 def bleu_metric(lowercase: bool = False, tokenize: Tokenizer = "13a") -> BLEU:
+    """sacreBLEU's own BLEU."""
     # `force` only silences a warning about text that looks tokenised.
     return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
 
 
 def chrf_metric(lowercase: bool = False) -> CHRF:
+    """sacreBLEU's own chrF."""
     return CHRF(lowercase=lowercase)
 
 
