@@ -1,0 +1,72 @@
+"""What a task reads, learns and is scored by."""
+
+from pathlib import Path
+
+import pytest
+
+from seqloom.config.task import LanguageModelConfig, TranslationConfig
+from seqloom.config.text import CharactersConfig
+from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.data.example import Example
+from seqloom.runs.run import load
+from seqloom.tasks.build import build_task
+from seqloom.text.build import train_tokenizer
+from seqloom.training.loop import train
+from tiny_runs import journal, recipe
+
+LETTERS = train_tokenizer(CharactersConfig(), ["abc"], (), False)
+OTHERS = train_tokenizer(CharactersConfig(), ["abcdef"], (), False)
+
+
+def test_translation_reads_a_source_and_shares_what_is_the_same() -> None:
+    apart = build_task(TranslationConfig(), LETTERS, OTHERS)
+    assert apart.signature == Signature(Tokens(LETTERS.size), Tokens(OTHERS.size), shared=False)
+    assert build_task(TranslationConfig(), LETTERS, LETTERS).signature.shared
+    prepared = apart.prepare("  ab ")
+    assert prepared.source == tuple(LETTERS.encode("ab"))
+    assert prepared.prefix == ()
+
+
+def test_a_language_model_reads_nothing_and_begins_as_it_is_told() -> None:
+    task = build_task(LanguageModelConfig(), None, LETTERS)
+    assert task.signature == Signature(Nothing(), Tokens(LETTERS.size), shared=False)
+    prepared = task.prepare("ab")
+    assert prepared.source is None
+    assert prepared.prefix == tuple(LETTERS.encode("ab"))
+    example = Example("", "ab", ("ab",), "here:1")
+    assert task.question(example) == ""
+    assert task.scores(["ab"], [example]) == []
+
+
+def test_translation_is_scored_in_every_way() -> None:
+    task = build_task(TranslationConfig(), LETTERS, LETTERS)
+    examples = [Example("abc", "abc abc abc abc", ("abc abc abc abc",), "here:1")]
+    scores = {score.key: score.value for score in task.scores(["abc abc abc abc"], examples)}
+    assert task.question(examples[0]) == "abc"
+    assert scores == pytest.approx(
+        {"bleu": 100, "chrf2": 100, "ter": 0, "exact-match": 100, "token-accuracy": 100}
+    )
+
+
+def test_a_small_attention_model_learns_to_change_case(tmp_path: Path) -> None:
+    words = "kind='synthetic', task='case', min_length=2, max_length=7"
+    config = recipe(
+        f"data.train={{{words}, examples=1500}}",
+        f"data.dev={{{words}, examples=40}}",
+        f"data.test={{{words}, examples=40}}",
+        "text.tags=['<U>', '<L>']",
+        "model.encoder={kind='recurrent', width=24}",
+        "model.decoder={kind='recurrent', width=48}",
+        "training.steps=300",
+        "training.batch_tokens=512",
+        "training.evaluate_every=100",
+        "training.evaluate_examples=40",
+        "training.checkpoint_every=300",
+        "training.optimizer.learning_rate=0.01",
+        "training.stopping.score=exact-match",
+    )
+    train(config, tmp_path / "run")
+    first, *_, last = [line for line in journal(tmp_path / "run") if line["event"] == "evaluate"]
+    assert last["loss"] < 0.7 * first["loss"]
+    scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("test").scores}
+    assert scores["exact-match"] > 30

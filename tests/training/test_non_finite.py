@@ -1,0 +1,74 @@
+"""A number that is none is told, and never saved."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqloom.core.errors import TrainingError
+from seqloom.runs.weights import read_tensors
+from seqloom.training import evaluation, loop
+from seqloom.training.loop import train
+from seqloom.training.session import Session
+from tiny_runs import journal, recipe
+
+
+def _poison(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At step 5 a number becomes none."""
+    loss_of, take_step = loop._loss, loop._take_step
+
+    def loss(session: Session, step: int, batch: Any) -> Tensor:
+        found = loss_of(session, step, batch)
+        if step == 5 and where == "loss":
+            return found * float("inf")
+        if step == 5 and where == "gradient":
+            found.register_hook(lambda gradient: gradient * float("nan"))
+        return found
+
+    def step(session: Session) -> Any:
+        result = take_step(session)
+        if session.step == 5 and where == "weight":
+            with torch.no_grad():
+                next(session.model.parameters())[0, 0] = float("nan")
+        return result
+
+    monkeypatch.setattr(loop, "_loss", loss)
+    monkeypatch.setattr(loop, "_take_step", step)
+
+
+@pytest.mark.parametrize("averaging", ["none", "moving"])
+@pytest.mark.parametrize("where", ["loss", "gradient", "weight"])
+@pytest.mark.parametrize("due", ["checkpoint_every", "evaluate_every", "steps"])
+def test_what_is_no_number_is_told_with_step_and_examples_and_never_saved(
+    where: str, due: str, averaging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _poison(where, monkeypatch)
+    every = {"checkpoint_every": 4, "evaluate_every": 4, "steps": 12, due: 5}
+    changes = [f"training.{name}={value}" for name, value in every.items()]
+    config = recipe(*changes, f"training.averaging.kind={averaging}")
+    with pytest.raises(TrainingError) as caught:
+        train(config, tmp_path / "run")
+    message = str(caught.value)
+    assert f"{tmp_path / 'run'}: step 5: " in message
+    assert "The step saw these training examples, counted from 0 after filters: " in message
+    assert "training.optimizer.learning_rate" in message
+    if where != "loss":
+        assert "encoder" in message
+    files = list((tmp_path / "run").rglob("*.safetensors"))
+    assert files or due == "checkpoint_every"
+    for path in files:
+        assert all(torch.isfinite(tensor).all() for tensor in read_tensors(path).values())
+    assert journal(tmp_path / "run")[-1]["event"] != "end"
+    monkeypatch.undo()
+    assert train(config, tmp_path / "run", resume=True).reason == "done"
+
+
+def test_a_dev_loss_that_is_no_number_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "summed_loss", lambda *_: (float("nan"), 1))
+    with pytest.raises(TrainingError, match=r"step 4: the loss on the dev split is nan"):
+        train(recipe(), tmp_path / "run")
+    assert not (tmp_path / "run" / "weights").exists()

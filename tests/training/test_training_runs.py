@@ -1,0 +1,264 @@
+"""Whole trainings: when they stop, what they write, and when they may go on."""
+
+import fcntl
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from forking import Child, Number
+from seqloom.config.load import load_recipe
+from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.storage import damage
+from seqloom.runs.bundle import checkpoint_shelf, run_damage, weights_shelf
+from seqloom.runs.run import load
+from seqloom.runs.weights import read_tensors
+from seqloom.training import evaluation, loop
+from seqloom.training.journal import Event
+from seqloom.training.loop import train
+from seqloom.training.opening import only_writer
+from seqloom.training.stopping import Progress
+from tiny_runs import SPEAKER, STILL, TRANSFORMER, Watcher, journal, latest, outcome, recipe, stray
+
+Measure = Callable[..., tuple[dict[str, float], dict[str, bool]]]
+
+
+def scripted(scores: list[float], key: str, rising: bool) -> Measure:
+    """Evaluations that come out as told."""
+    left = iter(scores)
+
+    def measure(*_: object) -> tuple[dict[str, float], dict[str, bool]]:
+        return {"loss": 1.0, key: next(left)}, {key: rising}
+
+    return measure
+
+
+@pytest.mark.parametrize(("key", "sign"), [("loss", 1), ("ter", 1), ("bleu", -1)])
+def test_patience_ends_training_and_the_best_weights_are_those_of_the_best_evaluation(
+    key: str, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [sign * score for score in (3.0, 2.0, 2.5, 2.0, 1.0)]
+    monkeypatch.setattr(evaluation, "_measure", scripted(scores, key, sign < 0))
+    config = recipe(
+        f"training.stopping.score={key}",
+        "training.stopping.patience=2",
+        "training.evaluate_every=2",
+    )
+    summary = train(config, tmp_path / "run")
+    assert (summary.reason, summary.step) == ("patience", 8)
+    assert (summary.best, summary.best_step) == (scores[1], 4)
+    place = weights_shelf(tmp_path / "run").current()
+    assert place is not None
+    assert place.name == "step-00000004"
+    best = [line["best"] for line in journal(tmp_path / "run") if line["event"] == "evaluate"]
+    assert best == [True, True, False, False]
+    straight = tmp_path / "straight"
+    monkeypatch.undo()
+    train(recipe("training.steps=4", "training.evaluate_every=2"), straight)
+    theirs = read_tensors(latest(straight) / "model.safetensors")
+    for name, weight in read_tensors(place / "model.safetensors").items():
+        assert torch.equal(weight, theirs[name])
+
+
+def test_progress_counts_evaluations_without_a_better_score() -> None:
+    progress = Progress()
+    waited = []
+    for step, score in enumerate([5.0, 4.0, 4.0, 6.0, 3.0]):
+        progress = progress.after(score, step, higher_is_better=False)
+        waited.append(progress.waited)
+    assert waited == [0, 0, 1, 2, 0]
+    assert (progress.best, progress.best_step) == (3.0, 4)
+    assert not Progress(waited=10**6).should_stop(None)
+
+
+def test_time_ends_training_with_an_evaluation_and_more_time_lets_it_go_on(tmp_path: Path) -> None:
+    summary = train(recipe("training.stopping.max_minutes=1e-6"), tmp_path / "run")
+    assert (summary.reason, summary.step, summary.best_step) == ("time", 1, 1)
+    assert load(tmp_path / "run").translate(["ab"])
+    summary = train(recipe("training.stopping.max_minutes=60.0"), tmp_path / "run", resume=True)
+    assert (summary.reason, summary.step) == ("done", 12)
+
+
+def test_the_journal_tells_all_in_json(tmp_path: Path) -> None:
+    watcher = Watcher()
+    config = recipe("training.steps=40", "training.evaluate_every=20")
+    train(config, tmp_path / "run", report=watcher)
+    lines = journal(tmp_path / "run")
+    assert [line["event"] for line in lines] == [
+        "start", "step", "evaluate", "step", "evaluate", "end"
+    ]  # fmt: skip
+    start, step, evaluated, *_, end = lines
+    assert start["parameters"] > 0
+    assert start["corpus"]["kept"] == start["examples"] == 60
+    assert step["step"] == evaluated["step"] == 20
+    assert step["perplexity"] == pytest.approx(math.exp(step["loss"]))
+    assert {"learning_rate", "tokens_per_second", "seconds_left"} <= set(step)
+    assert {"loss", "perplexity", "bleu", "chrf2", "ter", "exact-match", "best"} <= set(evaluated)
+    assert (end["reason"], end["step"]) == ("done", 40)
+    assert lines[-2]["loss"] < 0.95 * math.log(8)
+    assert {"tokenise", "start", "step", "evaluate", "checkpoint", "end"} == set(watcher.kinds())
+    assert stray(tmp_path / "run") == []
+
+
+def test_a_finished_run_stays_whole_however_often_it_is_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(recipe(), folder)
+    expected = outcome(folder)
+    for _ in range(12):  # more often than one digit can count
+        assert train(recipe(), folder, resume=True).reason == "done"
+        assert outcome(folder) == expected
+        assert run_damage(folder) == []
+    assert len(checkpoint_shelf(folder).places()) == 2
+
+
+def test_more_steps_go_on_from_the_last_and_are_part_of_the_recipe(tmp_path: Path) -> None:
+    train(recipe("training.steps=24"), tmp_path / "straight")
+    train(recipe(), tmp_path / "run")
+    longer = recipe("training.steps=24")
+    assert train(longer, tmp_path / "run", resume=True).step == 24
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
+    assert load_recipe(tmp_path / "run" / "config.toml").config == longer
+    assert damage(tmp_path / "run") == []
+
+
+def test_another_recipe_is_refused_with_every_difference(tmp_path: Path) -> None:
+    train(recipe(), tmp_path / "run")
+    other = recipe("training.seed=5", "model.decoder.width=16", "training.steps=99")
+    with pytest.raises(ConfigError) as caught:
+        train(other, tmp_path / "run", resume=True)
+    assert str(caught.value).splitlines()[1:] == [
+        "  model.decoder.width: 8 in the run, 16 now",
+        "  training.seed: 1 in the run, 5 now",
+        "Use the recipe it was started with, or another --run folder.",
+    ]
+    assert run_damage(tmp_path / "run") == []
+
+
+def test_another_recipe_is_refused_before_the_first_checkpoint_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_take_step", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"training\.seed: 1 in the run, 2 now"):
+        train(recipe("training.seed=2"), tmp_path / "run", resume=True)
+
+
+def test_a_run_is_resumed_only_if_there_is_one_and_started_only_if_there_is_none(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(ConfigError, match="there is no run to resume; leave --resume out"):
+        train(recipe(), tmp_path / "run", resume=True)
+    train(recipe("training.steps=1"), tmp_path / "run")
+    with pytest.raises(ConfigError, match="holds a run already; go on with it by --resume"):
+        train(recipe(), tmp_path / "run")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / ".tmp-mine").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name in ("full", "file"):
+        with pytest.raises(ConfigError, match="is not empty and not a run; choose another --run"):
+            train(recipe(), tmp_path / name)
+    assert (tmp_path / "full" / ".tmp-mine").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_data_that_changed_since_is_refused_and_data_that_moved_is_not(tmp_path: Path) -> None:
+    def config(folder: Path) -> Any:
+        files = [f"data.{split}={{kind='tsv', path='pairs.tsv'}}" for split in ("train", "dev")]
+        return recipe(*files, f"data.folder={folder}", "data.test=[]", "training.steps=3")
+
+    for name, text in (("one", "ab\tba\n"), ("two", "ab\tba\n"), ("three", "ab\tbb\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pairs.tsv").write_text(text * 20)
+    train(config(tmp_path / "one"), tmp_path / "run")
+    train(config(tmp_path / "two"), tmp_path / "run", resume=True)
+    with pytest.raises(DataError, match="the training data is not what it was"):
+        train(config(tmp_path / "three"), tmp_path / "run", resume=True)
+
+
+def test_one_process_at_a_time_writes_to_a_run(tmp_path: Path) -> None:
+    held, done = Number(), Number()
+
+    def hold() -> None:
+        with only_writer(tmp_path / "run"):
+            held.set(1)
+            while not done.get():
+                pass
+
+    child = Child(hold)
+    while not held.get():
+        pass
+    with pytest.raises(StorageError, match="another process is training in this folder"):
+        train(recipe(), tmp_path / "run")
+    done.set(1)
+    assert child.wait() == 0
+    assert not list(tmp_path.iterdir())
+    train(recipe("training.steps=1"), tmp_path / "run")
+
+
+def test_a_lock_on_a_file_that_is_gone_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(*_: object) -> None:
+        (tmp_path / ".run.lock").unlink()  # by the one who held it, just before it let go
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    with pytest.raises(StorageError, match="another process"), only_writer(tmp_path / "run"):
+        raise AssertionError("two at once")
+
+
+def test_examples_longer_than_the_model_are_refused_before_training(tmp_path: Path) -> None:
+    changes = [change.replace("max_length=24", "max_length=4") for change in TRANSFORMER]
+    with pytest.raises(DataError) as caught:
+        train(recipe(*changes), tmp_path / "run")
+    for words in (
+        "lines are longer than the model's positions reach",
+        "train: ",
+        "set model.encoder.positions.max_length = 5",
+        "data.filter.max_target_tokens = 3",
+    ):
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        TRANSFORMER,
+        SPEAKER,
+        ("training.feeding.kind=scheduled-sampling", "training.feeding.steps=10"),
+        ("training.feeding.kind=free-running", "training.label_smoothing=0.1"),
+        ("training.accumulate=3", "training.schedule={kind='cosine', warmup=2}"),
+        ("model.decoder.embedding.noise=0.1", "training.precision=bf16"),
+    ],
+    ids=lambda changes: changes[0].split("=")[0],
+)
+def test_whatever_is_trained_a_resumed_run_ends_bit_equal(
+    changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    config = recipe(*changes)
+    train(config, tmp_path / "straight")
+
+    def stop(event: Event) -> None:
+        if event.kind == "checkpoint" and event.step == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "run", report=stop)
+    train(config, tmp_path / "run", resume=True)
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
+
+
+def test_the_folder_may_be_the_one_we_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    summary = train(recipe("training.steps=1", *STILL), Path())
+    assert summary.folder == tmp_path / "here"
+    load(tmp_path / "here")
