@@ -23,7 +23,7 @@ def walk(model: nn.Module, averager: Averager, steps: range) -> list[Tensor]:
     for step in steps:
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter += torch.randn(parameter.shape, generator=torch.manual_seed(step))
+                parameter.add_(torch.randn(parameter.shape, generator=torch.manual_seed(step)))
         averager.after_step(model)
         if step % 2 == 0:
             averager.before_evaluation(model, step)
