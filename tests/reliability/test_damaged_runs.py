@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(
     train(recipe(), copy, resume=True, report=watcher)
     notes = [event for event in watcher.events if event.kind == "note"]
     assert name in notes[0].data["text"]
-    assert notes[0].data["text"].startswith("fell back: ")
+    assert f"training goes on from step {step - 3}, which is whole" in notes[0].data["text"]
     assert next(event for event in watcher.events if event.kind == "start").step == step - 3
     assert outcome(copy) == expected
     assert [line["text"] for line in journal(copy) if line["event"] == "note"]

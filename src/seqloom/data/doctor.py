@@ -141,7 +141,7 @@ def _repetitions(found: Survey, config: RunConfig) -> Iterator[Finding]:
             f"{found.repeated_pairs} of {found.examples} examples are repeated word for word",
             "remove duplicates, unless you mean them to count more",
         )
-    if found.repeated_sources > found.repeated_pairs:
+    if found.repeated_sources > found.repeated_pairs and not config.data.merge_references:
         yield Finding(
             "note",
             where,

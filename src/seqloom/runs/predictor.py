@@ -47,10 +47,15 @@ class Predictor:
         n_best: int = 1,
         attention: bool = True,
         advance: Advance | None = None,
+        first: int = 0,
     ) -> list[list[Prediction]]:
-        """The n best outputs of each text. A blank line in is a blank line out."""
+        """The n best outputs of each text. A blank line in is a blank line out.
+
+        first: the number of the first text, if these are a portion of a longer list. Errors name
+        lines by it, and samples depend on it, so that portions may be cut anywhere.
+        """
         prepared = [self.task.prepare(text) for text in texts]
-        self.refuse_too_long(prepared)
+        self.refuse_too_long(prepared, first)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         search = build_search(decoding)
@@ -62,7 +67,7 @@ class Predictor:
                 prefixes=[one.prefix for one in batch],
                 n_best=n_best,
                 keep_attention=mean_attention if attention else None,
-                indices=indices,
+                indices=[first + index for index in indices],
             )
             with torch.inference_mode():
                 found = search(self.model.decoder, self._encode(batch), request)
@@ -127,12 +132,13 @@ class Predictor:
         longest = self.model.max_target_length
         return limit if longest is None else min(limit, longest)
 
-    def refuse_too_long(self, prepared: Sequence[Prepared]) -> None:
+    def refuse_too_long(self, prepared: Sequence[Prepared], first: int = 0) -> None:
         """All that is read, and every given beginning, must fit into the model's positions."""
         limit = self.model.max_source_length
         _refuse_over(
             limit,
             [len(one.source or ()) + 1 for one in prepared],
+            first,
             f"the model reads at most {limit} tokens a line (END included), because its "
             "positions end there; split these lines, or train with a larger "
             "model.encoder.positions.max_length:",
@@ -141,6 +147,7 @@ class Predictor:
         _refuse_over(
             limit,
             [len(one.prefix) + 1 for one in prepared],
+            first,
             f"the model puts out at most {limit} tokens (END included), because its positions "
             "end there; shorten these beginnings, or train with a larger "
             "model.decoder.positions.max_length:",
@@ -152,19 +159,20 @@ class Predictor:
         _refuse_over(
             limit,
             [len(answer) + 1 for answer in answers],
+            0,
             f"the model puts out at most {limit} tokens (END included), because its positions "
             "end there; shorten these targets, or train with a larger "
             "model.decoder.positions.max_length:",
         )
 
 
-def _refuse_over(limit: int | None, lengths: Sequence[int], words: str) -> None:
-    """Name every line that has more tokens than the limit."""
+def _refuse_over(limit: int | None, lengths: Sequence[int], first: int, words: str) -> None:
+    """Name every line that has more tokens than the limit, the first being line first + 1."""
     if limit is None:
         return
     problems = [
         f"  line {number}: {length} tokens"
-        for number, length in enumerate(lengths, start=1)
+        for number, length in enumerate(lengths, start=first + 1)
         if length > limit
     ]
     if problems:

@@ -48,8 +48,10 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         attention: bool = True,
+        first: int = 0,
     ) -> list[list[Prediction]]:
-        """The n best outputs for each text, best first."""
+        """The n best outputs for each text, best first. A portion of a longer list says where it
+        begins by `first`."""
         if self.task.source_tokenizer is None:
             raise ConfigError(
                 f"{self.folder}: is a language model, which has no source to translate; "
@@ -63,7 +65,7 @@ class Run:
                 f"{n_best} outputs a text need a beam of {n_best} or more, not {chosen.width}; "
                 f"set beam = {n_best}"
             )
-        return self.predictor.predict(texts, chosen, n_best, attention)
+        return self.predictor.predict(texts, chosen, n_best, attention, first=first)
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1

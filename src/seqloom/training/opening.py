@@ -99,7 +99,8 @@ def _go_on(session: Session) -> None:
     """Take a session to where it was left, and say if something there was damaged."""
     try:
         for problem in restore_checkpoint(session):
-            session.tell(Event("note", session.step, {"text": f"fell back: {problem}"}))
+            text = f"{problem}; training goes on from step {session.step:,}, which is whole"
+            session.tell(Event("note", session.step, {"text": text}))
     except BaseException:
         session.journal.close()
         raise

@@ -14,25 +14,28 @@ from rich.text import Text
 from seqloom.cli.output import colour_allowed, put
 from seqloom.cli.work.tables import draws_blocks, stdout_console
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import DataError
+from seqloom.core.errors import DataError, SeqloomError
 from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.survey import Histogram, Side, Survey
+from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.models.build import build_model
+from seqloom.tasks.build import build_task
+from seqloom.training.memory import StepMemory, blank_batch, step_memory
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 BAR = 40
 """Cells of the longest bar of a histogram."""
-COPIES = 3
-"""Logits, their softmax and their gradient are in memory together."""
 
 
 def doctor(config: RunConfig, as_json: bool) -> int:
     """The exit code: 0, or 65 if there is anything that training cannot start with."""
     with _counting() as progress:
         found = examine(config, progress)
+        memory = _memory(config, found.worst_batch)
     if as_json:
-        put(json.dumps(_record(found), ensure_ascii=False, indent=2))
+        put(json.dumps(_record(found, memory), ensure_ascii=False, indent=2))
     else:
-        _show(stdout_console(), found, config)
+        _show(stdout_console(), found, memory)
     return DataError.exit_code if found.has_errors else 0
 
 
@@ -48,14 +51,14 @@ def _counting() -> Iterator[Any]:
         yield lambda examples: progress.update(task, completed=examples)
 
 
-def _show(console: Console, found: Findings, config: RunConfig) -> None:
+def _show(console: Console, found: Findings, memory: StepMemory | None) -> None:
     for survey in found.surveys:
         console.print(Text(f"{survey.split}: {survey.examples:,} examples", "bold"))
         for name, side in _sides(survey):
             for line in histogram_lines(name, side, blocks=draws_blocks()):
                 console.print(line, soft_wrap=True)
     if found.worst_batch is not None:
-        console.print(_worst(found.worst_batch, config), soft_wrap=True)
+        console.print(_worst(found.worst_batch, memory), soft_wrap=True)
     console.print()
     for finding in found.findings:
         head = Text.assemble((finding.level, _COLOURS[finding.level]), f"  {finding.where}: ")
@@ -94,24 +97,46 @@ def bar_of(share: float, blocks: bool) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _worst(batch: WorstBatch, config: RunConfig) -> str:
-    """The largest batch, and what its output layer alone needs."""
-    size = getattr(config.text.target, "size", None)
-    shape = f"{batch.rows} rows of {batch.source_length} source and {batch.target_length} target"
-    if size is None:
-        return f"largest training batch: {shape} tokens"
-    mebibytes = COPIES * 4 * batch.rows * batch.target_length * size / 2**20
+def _worst(batch: WorstBatch, memory: StepMemory | None) -> str:
+    """The largest batch, and what a step with it needs."""
+    source = f"{batch.source_length} source and " if batch.source_length else ""
+    shape = f"{batch.rows} rows of {source}{batch.target_length} target tokens"
+    if memory is None:
+        return f"largest training batch: {shape}"
     return (
-        f"largest training batch: {shape} tokens; "
-        f"about {mebibytes:,.0f} MiB for its output layer over {size:,} pieces"
+        f"largest training batch: {shape}; a step with it needs about "
+        f"{_mebibytes(memory.total)} MiB ({_mebibytes(memory.activations)} for what it computes, "
+        f"{_mebibytes(memory.weights)} for weights, gradients and moments)"
     )
 
 
-def _record(found: Findings) -> dict[str, Any]:
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.0f}"
+
+
+def _memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
+    """Measured with the real model; None if it or its vocabulary cannot be built."""
+    if batch is None:
+        return None
+    try:
+        task = build_task(config.task, *learn_tokenizers(config))
+        model = build_model(config.model, task.signature)
+    except SeqloomError:
+        return None  # the findings say why
+    shape = blank_batch(batch.rows, batch.source_length or None, batch.target_length)
+    limits = (model.max_source_length, model.max_target_length)
+    lengths = (batch.source_length, batch.target_length)
+    if any(limit is not None and size > limit for limit, size in zip(limits, lengths, strict=True)):
+        return None
+    return step_memory(model, task, shape)
+
+
+def _record(found: Findings, memory: StepMemory | None) -> dict[str, Any]:
     return {
         "findings": [asdict(finding) for finding in found.findings],
         "splits": [_split_record(survey) for survey in found.surveys],
         "worst_batch": None if found.worst_batch is None else asdict(found.worst_batch),
+        "memory_bytes": None if memory is None else asdict(memory),
     }
 
 

@@ -62,7 +62,7 @@ def show_report(console: Console, report: Report) -> None:
     """Scores with their signatures, scores by length, examples."""
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
     rows = [(named(score.name), f"{score.value:.4g}") for score in report.scores]
-    console.print(Text(title, "bold"))
+    console.print(Text(title, "bold"), soft_wrap=True)
     console.print(table(("score", "value"), rows))
     for score in report.scores:
         if score.signature:

@@ -9,7 +9,6 @@ from typing import Any
 from seqloom.cli.output import put, put_now, warn
 from seqloom.cli.work.decoding import changed_decoding, refuse_too_many
 from seqloom.cli.work.lines import portions
-from seqloom.core.errors import DataError
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import load
 
@@ -77,14 +76,9 @@ def translate(
     cut: list[int] = []
     number = 0
     for texts in portions(files):
-        try:
-            found = run.translate_n_best(
-                texts, n_best, decoding=decoding, attention=form.alignments
-            )
-        except DataError as error:
-            # Lines are counted from the start of a portion there.
-            after = f"after line {number:,}: " if number else ""
-            raise DataError(f"{after}{error}") from error
+        found = run.translate_n_best(
+            texts, n_best, decoding=decoding, attention=form.alignments, first=number
+        )
         for source, outputs in zip(texts, found, strict=True):
             for line in form.lines(number, source, outputs):
                 put(line)
