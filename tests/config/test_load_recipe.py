@@ -297,3 +297,36 @@ def test_a_wrong_recipe_is_answered_without_torch(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.stdout == "ConfigError\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            ["model.encoder.width=5", "model.decoder.attention={projection='linear', heads=4}"],
+            "model.decoder.attention: width 10 cannot be split into 4 heads",
+        ),
+        (
+            [
+                "model.decoder={kind='transformer', width=6, attention={projection='none', "
+                "values='learned', width=8, heads=4, merge=true}}"
+            ],
+            "model.decoder: width 6 cannot be split into 4 heads",
+        ),
+        (
+            [
+                "model.decoder={kind='transformer', width=6, positions={kind='rotary'}, "
+                "attention={projection='none', values='states', width=8, heads=2, merge=true}}"
+            ],
+            "a head is 3 wide",
+        ),
+    ],
+)
+def test_heads_are_held_against_every_width_they_share(settings: list[str], words: str) -> None:
+    tables = {
+        "data": {"train": {"kind": "bundled", "source": "de", "target": "en"}},
+        "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
+        "training": {"steps": 1},
+    }
+    with pytest.raises(ConfigError, match=words):
+        resolve(tables, settings)

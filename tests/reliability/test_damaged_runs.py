@@ -161,6 +161,7 @@ def test_training_goes_on_from_a_whole_checkpoint_whatever_lies_around_it(
         assert name in next(e for e in watcher.events if e.kind == "note").data["text"]
         assert outcome(copy) == expected
         load(copy)
+    assert journal(copy)[-1]["event"] == "end"  # and every line before it is JSON
 
 
 def test_without_a_whole_checkpoint_nothing_is_made_up(run: Path, tmp_path: Path) -> None:

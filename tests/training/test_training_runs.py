@@ -63,6 +63,18 @@ def test_patience_ends_training_and_the_best_weights_are_those_of_the_best_evalu
         assert torch.equal(weight, theirs[name])
 
 
+def test_what_was_best_and_how_long_ago_is_remembered_when_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = ("training.stopping.patience=2", "training.evaluate_every=2")
+    monkeypatch.setattr(evaluation, "_measure", scripted([1.0, 2.0], "loss", False))
+    assert train(recipe("training.steps=4", *changes), tmp_path / "run").reason == "done"
+    monkeypatch.setattr(evaluation, "_measure", scripted([1.5], "loss", False))
+    summary = train(recipe("training.steps=12", *changes), tmp_path / "run", resume=True)
+    assert (summary.reason, summary.step) == ("patience", 6)
+    assert (summary.best, summary.best_step) == (1.0, 2)
+
+
 def test_progress_counts_evaluations_without_a_better_score() -> None:
     progress = Progress()
     waited = []
