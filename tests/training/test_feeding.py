@@ -86,6 +86,15 @@ def test_a_share_of_zero_feeds_the_models_own_words(model: Model, batch: Batch) 
     assert fed.targets is batch.targets
 
 
+@torch.no_grad()
+def test_the_models_own_words_are_found_without_dropout(batch: Batch) -> None:
+    signature = Signature(Tokens(SIZE), Tokens(SIZE), shared=False)
+    changes = ("model.encoder.dropout=0.9", "model.decoder.dropout=0.9")
+    model = build_model(recipe(*changes).model, signature).train()
+    fed = feed(model, batch, 0.0)
+    assert torch.equal(fed.inputs.values, own_words(model.eval(), batch))
+
+
 def test_an_early_end_is_fed_on_and_its_loss_is_a_number(model: Model, batch: Batch) -> None:
     ended = batch.inputs.values.clone()
     ended[:, 1] = END

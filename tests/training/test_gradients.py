@@ -149,6 +149,7 @@ def test_two_ranks_train_as_one(tmp_path: Path) -> None:
     ]
     assert len(losses[0]) == 3  # of the steps, and of two evaluations
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert journal(tmp_path / "two")[-1]["best"] == min(losses[1][1:])
     assert stray(tmp_path / "two") == []
 
 

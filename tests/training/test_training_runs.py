@@ -262,8 +262,11 @@ def test_whatever_is_trained_a_resumed_run_ends_bit_equal(
 
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "run", report=stop)
-    train(config, tmp_path / "run", resume=True)
+    watcher = Watcher()
+    train(config, tmp_path / "run", resume=True, report=watcher)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
+    saved = [event.step for event in watcher.events if event.kind == "checkpoint"]
+    assert saved == [9, 12]  # what was on the disk already is not saved again
 
 
 def test_the_folder_may_be_the_one_we_stand_in(
