@@ -35,7 +35,8 @@ def save_attention(
     outputs, sources = [_short(label) for label in outputs], [_short(label) for label in sources]
     margin = 0.6 + 0.09 * max((len(label) for label in (*outputs, *sources)), default=1)
     cell = min(_CELL, _LARGEST / max(len(sources), len(outputs), 1))
-    size = (cell * len(sources) + margin, cell * len(outputs) + margin)
+    title_width = 0.3 + 0.1 * max(len(line) for line in title.split("\n"))
+    size = (max(cell * len(sources) + margin, title_width), cell * len(outputs) + margin)
     figure = figures.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")

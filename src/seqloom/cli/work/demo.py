@@ -45,12 +45,14 @@ def demo(config: RunConfig, folder: Path) -> int:
     console.print(Text(f"{report.sentences:,} test sentences", "bold"))
     rows = [(named(score.name), f"{score.value:.2f}") for score in report.scores]
     console.print(table(("score", "value"), rows))
+    for score in report.scores[:1]:
+        console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
     put("")
     show_examples(console, report, 3)
     _translate(run)
     tell(f"the run is in {folder}; next:")
     for command in next_commands(config, shlex.quote(str(folder))):
-        tell(f"  {command}")
+        tell(f"  {command.replace('…', 'Wie geht es dir?')}")
     return 0
 
 

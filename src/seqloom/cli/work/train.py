@@ -55,6 +55,6 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
         return [f"seqloom complete {folder} --samples 5", f"seqloom evaluate {folder} --split dev"]
     split = "" if config.data.test else " --split dev"
     return [
-        f"echo 'a sentence' | seqloom translate {folder}",
+        f"echo '…' | seqloom translate {folder}",
         f"seqloom evaluate {folder}{split}",
     ]

@@ -116,11 +116,11 @@ def lines_of(event: Event, steps: int) -> list[str]:
             return [f"step {event.step:,}/{steps:,}  {'  '.join(step_news(data))}"]
         case "evaluate":
             shown = "  ".join(
-                f"{named(key)} {value:.4g}"
+                f"{named(key)} {value:.2f}"
                 for key, value in data.items()
                 if isinstance(value, float) and named(key) not in UNTOLD
             )
-            return [f"step {event.step:,}  dev {shown}{'  (best so far)' if data['best'] else ''}"]
+            return [f"step {event.step:,}  dev {shown}{'  ← best' if data['best'] else ''}"]
         case "note":
             return [f"note: {data['text']}"]
         case _:
