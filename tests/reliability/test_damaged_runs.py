@@ -81,6 +81,15 @@ def test_no_file_of_a_run_can_be_changed_unseen(run: Path) -> None:
     load(run)
 
 
+@pytest.mark.parametrize("name", ["best", "latest"])
+def test_no_bit_of_a_pointer_can_change_unseen(run: Path, name: str) -> None:
+    """Not even into the name of another folder that is there."""
+    data = (run / name).read_bytes()
+    for bit in range(8 * len(data)):
+        with _changed({run / name: _flip(data, bit)}), pytest.raises(StorageError, match=name):
+            load(run)
+
+
 def test_no_file_of_a_run_can_be_taken_away_unseen(run: Path) -> None:
     for path in _files(run):
         with _changed({path: None}), pytest.raises(StorageError, match=path.name):

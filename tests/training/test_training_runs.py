@@ -126,6 +126,18 @@ def test_a_finished_run_stays_whole_however_often_it_is_resumed(tmp_path: Path) 
     assert len(checkpoint_shelf(folder).places()) == 2
 
 
+def test_other_circumstances_are_noted_because_sums_may_come_out_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(recipe("training.steps=3"), tmp_path / "run")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    watcher = Watcher()
+    train(recipe("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
+    (note,) = [event.data["text"] for event in watcher.events if event.kind == "note"]
+    assert "may differ in its last bits" in note
+    assert "threads: 1 then, 64 now" in note
+
+
 def test_more_steps_go_on_from_the_last_and_are_part_of_the_recipe(tmp_path: Path) -> None:
     train(recipe("training.steps=24"), tmp_path / "straight")
     train(recipe(), tmp_path / "run")

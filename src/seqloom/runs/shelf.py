@@ -2,12 +2,13 @@
 
     checkpoints/step-00000500/     each whole and listed in a manifest of its own
     checkpoints/step-00001000/
-    latest                         "step-00001000", moved only when that folder is on the disk
+    latest                         names the last one, moved only when that folder is on the disk
 
 New folders are added, then the pointer moves, then old ones go: at every moment there is
 something whole to go back to.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Shelf:
 
     def go_back(self, place: Path) -> None:
         """Point to this folder and forget those of later steps."""
-        write_file(self.pointer, f"{place.name}\n".encode())
+        write_file(self.pointer, _pointing(place))
         for later in self.places()[: self.places().index(place)]:
             remove_folder(later)
 
@@ -68,9 +69,9 @@ class Shelf:
             raise StorageError(f"{self.pointer}: is missing, or cannot be read") from None
         if text == NOTHING:
             return None
-        place = next((one for one in self.places() if text == f"{one.name}\n".encode()), None)
+        place = next((one for one in self.places() if text == _pointing(one)), None)
         if place is None:
-            name = text.decode("utf-8", errors="replace").strip()
+            name = text.decode("utf-8", errors="replace").partition(" ")[0].strip()
             raise StorageError(f"{self.pointer}: points to '{name}', which is not there")
         return place
 
@@ -115,6 +116,12 @@ class Shelf:
         """The folders of this shelf, newest first."""
         named = (path for path in self.folder.glob("step-*") if NAME.fullmatch(path.name))
         return sorted(named, key=_numbers, reverse=True)
+
+
+def _pointing(place: Path) -> bytes:
+    """The name of a folder, with a digest of it: one digit changed could name its neighbour."""
+    digest = hashlib.sha256(place.name.encode()).hexdigest()[:16]
+    return f"{place.name} {digest}\n".encode()
 
 
 def _numbers(place: Path) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """All that is needed to go on as if nothing had happened."""
 
 import json
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.storage import read_manifest
 from seqloom.runs.bundle import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
 from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
@@ -61,7 +63,7 @@ def save_checkpoint(session: Session) -> None:
         (folder / TRAINER).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
     shelf = checkpoint_shelf(session.folder)
-    shelf.add(session.step, fill, KEPT, threads=torch.get_num_threads(), ranks=session.world.size)
+    shelf.add(session.step, fill, KEPT, **_circumstances(session))
 
 
 def restore_checkpoint(session: Session) -> list[str]:
@@ -108,6 +110,24 @@ def _restore(session: Session, place: Path) -> dict[str, Any]:
     session.seconds = record["seconds"]
     session.progress = Progress(**record["progress"])
     return record["journal"]
+
+
+def changes_since(session: Session) -> list[str]:
+    """What about the machine is not as it was, so that sums may come out in another order."""
+    place = checkpoint_shelf(session.folder).pointed_to()
+    if place is None:
+        return []
+    then = read_manifest(place)
+    now = {"machine": platform.machine(), **_circumstances(session)}
+    return [
+        f"{what}: {then[what]} then, {value} now"
+        for what, value in now.items()
+        if then[what] != value
+    ]
+
+
+def _circumstances(session: Session) -> dict[str, int]:
+    return {"threads": torch.get_num_threads(), "ranks": session.world.size}
 
 
 def _corpus_digest(session: Session) -> str:

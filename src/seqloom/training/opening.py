@@ -28,7 +28,11 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import build_averager
-from seqloom.training.checkpoint import refuse_other_config, restore_checkpoint
+from seqloom.training.checkpoint import (
+    changes_since,
+    refuse_other_config,
+    restore_checkpoint,
+)
 from seqloom.training.distributed import World
 from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.optimizer import build_optimizer
@@ -100,6 +104,12 @@ def _go_on(session: Session) -> None:
     try:
         for problem in restore_checkpoint(session):
             text = f"{problem}; training goes on from step {session.step:,}, which is whole"
+            session.tell(Event("note", session.step, {"text": text}))
+        if changes := changes_since(session):
+            text = (
+                "the result may differ in its last bits from a run that was never stopped "
+                f"({'; '.join(changes)})"
+            )
             session.tell(Event("note", session.step, {"text": text}))
     except BaseException:
         session.journal.close()
