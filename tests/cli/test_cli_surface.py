@@ -1,8 +1,12 @@
 """The command line as users have learned it. A change here is a change for all of them."""
 
+from pathlib import Path
+
+import pytest
 from typer.main import get_command
 
 from seqloom.cli.main import app
+from seqloom.cli.output import program
 
 SURFACE = {
     "demo": {"--run", "--set"},
@@ -46,3 +50,20 @@ def test_every_command_and_every_option_explains_itself() -> None:
         assert f"seqloom {name}" in command.epilog
         assert command.epilog.startswith("Example: ")
         assert all(parameter.help for parameter in command.params), name
+
+
+def test_the_next_command_is_one_that_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From an environment that is not activated, the bare name would not be found."""
+    away = tmp_path / "bin" / "seqloom"
+    away.parent.mkdir()
+    away.write_text("#!/bin/sh\n", encoding="utf-8")
+    away.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(away)])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert program() == str(away)
+    monkeypatch.setenv("PATH", str(away.parent))
+    assert program() == "seqloom"
+    monkeypatch.setattr("sys.argv", ["/usr/bin/pytest"])
+    assert program() == "seqloom"

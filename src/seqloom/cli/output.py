@@ -1,7 +1,10 @@
 """Where words go: data to stdout, everything else to stderr."""
 
 import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 import typer
@@ -20,6 +23,16 @@ def write_in_utf8() -> None:
 def colour_allowed(stream: TextIO) -> bool:
     """https://no-color.org: any NO_COLOR that is not empty forbids it."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def program() -> str:
+    """How to call seqloom again: by its name if that finds it, else as it was called now."""
+    called = sys.argv[0]
+    known = shutil.which("seqloom")
+    here = Path(called).name == "seqloom" and Path(called).exists()
+    if here and (known is None or not Path(known).samefile(called)):
+        return shlex.quote(called)
+    return "seqloom"
 
 
 def tell(text: str = "") -> None:

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from seqloom.cli.output import tell
+from seqloom.cli.output import program, tell
 from seqloom.cli.work.watch import watched
 from seqloom.config.run import RunConfig
 from seqloom.training import loop
@@ -39,7 +39,7 @@ def ending(config: RunConfig, summary: Summary) -> list[str]:
     if summary.reason == "signal":
         return [
             f"interrupted; saved at step {summary.step:,}. To go on:",
-            f"  seqloom train {folder}/config.toml --run {folder} --resume",
+            f"  {program()} train {folder}/config.toml --run {folder} --resume",
         ]
     score = config.training.stopping.score
     best = "" if summary.best is None else f", best {score} {summary.best:.4g}"
@@ -52,9 +52,12 @@ def ending(config: RunConfig, summary: Summary) -> list[str]:
 
 def next_commands(config: RunConfig, folder: str) -> list[str]:
     if config.task.kind == "language-model":
-        return [f"seqloom complete {folder} --samples 5", f"seqloom evaluate {folder} --split dev"]
+        return [
+            f"{program()} complete {folder} --samples 5",
+            f"{program()} evaluate {folder} --split dev",
+        ]
     split = "" if config.data.test else " --split dev"
     return [
-        f"echo '…' | seqloom translate {folder}",
-        f"seqloom evaluate {folder}{split}",
+        f"echo '…' | {program()} translate {folder}",
+        f"{program()} evaluate {folder}{split}",
     ]
