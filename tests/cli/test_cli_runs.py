@@ -12,6 +12,7 @@ from calling import call
 from seqloom.core.errors import DataError, StorageError
 from seqloom.runs.evaluate import Report
 from seqloom.runs.prediction import Prediction
+from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
 
 REVERSE = """
@@ -189,14 +190,14 @@ def test_bad_input_to_translate_is_told(
 def test_a_bad_line_in_a_later_portion_is_named_by_its_own_number(
     reverse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = Run.translate_n_best
+    good = Run.predict
 
-    def strict(run: Run, texts: Sequence[str], n_best: int, **rest: Any) -> list[list[Prediction]]:
+    def strict(run: Run, texts: Sequence[str], wish: Wish, **rest: Any) -> list[list[Prediction]]:
         if "bad" in texts:
-            raise DataError(f"line {rest['first'] + texts.index('bad') + 1}: is bad")
-        return good(run, texts, n_best, **rest)
+            raise DataError(f"line {wish.first + texts.index('bad') + 1}: is bad")
+        return good(run, texts, wish, **rest)
 
-    monkeypatch.setattr(Run, "translate_n_best", strict)
+    monkeypatch.setattr(Run, "predict", strict)
     monkeypatch.setattr("seqloom.cli.work.lines.PORTION", 2)
     answer = call("translate", reverse, given=b"a\nb\nc\nbad\n")
     assert (answer.code, answer.err) == (65, "error: line 4: is bad\n")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError
+from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
@@ -82,6 +83,26 @@ def test_white_space_around_a_text_means_nothing(translator: Run) -> None:
     bare, dressed = translator.translate(["abc", " abc\n"])
     assert bare.text == dressed.text
     assert bare.source_pieces == dressed.source_pieces
+
+
+def test_an_output_begins_as_it_is_told(translator: Run) -> None:
+    free, told = translator.translate(["abcd", "abcd"], prefixes=["", "ba"])
+    assert told.text.startswith("ba")
+    assert free.text == translator.translate(["abcd"])[0].text
+    for outputs in translator.translate_n_best(["abcd"], 3, beam=4, prefixes=["c"]):
+        assert all(output.text.startswith("c") for output in outputs)
+    with pytest.raises(DataError, match="1 texts and 2 prefixes cannot be paired"):
+        translator.translate(["abcd"], prefixes=["a", "b"])
+
+
+def test_a_portion_says_where_it_begins(transformer: Run) -> None:
+    """Errors name lines by their own number, and samples do not depend on where lists are cut."""
+    with pytest.raises(DataError, match="line 1003: "):
+        transformer.predict(["a", "b", "a" * 300], Wish(first=1000))
+    sampling = SampleConfig(seed=3)
+    whole = transformer.predict(TEXTS, Wish(), decoding=sampling)
+    rest = transformer.predict(TEXTS[2:], Wish(first=2), decoding=sampling)
+    assert [one[0].text for one in rest] == [one[0].text for one in whole[2:]]
 
 
 def test_the_best_come_first_and_say_all_about_themselves(translator: Run) -> None:

@@ -4,8 +4,8 @@
     α_t  = softmax(e_t)                 or all weight on the best match: `weigh`
     a_t  = Σ_s α_ts v_s                 the context vector, what was read: `weights @ values`
 
-Here are the first two; `MultiHeadAttention` puts them together. Every score works for many heads at once: queries are (B, H, T, Dq), keys (B, H, S, Dk), and each
-head has parameters of its own.
+Here are the first two; `MultiHeadAttention` puts them together. Every score works for many heads at
+once: queries are (B, H, T, Dq), keys (B, H, S, Dk), and each head has parameters of its own.
 """
 
 import math

@@ -103,7 +103,7 @@ def evaluate(
     scores = _likelihood_scores(predictor, examples)
     if not any(questions):
         return scores, [], [], 0
-    found = predictor.predict(questions, decoding, attention=False, advance=advance)
+    found = predictor.predict(questions, decoding, advance=advance)
     outputs = [hypotheses[0].text for hypotheses in found]
     cut_off = sum(not hypotheses[0].finished for hypotheses in found)
     references = [example.references for example in examples]

@@ -1,7 +1,7 @@
 """Predictor: texts in, predictions out. Batched inside, in order outside."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,6 +29,26 @@ Advance = Callable[[int, int], None]
 """Told how many inputs of how many are done; may raise to stop."""
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted for each text.
+
+    n_best:    outputs
+    attention: where each piece looked, too
+    prefixes:  how each output must begin, in words; a blank one leaves it free
+    first:     the number of the first text, if these are a portion of a longer list: errors name
+               lines by it and samples depend on it, so that portions may be cut anywhere
+    """
+
+    n_best: int = 1
+    attention: bool = True
+    prefixes: Sequence[str] | None = None
+    first: int = 0
+
+
+WORDS_ALONE = Wish(attention=False)
+
+
 def mean_attention(attention: Tensor) -> Tensor:
     """Layers and heads averaged: (R, L, H, S) -> (R, S)"""
     return attention.mean((1, 2))
@@ -44,18 +64,12 @@ class Predictor:
         self,
         texts: Sequence[str],
         decoding: DecodingConfig,
-        n_best: int = 1,
-        attention: bool = True,
+        wish: Wish = WORDS_ALONE,
         advance: Advance | None = None,
-        first: int = 0,
     ) -> list[list[Prediction]]:
-        """The n best outputs of each text. A blank line in is a blank line out.
-
-        first: the number of the first text, if these are a portion of a longer list. Errors name
-        lines by it, and samples depend on it, so that portions may be cut anywhere.
-        """
-        prepared = [self.task.prepare(text) for text in texts]
-        self.refuse_too_long(prepared, first)
+        """The outputs of each text. A blank line in is a blank line out."""
+        prepared = self._prepared(texts, wish.prefixes)
+        self.refuse_too_long(prepared, wish.first)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         search = build_search(decoding)
@@ -65,9 +79,9 @@ class Predictor:
             request = Request(
                 max_lengths=[self._limit(one, decoding) for one in batch],
                 prefixes=[one.prefix for one in batch],
-                n_best=n_best,
-                keep_attention=mean_attention if attention else None,
-                indices=[first + index for index in indices],
+                n_best=wish.n_best,
+                keep_attention=mean_attention if wish.attention else None,
+                indices=[wish.first + index for index in indices],
             )
             with torch.inference_mode():
                 found = search(self.model.decoder, self._encode(batch), request)
@@ -77,6 +91,21 @@ class Predictor:
             if advance is not None:
                 advance(done, len(texts))
         return results
+
+    def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[Prepared]:
+        prepared = [self.task.prepare(text) for text in texts]
+        if prefixes is None:
+            return prepared
+        if len(prefixes) != len(texts):
+            raise DataError(
+                f"{len(texts):,} texts and {len(prefixes):,} prefixes cannot be paired; give as "
+                "many of one as of the other, blank ones where an output may begin as it likes"
+            )
+        encode = self.task.target_tokenizer.encode
+        return [
+            replace(one, prefix=(*one.prefix, *encode(prefix.strip())))
+            for one, prefix in zip(prepared, prefixes, strict=True)
+        ]
 
     def score(
         self, texts: Sequence[str], targets: Sequence[str], attention: bool = True
@@ -127,7 +156,7 @@ class Predictor:
         """How long this output may get."""
         size = len(one.prefix if one.source is None else one.source)
         limit = default_max_length(size, decoding)
-        if one.source is None and decoding.max_length is None:
+        if decoding.max_length is None:  # a given beginning must not eat up the room for the rest
             limit = max(limit, len(one.prefix) + 32)
         longest = self.model.max_target_length
         return limit if longest is None else min(limit, longest)

@@ -14,7 +14,7 @@ from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.devices import best_device
 from seqloom.runs.evaluate import Report, evaluate, read_examples
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Advance, Predictor
+from seqloom.runs.predictor import Advance, Predictor, Wish
 from seqloom.tasks.task import Task
 
 
@@ -35,10 +35,14 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         attention: bool = True,
+        prefixes: Sequence[str] | None = None,
     ) -> list[Prediction]:
-        """The best output for each text, in order; a blank text gives a blank one."""
-        found = self.translate_n_best(texts, 1, beam=beam, decoding=decoding, attention=attention)
-        return [best[0] for best in found]
+        """The best output for each text, in order; a blank text gives a blank one.
+
+        prefixes: how each output must begin, in words.
+        """
+        wish = Wish(attention=attention, prefixes=prefixes)
+        return [best[0] for best in self.predict(texts, wish, beam=beam, decoding=decoding)]
 
     def translate_n_best(
         self,
@@ -48,24 +52,35 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         attention: bool = True,
-        first: int = 0,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Prediction]]:
-        """The n best outputs for each text, best first. A portion of a longer list says where it
-        begins by `first`."""
+        """The n best outputs for each text, best first."""
+        wish = Wish(n_best, attention, prefixes)
+        return self.predict(texts, wish, beam=beam, decoding=decoding)
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        wish: Wish,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+    ) -> list[list[Prediction]]:
+        """What `translate` and `translate_n_best` do, for those who read in portions."""
         if self.task.source_tokenizer is None:
             raise ConfigError(
                 f"{self.folder}: is a language model, which has no source to translate; "
                 "use `complete`"
             )
         _refuse_a_bare_string(texts)
-        _refuse_no_outputs(n_best)
+        _refuse_no_outputs(wish.n_best)
         chosen = self._decoding(beam, decoding)
-        if isinstance(chosen, BeamConfig) and n_best > chosen.width:
+        if isinstance(chosen, BeamConfig) and wish.n_best > chosen.width:
             raise ConfigError(
-                f"{n_best} outputs a text need a beam of {n_best} or more, not {chosen.width}; "
-                f"set beam = {n_best}"
+                f"{wish.n_best} outputs a text need a beam of {wish.n_best} or more, not "
+                f"{chosen.width}; set beam = {wish.n_best}"
             )
-        return self.predictor.predict(texts, chosen, n_best, attention, first=first)
+        return self.predictor.predict(texts, chosen, wish)
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
@@ -81,7 +96,8 @@ class Run:
             )
         _refuse_a_bare_string(prompts)
         _refuse_no_outputs(n_best)
-        return self.predictor.predict(prompts, decoding or SampleConfig(), n_best, False)
+        wish = Wish(n_best, attention=False)
+        return self.predictor.predict(prompts, decoding or SampleConfig(), wish)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True

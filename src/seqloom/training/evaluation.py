@@ -59,9 +59,7 @@ def _measure(
     if not any(questions):
         return figures, {}
     predictor = Predictor(session.model, session.task, device)
-    found = predictor.predict(
-        questions, GreedyConfig(), attention=False, advance=lambda done, of: pause()
-    )
+    found = predictor.predict(questions, GreedyConfig(), advance=lambda done, of: pause())
     scores = session.task.scores([best[0].text for best in found], examples)
     figures |= {score.key: score.value for score in scores}
     return figures, {score.key: score.higher_is_better for score in scores}

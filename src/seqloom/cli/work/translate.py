@@ -10,6 +10,7 @@ from seqloom.cli.output import put, put_now, warn
 from seqloom.cli.work.decoding import changed_decoding, refuse_too_many
 from seqloom.cli.work.lines import portions
 from seqloom.runs.prediction import Prediction
+from seqloom.runs.predictor import Wish
 from seqloom.runs.run import load
 
 SHOWN = 5
@@ -76,9 +77,8 @@ def translate(
     cut: list[int] = []
     number = 0
     for texts in portions(files):
-        found = run.translate_n_best(
-            texts, n_best, decoding=decoding, attention=form.alignments, first=number
-        )
+        wish = Wish(n_best, form.alignments, first=number)
+        found = run.predict(texts, wish, decoding=decoding)
         for source, outputs in zip(texts, found, strict=True):
             for line in form.lines(number, source, outputs):
                 put(line)
