@@ -102,7 +102,9 @@ def test_holding_out_nothing_is_an_error(folder: Path) -> None:
 
 def test_a_split_that_is_not_set_is_an_error(folder: Path) -> None:
     data = DataConfig(folder=str(folder), train=TsvConfig(path="a.tsv"))
-    with pytest.raises(ConfigError, match=r"data\.test: is not set"):
+    with pytest.raises(
+        ConfigError, match=r"data\.test: is not set.* evaluate RUN --set 'data\.test=\{kind"
+    ):
         list(read_split(data, "test"))
 
 

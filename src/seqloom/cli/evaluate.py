@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.later import work
-from seqloom.cli.options import BeamWidth, DecodingSettings, Json, RunFolder, existing_run
+from seqloom.cli.options import BeamWidth, EvaluationSettings, Json, RunFolder, existing_run
 
 
 def evaluate(
@@ -20,9 +20,13 @@ def evaluate(
     ] = None,
     beam: BeamWidth = None,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: EvaluationSettings = None,
 ) -> None:
-    """Score a run on held-out data: a table of scores, by length, with examples."""
+    """Score a run on held-out data: a table of scores, by length, and the worst outputs.
+
+    The data are those of the recipe, or others: --set data.folder=… where they have moved,
+    --set data.test=… for another test set. With --against, both runs side by side.
+    """
     existing_run(run)
     if against is not None:
         existing_run(against)

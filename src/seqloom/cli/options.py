@@ -23,9 +23,20 @@ DecodingSettings = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a decoding setting, as decoding.max_length=60."
     ),
 ]
+EvaluationSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting of decoding or data, as decoding.max_length=60, "
+        "data.folder=/elsewhere or data.test={kind='tsv', path='x.tsv'}.",
+    ),
+]
 BeamWidth = Annotated[
     int | None,
-    typer.Option("--beam", min=1, max=1000, help="Beam width. Left out: as the recipe says."),
+    typer.Option(
+        "--beam", min=1, max=1000, help="Beam width; wins over --set. Left out: as the recipe says."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for a program to read.")]
 

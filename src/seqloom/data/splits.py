@@ -32,7 +32,9 @@ def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
     corpora = corpora_of(config, split)
     if not corpora:
         raise ConfigError(
-            f"data.{split}: is not set, so there is nothing to read; add a [[data.{split}]] table"
+            f"data.{split}: is not set, so there is nothing to read; add a [data.{split}] table to the "
+            "recipe or, for a run that is trained, give the data now: seqloom evaluate RUN "
+            f'--set \'data.{split}={{kind="tsv", path="{split}.tsv"}}\''
         )
     for corpus in _one_hold_out(corpora):
         empty = True

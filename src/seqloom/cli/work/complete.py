@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.cli.output import put, tell
-from seqloom.cli.work.decoding import changed_decoding
+from seqloom.cli.work.changes import changed_decoding
 from seqloom.core.errors import DataError
 from seqloom.runs.run import load
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.text import Text
 
 from seqloom.cli.output import put, tell
-from seqloom.cli.work.evaluate import show_examples
+from seqloom.cli.work.examples import show_examples, spread
 from seqloom.cli.work.tables import bar, draws_blocks, stdout_console, table
 from seqloom.cli.work.train import ending, exit_code, next_commands, train_watched
 from seqloom.cli.work.watch import named
@@ -48,7 +48,7 @@ def demo(config: RunConfig, folder: Path) -> int:
     for score in report.scores[:1]:
         console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
     put("")
-    show_examples(console, report, 3)
+    show_examples(console, [report], spread(report, 3))
     _translate(run)
     tell(f"the run is in {folder}; next:")
     for command in next_commands(config, shlex.quote(str(folder))):

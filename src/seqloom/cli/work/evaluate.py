@@ -9,14 +9,15 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.output import put, tell, warn
-from seqloom.cli.work.decoding import changed_decoding
+from seqloom.cli.work.changes import changed
+from seqloom.cli.work.examples import differing, show_examples, worst
 from seqloom.cli.work.tables import bar, stdout_console, table
 from seqloom.cli.work.watch import named
-from seqloom.core.errors import StorageError
+from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Split
 from seqloom.metrics.significance import Comparison
 from seqloom.runs.evaluate import Report, compare_reports
-from seqloom.runs.run import load
+from seqloom.runs.run import Run, load
 
 EXAMPLES = 5
 
@@ -29,46 +30,52 @@ def evaluate(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    folders = [folder] if against is None else [against, folder]
-    reports = [_report(each, split, beam, overrides) for each in folders]
-    comparisons = compare_reports(*reports) if against is not None else []
+    runs = [load(each) for each in ([folder] if against is None else [against, folder])]
+    _refuse_different_tasks(runs)
+    reports = [_report(run, split, beam, overrides) for run in runs]
+    comparable = against is not None and reports[0].outputs
+    comparisons = compare_reports(*reports) if comparable else []
     if as_json:
         record = reports[-1].to_json()
         if against is not None:
             record["against"] = reports[0].to_json()
             record["comparisons"] = [asdict(each) for each in comparisons]
         put(json.dumps(record, ensure_ascii=False, indent=2))
-        return
-    console = stdout_console()
-    for report in reports:
-        show_report(console, report)
-    if against is not None:
-        _show_comparisons(console, comparisons, reports)
+    elif against is None:
+        show_report(stdout_console(), reports[0])
+    else:
+        _show_both(stdout_console(), comparisons, reports)
 
 
-def _report(folder: Path, split: Split, beam: int | None, overrides: Sequence[str]) -> Report:
-    run = load(folder)
-    decoding = changed_decoding(run.config, overrides, beam)
-    with bar(f"{folder}") as advance:
-        report = run.evaluate(split, decoding=decoding, advance=advance)
+def _refuse_different_tasks(runs: Sequence[Run]) -> None:
+    """Told before anything is decoded, which may take long."""
+    kinds = {run.config.task.kind: run.folder for run in runs}
+    if len(kinds) > 1:
+        listed = " and ".join(f"{folder} is for {kind}" for kind, folder in kinds.items())
+        raise ConfigError(
+            f"--against: {listed}, so their scores cannot be compared; give two runs of one task"
+        )
+
+
+def _report(run: Run, split: Split, beam: int | None, overrides: Sequence[str]) -> Report:
+    config = changed(run.config, overrides, beam, ("decoding", "data"))
+    with bar(f"{run.folder}") as advance:
+        report = run.evaluate(split, decoding=config.decoding, data=config.data, advance=advance)
     try:
-        tell(f"outputs and scores are in {report.save(folder)}")
+        tell(f"outputs and scores are in {report.save(run.folder)}")
     except StorageError as error:
         warn(f"outputs and scores could not be saved: {error}")
     return report
 
 
 def show_report(console: Console, report: Report) -> None:
-    """Scores with their signatures, scores by length, examples."""
+    """Scores with their signatures, scores by length, the examples to look at."""
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
     rows = [(named(score.name), f"{score.value:.4g}") for score in report.scores]
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(table(("score", "value"), rows))
-    for score in report.scores:
-        if score.signature:
-            console.print(Text(f"{named(score.name)}: {score.signature}", "dim"), soft_wrap=True)
-    if report.cut_off:
-        console.print(f"{report.cut_off:,} outputs stopped at the length limit")
+    _show_signatures(console, report)
+    _show_cut_off(console, [report])
     if len(report.by_length) > 1:
         head = named(report.by_length[0].score.name)
         lengths = [
@@ -78,22 +85,56 @@ def show_report(console: Console, report: Report) -> None:
         console.print()
         console.print(table(("words in source", "sentences", head), lengths))
     console.print()
-    show_examples(console, report, EXAMPLES)
+    if places := worst(report, EXAMPLES):
+        words = f"the {len(places)} outputs least like their references"
+        console.print(Text(words, "bold"), soft_wrap=True)
+        show_examples(console, [report], places)
+
+
+def _show_signatures(console: Console, report: Report) -> None:
+    for score in report.scores:
+        if score.signature:
+            console.print(Text(f"{named(score.name)}: {score.signature}", "dim"), soft_wrap=True)
+
+
+def _show_cut_off(console: Console, reports: Sequence[Report]) -> None:
+    for report in reports:
+        if report.cut_off:
+            console.print(
+                f"{report.run}: {report.cut_off:,} outputs stopped at the length limit",
+                soft_wrap=True,
+            )
 
 
 def _range(shortest: int, longest: int) -> str:
     return str(shortest) if shortest == longest else f"{shortest} to {longest}"
 
 
-def show_examples(console: Console, report: Report, count: int) -> None:
-    """Some examples, spread evenly over the split."""
-    total = len(report.outputs)
-    for place in range(0, total, max(total // count, 1))[:count]:
-        example = report.examples[place]
-        console.print(Text.assemble(("source     ", "dim"), example.source), soft_wrap=True)
-        console.print(Text.assemble(("reference  ", "dim"), example.target), soft_wrap=True)
-        console.print(Text.assemble(("output     ", "dim"), report.outputs[place]), soft_wrap=True)
-        console.print()
+def _show_both(
+    console: Console, comparisons: Sequence[Comparison], reports: Sequence[Report]
+) -> None:
+    """The scores of two runs side by side, the bootstrap, and where the runs differ."""
+    baseline, system = reports
+    title = f"{baseline.sentences:,} sentences of {baseline.split}"
+    theirs = {score.name: f"{score.value:.4g}" for score in baseline.scores}
+    rows = [
+        (named(score.name), theirs.get(score.name, ""), f"{score.value:.4g}")
+        for score in system.scores
+    ]
+    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(table(("score", baseline.run, system.run), rows))
+    _show_signatures(console, system)
+    _show_cut_off(console, reports)
+    if not comparisons:
+        return
+    console.print()
+    _show_comparisons(console, comparisons, reports)
+    places = differing(baseline, system)
+    console.print()
+    words = f"{len(places):,} of {system.sentences:,} outputs differ"
+    shown = f"; the {min(EXAMPLES, len(places))} that differ most in quality" if places else ""
+    console.print(Text(words + shown, "bold"), soft_wrap=True)
+    show_examples(console, reports, places[:EXAMPLES])
 
 
 def _show_comparisons(

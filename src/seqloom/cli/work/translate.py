@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.cli.output import put, put_now, warn
-from seqloom.cli.work.decoding import changed_decoding, refuse_too_many
+from seqloom.cli.work.changes import changed_decoding, refuse_too_many
 from seqloom.cli.work.lines import portions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish

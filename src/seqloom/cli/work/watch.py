@@ -143,7 +143,7 @@ def _start_lines(event: Event) -> list[str]:
 def step_news(data: dict[str, Any]) -> list[str]:
     return [
         f"loss {data['loss']:.3f}",
-        f"ppl {data['perplexity']:.4g}",
+        *([f"ppl {data['perplexity']:.4g}"] if "perplexity" in data else []),
         f"{data['tokens_per_second']:,.0f} tokens/s",
         f"{duration(data['seconds_left'])} left",
     ]

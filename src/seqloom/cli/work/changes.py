@@ -1,0 +1,59 @@
+"""A trained run's recipe, changed by options: how to decode, and what to score."""
+
+from collections.abc import Sequence
+
+from seqloom.cli.output import warn
+from seqloom.config.decoding import BeamConfig, DecodingConfig, SampleConfig
+from seqloom.config.load import dump, resolve
+from seqloom.config.run import RunConfig
+from seqloom.config.toml import parse
+from seqloom.core.errors import ConfigError
+
+EXAMPLES = {"decoding": "decoding.max_length=60", "data": "data.folder=/where/the/data/are"}
+
+
+def changed_decoding(
+    config: RunConfig, overrides: Sequence[str], beam: int | None = None
+) -> DecodingConfig:
+    """The decoding of a run, after --set and --beam."""
+    return changed(config, overrides, beam, ("decoding",)).decoding
+
+
+def changed(
+    config: RunConfig, overrides: Sequence[str], beam: int | None, sections: Sequence[str]
+) -> RunConfig:
+    """The recipe after --set, which may touch these sections alone, and --beam."""
+    foreign = [text for text in overrides if text.partition(".")[0] not in sections]
+    if foreign:
+        examples = " or ".join(EXAMPLES[section] for section in sections)
+        raise ConfigError(
+            f"--set {foreign[0]}: the model is trained; only settings of "
+            f"{' and '.join(sections)} can be changed now, for example {examples}"
+        )
+    tables = parse(dump(config).encode())
+    given = resolve(tables, overrides, "the run's recipe").config
+    if beam is None:
+        return given
+    wanted = ["decoding.kind=beam", f"decoding.width={beam}"]
+    result = resolve(tables, [*overrides, *wanted], "the run's recipe").config
+    for text in overrides:
+        key = text.partition("=")[0].strip()
+        if key in ("decoding.kind", "decoding.width") and given.decoding != result.decoding:
+            warn(f"--beam {beam} wins over --set {text}; leave out one of the two")
+    return result
+
+
+def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:
+    """A search finds as many outputs as it is wide, and no more."""
+    if isinstance(decoding, BeamConfig) and decoding.width < n_best:
+        raise ConfigError(
+            f"--n-best {n_best} needs a beam at least as wide, not {decoding.width}; "
+            f"add --beam {n_best}"
+        )
+    if isinstance(decoding, SampleConfig) and decoding.samples < n_best:
+        raise ConfigError(
+            f"--n-best {n_best} needs as many samples, not {decoding.samples}; "
+            f"add --set decoding.samples={n_best}"
+        )
+    if decoding.kind == "greedy" and n_best > 1:
+        raise ConfigError(f"greedy search finds one output, not {n_best}; add --beam {n_best}")

@@ -1,0 +1,75 @@
+"""Recipes of real, small runs, and the runs themselves."""
+
+from pathlib import Path
+
+from calling import call
+
+REVERSE = """
+[data]
+train = { kind = "synthetic", task = "reverse", examples = 400, max_length = 4, symbols = 4 }
+dev = { kind = "synthetic", task = "reverse", examples = 20, max_length = 4, symbols = 4 }
+test = { kind = "synthetic", task = "reverse", examples = 20, max_length = 4, symbols = 4 }
+
+[text.tokenizer]
+kind = "characters"
+
+[model.encoder]
+kind = "recurrent"
+width = 12
+
+[model.decoder]
+kind = "recurrent"
+width = 24
+
+[training]
+steps = 60
+batch_tokens = 256
+evaluate_every = 30
+checkpoint_every = 30
+optimizer.learning_rate = 0.01
+schedule = { kind = "constant" }
+"""
+
+SENTENCES = """
+task.kind = "language-model"
+
+[data]
+train = { kind = "lines", path = "sentences.txt" }
+dev = { kind = "lines", path = "sentences.txt" }
+
+[text.tokenizer]
+kind = "characters"
+
+[model.encoder]
+kind = "none"
+
+[model.decoder]
+kind = "recurrent"
+width = 16
+handover = "none"
+attention.kind = "none"
+
+[training]
+steps = 20
+evaluate_every = 20
+batch_tokens = 256
+optimizer.learning_rate = 0.01
+schedule = { kind = "constant" }
+"""
+
+
+def workshop_at(folder: Path) -> Path:
+    """A folder with recipes, to be trained by."""
+    (folder / "reverse.toml").write_text(REVERSE, encoding="utf-8")
+    sentences = "".join(f"I see {thing}.\n" for thing in ("you", "it", "a cat", "a dog", "Tom"))
+    (folder / "sentences.txt").write_text(sentences * 8, encoding="utf-8")
+    lines = SENTENCES.replace("sentences.txt", str(folder / "sentences.txt"))
+    (folder / "sentences.toml").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def trained(workshop: Path, name: str) -> Path:
+    folder = workshop / "runs" / name
+    answer = call("train", workshop / f"{name}.toml", "--run", folder)
+    assert answer.code == 0, answer.err
+    return folder
