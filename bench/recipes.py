@@ -76,7 +76,7 @@ def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
         "steps": summary.step,
         "best_step": summary.best_step,
         "curve": curve,
-        "report": report.to_json(),
+        "report": report.to_json() | {"run": name},
         "outputs": samples,
     }
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))

@@ -1,6 +1,7 @@
 """From a recipe to a search."""
 
 import pytest
+from pydantic import ValidationError
 
 from seqloom.config.decoding import (
     BeamConfig,
@@ -9,7 +10,6 @@ from seqloom.config.decoding import (
     GreedyConfig,
     SampleConfig,
 )
-from seqloom.core.errors import ConfigError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.exhaustive import Exhaustive
@@ -37,8 +37,8 @@ def test_the_recipe_decides_which_search_is_built() -> None:
 
 def test_a_minimum_that_leaves_no_room_for_end_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match="min_length = 5 leaves no room for END within max_length = 5"
+        ValidationError, match="min_length = 5 leaves no room for END within max_length = 5"
     ):
-        build_search(BeamConfig(min_length=5, max_length=5))
+        BeamConfig(min_length=5, max_length=5)
     build_search(BeamConfig(min_length=5, max_length=6))
     build_search(GreedyConfig(min_length=500))

@@ -184,7 +184,7 @@ def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
         translator.translate(["a"], beam=0)
     with pytest.raises(ConfigError, match="7 outputs a text need a beam of 7 or more, not 5"):
         translator.translate_n_best(["a"], 7)
-    with pytest.raises(ConfigError, match="n_best must be 1 or more, not 0"):
+    with pytest.raises(ConfigError, match="at least one output a text is needed, not 0"):
         translator.translate_n_best(["a"], 0)
     with pytest.raises(ConfigError, match="n_best must be 1 or more, not -1"):
         speaker.complete(["a"], n_best=-1)

@@ -216,13 +216,15 @@ def test_references_of_one_source_are_merged_if_the_recipe_says_so(tmp_path: Pat
 
 def test_data_may_lie_elsewhere_when_a_run_is_evaluated(run: Path, tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("ab\tba\n")
-    assert load(run).evaluate("test", data_folder=str(tmp_path)).sentences == 1
+    moved = load(run).config.data.model_copy(update={"folder": str(tmp_path)})
+    assert load(run).evaluate("test", data=moved).sentences == 1
 
 
 def test_only_reports_on_the_same_sentences_are_compared(run: Path, tmp_path: Path) -> None:
     ours: Report = load(run).evaluate("test")
     (tmp_path / "test.tsv").write_text("ab\tba\n")
-    other = load(run).evaluate("test", data_folder=str(tmp_path))
+    moved = load(run).config.data.model_copy(update={"folder": str(tmp_path)})
+    other = load(run).evaluate("test", data=moved)
     with pytest.raises(DataError, match="were not evaluated on the same sentences"):
         compare_reports(ours, other)
     assert {one.p_value for one in compare_reports(ours, ours)} == {1.0}

@@ -167,13 +167,22 @@ SCHEDULES = [
 def test_a_rate_warms_up_evenly_and_never_leaps_or_rises_again(config: ScheduleConfig) -> None:
     steps = 60
     rates = [rate_factor(config, step, steps) for step in range(1, steps + 1)]
-    warm = config.warmup
+    warm = config.warmup or 0
     assert rates[:warm] == pytest.approx([step / warm for step in range(1, warm + 1)])
     assert max(rates) == pytest.approx(1.0, abs=1e-2)
     after = rates[max(warm - 1, 0) :]
     assert after == sorted(after, reverse=True)
     if not isinstance(config, InverseSquareRootConfig) or warm > 1:
         assert max(abs(a - b) for a, b in pairwise(after)) < 0.1
+
+
+def test_a_warm_up_that_is_left_out_is_a_tenth_of_the_steps_and_never_too_long() -> None:
+    schedule = InverseSquareRootConfig()
+    for steps, warm in ((5, 1), (100, 10), (4_000, 400), (1_000_000, 4_000)):
+        rates = {step: rate_factor(schedule, step, steps) for step in (warm, warm + 1, steps)}
+        assert rates[warm] == 1.0
+        assert rates[warm + 1] < 1.0
+        assert rate_factor(schedule, 1, steps) == pytest.approx(1 / warm)
 
 
 def test_rates_end_where_they_should() -> None:

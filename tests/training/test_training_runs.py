@@ -185,11 +185,26 @@ def test_a_run_is_resumed_only_if_there_is_one_and_started_only_if_there_is_none
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".tmp-mine").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    for name in ("full", "file"):
-        with pytest.raises(ConfigError, match="is not empty and not a run; choose another --run"):
+    for name, words in (("full", "is not empty and not a run"), ("file", "is a file")):
+        with pytest.raises(ConfigError, match=f"{words}; choose another --run"):
             train(recipe(), tmp_path / name)
     assert (tmp_path / "full" / ".tmp-mine").exists()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_recipe_that_cannot_be_trained_leaves_no_folder(tmp_path: Path) -> None:
+    """A folder with a vocabulary of too little data would be gone on with when there is more."""
+    (tmp_path / "two.tsv").write_text("ab\tba\nbc\tcb\n")
+    corpus = f"data.train={{kind='tsv', path='{tmp_path / 'two.tsv'}'}}"
+    with pytest.raises(DataError, match="holding out"):
+        train(recipe(corpus, "data.dev={kind='hold-out'}"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dev_line_longer_than_a_batch_is_measured_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text(f"{'ab' * 100}\t{'ba' * 100}\nab\tba\n")
+    dev = f"data.dev={{kind='tsv', path='{tmp_path / 'dev.tsv'}'}}"
+    assert train(recipe(dev, "training.steps=4"), tmp_path / "run").best is not None
 
 
 def test_data_that_changed_since_is_refused_and_data_that_moved_is_not(tmp_path: Path) -> None:

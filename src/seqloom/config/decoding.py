@@ -1,8 +1,8 @@
 """[decoding]: how an output is searched for."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from seqloom.config.section import Section
 
@@ -18,6 +18,15 @@ class RulesConfig(Section):
     """No sequence of this many tokens occurs twice in an output; 0 allows repeats."""
     allow_unknown: bool = False
     """May the unknown token be put out?"""
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if self.max_length is not None and self.max_length <= self.min_length:
+            raise ValueError(
+                f"min_length = {self.min_length} leaves no room for END within max_length = "
+                f"{self.max_length}; make max_length at least {self.min_length + 1}"
+            )
+        return self
 
 
 class GreedyConfig(RulesConfig):

@@ -28,7 +28,8 @@ class InverseSquareRootConfig(Section):
     """Linear warm-up, then falling with 1/√step (Vaswani et al. 2017)."""
 
     kind: Literal["inverse-square-root"] = "inverse-square-root"
-    warmup: int = Field(4_000, ge=1)
+    warmup: int | None = Field(None, ge=1)
+    """Left out: a tenth of all steps, never more than 4,000."""
 
 
 class CosineConfig(Section):
@@ -137,7 +138,7 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _warm_up_ends(self) -> Self:
         schedule = self.schedule
-        if isinstance(schedule, CosineConfig | ConstantConfig) and schedule.warmup >= self.steps:
+        if schedule.warmup is not None and schedule.warmup >= self.steps:
             raise ValueError(
                 f"schedule.warmup is {schedule.warmup} but there are only {self.steps} steps; "
                 "make it smaller"

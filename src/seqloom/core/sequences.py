@@ -6,6 +6,8 @@ Shape letters, the same in every file:
     R  rows = hypotheses (B · K)   S  source positions         D  width of a vector
     K  hypotheses per source       H  attention heads          L  layers
 
+Any other letter is explained where it stands.
+
 There is one mask convention: True marks a real position, False marks padding.
 """
 

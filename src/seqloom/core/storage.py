@@ -5,6 +5,7 @@ manifest with the size and SHA-256 of each file, then the folder itself; only th
 into place. Whoever dies half-way leaves a temporary folder, never half a real one.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ MANIFEST = "manifest.json"
 TEMPORARY = ".tmp-"
 RETIRED = f"{TEMPORARY}old-"
 SCHEMA = 1
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def sha256(path: Path, size: int | None = None) -> str:
@@ -41,14 +43,24 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        try:
-            free = f"{shutil.disk_usage(path.parent).free:,} bytes free there"
-        except OSError:
-            free = "that folder cannot be read"
         raise StorageError(
-            f"{path}: cannot be written: {error.strerror or error} ({free}); what was saved "
-            "before is untouched. Make room or choose another folder, then start again."
+            f"{path}: cannot be written: {error.strerror or error}{_room(path, error)}; what was "
+            f"saved before is untouched. {_remedy(error)}, then start again."
         ) from error
+
+
+def _room(path: Path, error: OSError) -> str:
+    """How much is left, if that is the trouble."""
+    if error.errno not in FULL:
+        return ""
+    try:
+        return f" ({shutil.disk_usage(path.parent).free:,} bytes free there)"
+    except OSError:
+        return ""
+
+
+def _remedy(error: OSError) -> str:
+    return "Make room or choose another folder" if error.errno in FULL else "Choose another folder"
 
 
 def sync(path: Path) -> None:

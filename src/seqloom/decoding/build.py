@@ -10,7 +10,6 @@ from seqloom.config.decoding import (
     RulesConfig,
     SampleConfig,
 )
-from seqloom.core.errors import ConfigError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
@@ -21,11 +20,6 @@ from seqloom.decoding.search import Search
 
 def build_rules(config: RulesConfig) -> Rules:
     """The limits that every search obeys; `max_length` travels with each request instead."""
-    if config.max_length is not None and config.max_length <= config.min_length:
-        raise ConfigError(
-            f"decoding: min_length = {config.min_length} leaves no room for END within "
-            f"max_length = {config.max_length}; make max_length at least {config.min_length + 1}"
-        )
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 
 

@@ -60,10 +60,13 @@ def checkpoint_shelf(folder: Path) -> Shelf:
 
 
 def create_run(
-    folder: Path, config: RunConfig, source: Tokenizer | None, target: Tokenizer
+    folder: Path, config: RunConfig, source: Tokenizer | None, target: Tokenizer, corpus: str
 ) -> None:
-    """Make the folder with everything but weights, all at once."""
-    with new_folder(folder) as temporary:
+    """Make the folder with everything but weights, all at once.
+
+    corpus: the digest of the training data, so that a run never goes on with other data.
+    """
+    with new_folder(folder, corpus=corpus) as temporary:
         (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
         (temporary / "text").mkdir()
         if source is not None:

@@ -11,13 +11,11 @@ import torch
 
 from seqloom import __version__
 from seqloom.config.decoding import DecodingConfig
-from seqloom.config.run import RunConfig
 from seqloom.core.errors import DataError
 from seqloom.core.storage import new_folder
 from seqloom.data.batching import plan_batches
 from seqloom.data.collate import collate
 from seqloom.data.example import Example, Split
-from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu
 from seqloom.metrics.lengths import Bucket, by_length
 from seqloom.metrics.likelihood import (
@@ -84,12 +82,6 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def read_examples(config: RunConfig, split: Split) -> list[Example]:
-    """The examples of a split, those of one source merged if the recipe says so."""
-    examples = read_split(config.data, split)
-    return merge_references(examples) if config.data.merge_references else list(examples)
-
-
 def evaluate(
     predictor: Predictor,
     examples: Sequence[Example],
@@ -99,21 +91,20 @@ def evaluate(
     """Scores, scores by length, outputs and how many of them were cut off."""
     task = predictor.task
     questions = [task.question(example) for example in examples]
-    predictor.refuse_too_long([task.prepare(question) for question in questions])
-    scores = _likelihood_scores(predictor, examples)
     if not any(questions):
-        return scores, [], [], 0
+        return [], [], [], 0
     found = predictor.predict(questions, decoding, advance=advance)
     outputs = [hypotheses[0].text for hypotheses in found]
     cut_off = sum(not hypotheses[0].finished for hypotheses in found)
     references = [example.references for example in examples]
     buckets = by_length(bleu, questions, outputs, references)
-    return [*task.scores(outputs, examples), *scores], buckets, outputs, cut_off
+    return task.scores(outputs, examples), buckets, outputs, cut_off
 
 
-def _likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
+def likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
     """How probable the model finds the true targets, END included."""
     task = predictor.task
+    predictor.refuse_too_long([task.prepare(task.question(one)) for one in examples])
     targets = [
         np.array(task.target_tokenizer.encode(one.target.strip()), np.int32) for one in examples
     ]

@@ -14,7 +14,10 @@ from seqloom.tasks.task import Task
 
 def corpus_batches(corpus: Corpus, budget: int) -> Iterator[Batch]:
     """Every example of a corpus once, in batches."""
-    plan = plan_batches(corpus.source_lengths, corpus.target_lengths, budget, seed=0, epoch=0)
+    sides = (corpus.source_lengths, corpus.target_lengths)
+    # What is only measured has no budget to keep: a line that is longer comes alone.
+    longest = max(int(lengths.max()) + 1 for lengths in sides if lengths is not None)
+    plan = plan_batches(*sides, max(budget, longest), seed=0, epoch=0)
     for rows in plan:
         yield gather(corpus, rows)
 

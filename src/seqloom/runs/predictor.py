@@ -108,7 +108,11 @@ class Predictor:
         ]
 
     def score(
-        self, texts: Sequence[str], targets: Sequence[str], attention: bool = True
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str],
+        attention: bool = True,
+        length_exponent: float = 1.0,
     ) -> list[Prediction]:
         """The model's own probabilities of given targets."""
         prepared = [self.task.prepare(text) for text in texts]
@@ -125,6 +129,7 @@ class Predictor:
                     self._encode(batch),
                     [answers[index] for index in indices],
                     mean_attention if attention else None,
+                    length_exponent,
                 )
             results.update(zip(indices, scored, strict=True))
         return [present(self.task, prepared[i], results[i]) for i in range(len(prepared))]

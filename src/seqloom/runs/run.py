@@ -5,14 +5,17 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.data import DataConfig
+from seqloom.config.decoding import DecodingConfig, SampleConfig
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
+from seqloom.data.splits import merge_references, read_split
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
+from seqloom.runs.choices import refuse_too_many, widened
 from seqloom.runs.devices import best_device
-from seqloom.runs.evaluate import Report, evaluate, read_examples
+from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Advance, Predictor, Wish
 from seqloom.tasks.task import Task
@@ -73,13 +76,8 @@ class Run:
                 "use `complete`"
             )
         _refuse_a_bare_string(texts)
-        _refuse_no_outputs(wish.n_best)
         chosen = self._decoding(beam, decoding)
-        if isinstance(chosen, BeamConfig) and wish.n_best > chosen.width:
-            raise ConfigError(
-                f"{wish.n_best} outputs a text need a beam of {wish.n_best} or more, not "
-                f"{chosen.width}; set beam = {wish.n_best}"
-            )
+        refuse_too_many(chosen, wish.n_best)
         return self.predictor.predict(texts, chosen, wish)
 
     def complete(
@@ -95,9 +93,9 @@ class Run:
                 "use `translate`"
             )
         _refuse_a_bare_string(prompts)
-        _refuse_no_outputs(n_best)
-        wish = Wish(n_best, attention=False)
-        return self.predictor.predict(prompts, decoding or SampleConfig(), wish)
+        chosen = decoding or SampleConfig(samples=max(n_best, 1))
+        refuse_too_many(chosen, n_best)
+        return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True
@@ -113,7 +111,8 @@ class Run:
                 f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
                 "give as many of one as of the other"
             )
-        return self.predictor.score(sources, targets, attention)
+        exponent = self.config.decoding.length_exponent
+        return self.predictor.score(sources, targets, attention, exponent)
 
     def evaluate(
         self,
@@ -121,17 +120,16 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
-        data_folder: str | None = None,
+        data: DataConfig | None = None,
         advance: Advance | None = None,
     ) -> Report:
-        """Scores on a split of the recipe's data."""
-        config = self.config
-        if data_folder is not None:
-            data = config.data.model_copy(update={"folder": data_folder})
-            config = config.model_copy(update={"data": data})
-        examples = read_examples(config, split)
+        """Scores on a split of the recipe's data, or of other data of the same kind."""
+        source = self.config.data if data is None else data
+        pairs = list(read_split(source, split))
+        examples = merge_references(pairs) if source.merge_references else pairs
         chosen = self._decoding(beam, decoding)
         scores, buckets, outputs, cut_off = evaluate(self.predictor, examples, chosen, advance)
+        scores += likelihood_scores(self.predictor, pairs)
         return Report(
             run=str(self.folder),
             split=split,
@@ -147,22 +145,12 @@ class Run:
     def _decoding(self, beam: int | None, decoding: DecodingConfig | None) -> DecodingConfig:
         """What was asked for here, else what the recipe says."""
         chosen = self.config.decoding if decoding is None else decoding
-        if beam is None:
-            return chosen
-        if beam < 1:
-            raise ConfigError(f"a beam must be 1 or more wide, not {beam}")
-        rules = chosen.model_dump(include=set(GreedyConfig.model_fields) - {"kind"})
-        return BeamConfig(width=beam, **rules)
+        return chosen if beam is None else widened(chosen, beam)
 
 
 def _refuse_a_bare_string(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
-
-
-def _refuse_no_outputs(n_best: int) -> None:
-    if n_best < 1:
-        raise ConfigError(f"n_best must be 1 or more, not {n_best}")
 
 
 def load(folder: str | Path) -> Run:

@@ -10,7 +10,7 @@ import torch
 
 from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.runs.bundle import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
 from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
@@ -54,7 +54,6 @@ def save_checkpoint(session: Session) -> None:
             "step": session.step,
             "epoch": epoch,
             "index": index,
-            "corpus": _corpus_digest(session),
             "evaluated": session.evaluated,
             "seconds": session.seconds,
             "progress": vars(session.progress),
@@ -92,12 +91,6 @@ def restore_checkpoint(session: Session) -> list[str]:
 def _restore(session: Session, place: Path) -> dict[str, Any]:
     """Put a whole checkpoint into the session; returns the place in the journal."""
     record = json.loads((place / TRAINER).read_bytes())
-    if record["corpus"] != _corpus_digest(session):
-        raise DataError(
-            f"{session.folder}: the training data is not what it was when this run was saved, so "
-            "it cannot go on as if nothing had happened; restore the data, or train again in "
-            "another --run folder"
-        )
     assign_weights(session.model, read_tensors(place / WEIGHTS), place)
     restore_optimizer(session.optimizer, session.model, read_tensors(place / OPTIMIZER))
     device = session.world.device
@@ -128,11 +121,6 @@ def changes_since(session: Session) -> list[str]:
 
 def _circumstances(session: Session) -> dict[str, int]:
     return {"threads": torch.get_num_threads(), "ranks": session.world.size}
-
-
-def _corpus_digest(session: Session) -> str:
-    """Tells the training examples, as tokens, from all others: their name in the cache."""
-    return session.stream.corpus.folder.name
 
 
 def refuse_other_config(saved: RunConfig, wanted: RunConfig, folder: Path) -> None:

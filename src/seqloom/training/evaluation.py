@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from seqloom.config.decoding import GreedyConfig
 from seqloom.core.errors import TrainingError
 from seqloom.runs.bundle import WEIGHTS, weights_shelf
+from seqloom.runs.choices import greedily
 from seqloom.runs.likelihood import corpus_batches, summed_loss
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.weights import weights_of, write_tensors
@@ -59,7 +59,8 @@ def _measure(
     if not any(questions):
         return figures, {}
     predictor = Predictor(session.model, session.task, device)
-    found = predictor.predict(questions, GreedyConfig(), advance=lambda done, of: pause())
+    greedy = greedily(session.config.decoding)
+    found = predictor.predict(questions, greedy, advance=lambda done, of: pause())
     scores = session.task.scores([best[0].text for best in found], examples)
     figures |= {score.key: score.value for score in scores}
     return figures, {score.key: score.higher_is_better for score in scores}

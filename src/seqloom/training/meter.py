@@ -59,9 +59,14 @@ class Meter:
         data = {
             "steps": settings.steps,
             "loss": loss,
-            "perplexity": math.exp(min(loss, 100.0)),
+            **self._perplexity(loss),
             "learning_rate": self.session.optimizer.param_groups[0]["lr"],
             "tokens_per_second": self.targets / max(self.told - self.since, 1e-9),
             "seconds_left": max(left, 0.0),
         }
         return Event("step", step, data)
+
+    def _perplexity(self, loss: float) -> dict[str, float]:
+        """exp(loss), unless labels are smoothed: then the loss is not the model's likelihood."""
+        smoothed = self.session.config.training.label_smoothing > 0
+        return {} if smoothed else {"perplexity": math.exp(min(loss, 100.0))}

@@ -14,6 +14,7 @@ from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import (
     explained,
+    read_manifest,
     remove_leftovers,
     remove_leftovers_beside,
     replace_listed,
@@ -26,6 +27,7 @@ from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
+from seqloom.tasks.build import build_task
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import build_averager
 from seqloom.training.checkpoint import (
@@ -67,16 +69,22 @@ def only_writer(folder: Path) -> Iterator[None]:
 def open_session(
     config: RunConfig, folder: Path, resume: bool, world: World, report: Report
 ) -> Session:
-    """From a recipe to a session at its first step, or where it was left."""
+    """From a recipe to a session at its first step, or where it was left.
+
+    Data, vocabulary and model are looked at first: a recipe that cannot be trained leaves no folder.
+    """
     if world.leads:
-        _prepare_folder(config, folder, resume)
+        _refuse_folder(config, folder, resume)
     world.wait()
-    _, task = read_setup(folder)
+    task = read_setup(folder)[1] if resume else build_task(config.task, *learn_tokenizers(config))
     train = _corpus(config, task, "train", report)
     dev = _corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     _refuse_too_long(model, train, dev)
+    if world.leads:
+        _make_folder(config, folder, resume, task, train)
+    world.wait()
     model.to(world.device)
     session = Session(
         model=model,
@@ -116,8 +124,8 @@ def _go_on(session: Session) -> None:
         raise
 
 
-def _prepare_folder(config: RunConfig, folder: Path, resume: bool) -> None:
-    """Make the run folder, or make sure that the one there is by this recipe."""
+def _refuse_folder(config: RunConfig, folder: Path, resume: bool) -> None:
+    """Is this a place to begin, or to go on by this recipe?"""
     remove_leftovers_beside(folder)
     if resume and not is_run(folder):
         raise ConfigError(f"{folder}: there is no run to resume; leave --resume out to start one")
@@ -125,15 +133,28 @@ def _prepare_folder(config: RunConfig, folder: Path, resume: bool) -> None:
         raise ConfigError(
             f"{folder}: holds a run already; go on with it by --resume, or choose another --run"
         )
-    if not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file; choose another --run")
+    if not resume and folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder}: is not empty and not a run; choose another --run")
+    if resume:
+        remove_leftovers(folder)
+        refuse_other_config(read_setup(folder)[0], config, folder)
+
+
+def _make_folder(config: RunConfig, folder: Path, resume: bool, task: Task, train: Corpus) -> None:
+    """Make the run folder, or make sure that the one there is of this data."""
     if not resume:
-        create_run(folder, config, *learn_tokenizers(config))
+        tokenizers = (task.source_tokenizer, task.target_tokenizer)
+        create_run(folder, config, *tokenizers, corpus=train.folder.name)
         return
-    remove_leftovers(folder)
-    saved, _ = read_setup(folder)
-    refuse_other_config(saved, config, folder)
-    if saved != config:
+    if read_manifest(folder)["corpus"] != train.folder.name:
+        raise DataError(
+            f"{folder}: the training data is not what it was when this run was started, so it "
+            "cannot go on as if nothing had happened; restore the data, or train again in another "
+            "--run folder"
+        )
+    if read_setup(folder)[0] != config:
         # What may change is part of the recipe from now on: the next resume goes by it.
         replace_listed(folder, CONFIG, dump(config).encode())
 
@@ -167,11 +188,15 @@ def _refuse_too_long(model: Model, train: Corpus, dev: Corpus) -> None:
                 continue
             longer = int((lengths + 1 > limit).sum())
             if longer:
+                remedy = (
+                    f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
+                    if split == "train"
+                    else "take them out of its files"  # no filter touches what is scored
+                )
                 problems.append(
                     f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
                     f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "
-                    f"{int(lengths.max()) + 1}, or leave them out by "
-                    f"data.filter.max_{side}_tokens = {limit - 1}"
+                    f"{int(lengths.max()) + 1}, or {remedy}"
                 )
     if problems:
         raise DataError(

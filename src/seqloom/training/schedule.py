@@ -17,14 +17,15 @@ from seqloom.config.training import (
 
 def rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
     """The share of the highest learning rate that step 1, 2, …, `steps` uses."""
-    if step < config.warmup:
-        return step / config.warmup
+    warmup = max(min(4_000, steps // 10), 1) if config.warmup is None else config.warmup
+    if step < warmup:
+        return step / warmup
     match config:
         case ConstantConfig():
             return 1.0
-        case InverseSquareRootConfig(warmup=warmup):
+        case InverseSquareRootConfig():
             return math.sqrt(warmup / step)
-        case CosineConfig(warmup=warmup, floor=floor):
+        case CosineConfig(floor=floor):
             progress = (step - warmup) / max(steps - warmup, 1)
             return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
         case _:

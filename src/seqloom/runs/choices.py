@@ -1,0 +1,49 @@
+"""How to decode: what a recipe says, changed for the occasion."""
+
+from typing import Any
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    GreedyConfig,
+    RulesConfig,
+    SampleConfig,
+)
+from seqloom.core.errors import ConfigError
+
+
+def _kept(decoding: DecodingConfig) -> dict[str, Any]:
+    """The rules that every search obeys, and how lengths count."""
+    return decoding.model_dump(include={*RulesConfig.model_fields, "length_exponent"})
+
+
+def greedily(decoding: DecodingConfig) -> GreedyConfig:
+    """The same rules, with the quickest search."""
+    return GreedyConfig(**_kept(decoding))
+
+
+def widened(decoding: DecodingConfig, beam: int) -> BeamConfig:
+    """The same rules, with a beam of this width."""
+    if beam < 1:
+        raise ConfigError(f"a beam must be 1 or more wide, not {beam}")
+    if isinstance(decoding, BeamConfig):
+        return decoding.model_copy(update={"width": beam})
+    return BeamConfig(width=beam, **_kept(decoding))
+
+
+def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:
+    """A search finds as many outputs as it is wide, and no more."""
+    if n_best < 1:
+        raise ConfigError(f"at least one output a text is needed, not {n_best}")
+    if isinstance(decoding, BeamConfig) and decoding.width < n_best:
+        raise ConfigError(
+            f"{n_best} outputs a text need a beam of {n_best} or more, not {decoding.width}; "
+            f"set beam = {n_best}"
+        )
+    if isinstance(decoding, SampleConfig) and decoding.samples < n_best:
+        raise ConfigError(
+            f"{n_best} outputs a text need as many samples, not {decoding.samples}; "
+            f"set decoding.samples = {n_best}"
+        )
+    if isinstance(decoding, GreedyConfig) and n_best > 1:
+        raise ConfigError(f"greedy search finds one output, not {n_best}; set beam = {n_best}")
