@@ -10,7 +10,6 @@ from seqloom.config.model import ModelConfig
 from seqloom.core.sequences import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
-from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
 from seqloom.nn.multihead import MultiHeadAttention
 
@@ -125,11 +124,6 @@ class DropOneCall(nn.Module):
         return torch.zeros_like(states) if self.calls == self.number + 1 else states
 
 
-def dropping(model: Model, number: int) -> Model:
-    model.decoder.dropout = DropOneCall(number)
-    return model
-
-
 @pytest.mark.parametrize(
     ("layers", "context"),
     [
@@ -149,9 +143,10 @@ def test_a_recurrent_decoder_drops_between_all_its_layers_and_before_the_readout
     expected = positions * (layers - 1) + 1
     whole = features(model)
     for number in range(expected):
-        last = features(dropping(model, number))
+        model.decoder.dropout = dropout = DropOneCall(number)
+        last = features(model)
         assert not torch.allclose(last, whole)
-        assert model.decoder.dropout.calls == expected
+        assert dropout.calls == expected
     # The last place is the one before the readout, which then sees nothing at all.
     assert not last.any()
 
@@ -159,15 +154,14 @@ def test_a_recurrent_decoder_drops_between_all_its_layers_and_before_the_readout
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_a_single_step_drops_in_the_same_places(layers: int) -> None:
     model = build(recurrent(layers=layers)).eval()
-    assert isinstance(model.decoder, RecurrentDecoder)
     batch = some_batch()
     tokens = batch.inputs.values[:, 0]
     with torch.no_grad():
         memory = model.encode(batch.source, batch.size)
         whole = model.decoder.step(tokens, model.decoder.start(memory, 1)).logits
         for number in range(layers):
-            decoder = dropping(model, number).decoder
-            logits = decoder.step(tokens, decoder.start(memory, 1)).logits
+            model.decoder.dropout = DropOneCall(number)
+            logits = model.decoder.step(tokens, model.decoder.start(memory, 1)).logits
             assert not torch.allclose(logits, whole)
     # Without features nothing but the readout's bias is left, the same for every row.
     assert torch.allclose(logits, logits[:1].expand_as(logits))

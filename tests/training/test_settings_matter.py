@@ -1,0 +1,184 @@
+"""Every setting of a training reaches the place it is meant for."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from seqloom.config.training import AdamWConfig
+from seqloom.core.signature import Signature, Tokens
+from seqloom.data.corpus import CorpusRequest, build_corpus
+from seqloom.models.build import build_model
+from seqloom.runs.likelihood import corpus_batches, summed_loss
+from seqloom.runs.run import load
+from seqloom.training import loop
+from seqloom.training.distributed import World
+from seqloom.training.evaluation import evaluate
+from seqloom.training.loop import train
+from seqloom.training.meter import Meter
+from seqloom.training.opening import open_session
+from seqloom.training.optimizer import build_optimizer
+from seqloom.training.session import Session
+from tiny_runs import STILL, TRANSFORMER, journal, recipe
+
+CPU = torch.device("cpu")
+HEAVY = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
+
+
+def session_of(folder: Path, *changes: str) -> Session:
+    """A training that has not taken its first step."""
+    session = open_session(recipe(*changes), folder, False, World(0, 1, CPU), lambda event: None)
+    session.journal.close()
+    return session
+
+
+def gradient_norm(model: nn.Module) -> float:
+    gradients = [p.grad.norm() for p in model.parameters() if p.grad is not None]
+    return float(torch.stack(gradients).norm())
+
+
+def test_the_gradient_that_is_followed_is_no_longer_than_the_clip(tmp_path: Path) -> None:
+    free = session_of(tmp_path / "free", *STILL, "training.clip=none")
+    whole = loop._take_step(free).norm
+    assert gradient_norm(free.model) == pytest.approx(float(whole), rel=1e-4)
+    clipped = session_of(tmp_path / "clipped", *STILL, f"training.clip={float(whole) / 10}")
+    result = loop._take_step(clipped)
+    assert float(result.norm) == pytest.approx(float(whole), rel=1e-4)  # told as it was
+    assert gradient_norm(clipped.model) == pytest.approx(float(whole) / 10, rel=1e-3)
+
+
+def test_weight_decay_shrinks_matrices_and_leaves_biases_and_gains_alone() -> None:
+    signature = Signature(Tokens(12), Tokens(12), shared=False)
+    model = build_model(recipe(*TRANSFORMER).model, signature)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+        parameter.grad = torch.zeros_like(parameter)  # so that nothing but the decay pulls
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    build_optimizer(AdamWConfig(learning_rate=0.1, weight_decay=0.5), model).step()
+    kept = {name for name, now in model.named_parameters() if torch.equal(now, before[name])}
+    assert kept == {name for name, weight in before.items() if weight.dim() == 1}
+    assert any("norm" in name for name in kept)
+    assert any("bias" in name for name in kept)
+    for name, now in model.named_parameters():
+        if name not in kept:
+            assert torch.allclose(now, before[name] * (1 - 0.1 * 0.5))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) -> None:
+    changes = (*STILL, f"training.label_smoothing={smoothing}")
+    twin = session_of(tmp_path / "twin", *changes)
+    batch = next(twin.stream)
+    losses = {
+        amount: float(twin.task.loss(twin.model, batch, amount).detach()) / batch.num_targets
+        for amount in (0.0, 0.3)
+    }
+    assert losses[0.0] != pytest.approx(losses[0.3], rel=1e-3)
+    result = loop._take_step(session_of(tmp_path / "run", *changes))
+    assert float(result.loss) == pytest.approx(losses[smoothing], rel=1e-5)
+
+
+def draws(session: Session, steps: int) -> list[int]:
+    """What each step's random numbers begin from."""
+    seen: list[int] = []
+    handle = session.model.register_forward_pre_hook(
+        lambda module, arguments: seen.append(torch.initial_seed())
+    )
+    for _ in range(steps):
+        loop._take_step(session)
+    handle.remove()
+    return seen
+
+
+def test_chance_depends_on_seed_step_and_rank_and_on_nothing_else(tmp_path: Path) -> None:
+    first = draws(session_of(tmp_path / "first"), 4)
+    assert len(set(first)) == 4
+    later = session_of(tmp_path / "later")
+    later.step = 2
+    torch.rand(17)  # what was drawn before does not matter
+    assert draws(later, 2) == first[2:]
+    other_seed = draws(session_of(tmp_path / "seed", "training.seed=2"), 4)
+    second_rank = session_of(tmp_path / "rank")
+    second_rank.world = World(1, 1, CPU)
+    assert len({*first, *other_seed, *draws(second_rank, 4)}) == 12
+
+
+@pytest.mark.parametrize(
+    ("precision", "kind"),
+    [("fp32", torch.float32), ("auto", torch.float32), ("bf16", torch.bfloat16)],
+)
+def test_products_have_the_precision_of_the_recipe_and_weights_stay_whole(
+    precision: str, kind: torch.dtype, tmp_path: Path
+) -> None:
+    session = session_of(tmp_path / "run", *TRANSFORMER, f"training.precision={precision}")
+    seen: set[torch.dtype] = set()
+
+    def look(module: nn.Module, arguments: object, output: Tensor) -> None:
+        seen.add(output.dtype)
+
+    for part in session.model.modules():
+        if isinstance(part, nn.Linear):
+            part.register_forward_hook(look)
+    loop._take_step(session)
+    assert seen == {kind}
+    assert {weight.dtype for weight in session.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(("seconds", "reason", "step"), [(59.0, "done", 2), (61.0, "time", 1)])
+def test_a_minute_has_sixty_seconds(
+    seconds: float, reason: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Meter, "seconds", lambda meter: seconds)
+    config = recipe("training.steps=2", "training.stopping.max_minutes=1.0")
+    summary = train(config, tmp_path / "run")
+    assert (summary.reason, summary.step) == (reason, step)
+
+
+def test_the_dev_loss_is_that_of_the_model_in_use(tmp_path: Path) -> None:
+    """Without dropout, over all of the split, and without smoothing."""
+    config = recipe(*HEAVY, "training.steps=4", "training.label_smoothing=0.2")
+    train(config, tmp_path / "run")
+    (told,) = (line["loss"] for line in journal(tmp_path / "run") if line["event"] == "evaluate")
+    run = load(tmp_path / "run")
+    request = CorpusRequest(
+        config.data, "dev", run.task.source_tokenizer, run.task.target_tokenizer
+    )
+    batches = corpus_batches(build_corpus(request), config.training.batch_tokens)
+    total, count = summed_loss(run.model, run.task, batches, CPU)
+    assert told == pytest.approx(total / count, rel=1e-5)
+    assert math.isfinite(told)
+
+
+def test_dropout_is_back_after_an_evaluation(tmp_path: Path) -> None:
+    config = recipe(*HEAVY)
+    session = open_session(config, tmp_path / "run", False, World(0, 1, CPU), lambda event: None)
+    modes: list[bool] = []
+    session.model.register_forward_pre_hook(lambda module, arguments: modes.append(module.training))
+    loop._take_step(session)
+    evaluate(session, lambda: None)
+    loop._take_step(session)
+    session.journal.close()
+    assert modes[0]
+    assert modes[-1]
+    assert not any(modes[1:-1])
+    assert len(modes) > 2
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_translations_of_a_dev_sentence_are_its_references_if_so_wished(
+    merge: bool, tmp_path: Path
+) -> None:
+    pairs = [("ab", "ba"), ("cd", "dc"), ("ab", "bb"), ("ab", "b")]
+    lines = [json.dumps({"src": source, "tgt": target}) for source, target in pairs]
+    (tmp_path / "dev.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    session = session_of(
+        tmp_path / "run",
+        f"data.dev={{kind='jsonl', path='{tmp_path / 'dev.jsonl'}'}}",
+        f"data.merge_references={str(merge).lower()}",
+    )
+    found = [(example.source, *example.references) for example in session.dev_examples]
+    assert found == ([("ab", "ba", "bb", "b"), ("cd", "dc")] if merge else pairs)
+    assert len(session.dev) == len(pairs)  # the loss is over all pairs either way
