@@ -266,9 +266,24 @@ def test_the_doctor_shows_what_is_there_and_what_is_wrong(workshop: Path) -> Non
     ill = call(
         "doctor", workshop / "reverse.toml", "--set", 'data.train={kind="tsv", path="no.tsv"}'
     )
-    assert ill.code == 65
+    assert ill.code == 66
     assert "error  data.train:" in ill.out
     assert "no.tsv: there is no such file" in ill.out
+
+
+def test_the_doctor_counts_nothing_in_files_that_do_not_match(
+    workshop: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("ab\ncd\nbc\n", encoding="utf-8")
+    (tmp_path / "b").write_text("ba\ndc\n", encoding="utf-8")
+    train = f'data.train={{kind="parallel", source="{tmp_path}/a", target="{tmp_path}/b"}}'
+    settings = ("--set", train, "--set", 'data.dev={kind="hold-out"}')
+    answer = call("doctor", workshop / "reverse.toml", *settings)
+    assert answer.code == 65
+    assert "train: cannot be read whole\ndev: cannot be read whole\ntest: 20 examples" in answer.out
+    assert answer.out.count("has no partner") == 1
+    record = json.loads(call("doctor", workshop / "reverse.toml", *settings, "--json").out)
+    assert [split["examples"] for split in record["splits"]] == [None, None, 20]
 
 
 def test_the_demo_trains_scores_translates_and_draws(

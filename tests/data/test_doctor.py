@@ -69,7 +69,7 @@ def test_everything_that_stops_reading_is_reported_at_once(folder: Path) -> None
     errors = [(f.where, f.what) for f in findings.findings if f.level == "error"]
     assert [where for where, _ in errors] == ["data.train", "data.dev", "data.test"]
     for message, (_, what) in zip(
-        ("not valid UTF-8", "no such file", "no column"), errors, strict=True
+        ("not valid UTF-8", "no such file", "no second column"), errors, strict=True
     ):
         assert message in what
 
@@ -87,6 +87,27 @@ def test_unequal_line_counts_are_an_error(folder: Path) -> None:
     (folder / "b").write_text("ba\n")
     findings = examine(recipe(folder, dev={"kind": "parallel", "source": "a", "target": "b"}))
     assert only(findings, "has no partner").level == "error"
+
+
+@pytest.mark.parametrize("content", [b"no tab\n", b"caf\xe9\tx\n", b"", None])
+def test_a_fault_of_the_training_file_is_told_once_as_that(
+    folder: Path, content: bytes | None
+) -> None:
+    if content is None:
+        (folder / "train.tsv").unlink()
+    else:
+        (folder / "train.tsv").write_bytes(content)
+    held_out = {"kind": "hold-out", "fraction": 0.1}
+    findings = examine(recipe(folder, dev=held_out, test=held_out))
+    (error,) = [finding for finding in findings.findings if finding.level == "error"]
+    assert error.where == "data.train"
+    assert not error.what.startswith("data.")
+    assert findings.exit_code == (66 if content is None else 65)
+    assert findings.worst_batch is None
+
+
+def test_healthy_data_end_well(folder: Path) -> None:
+    assert examine(recipe(folder)).exit_code == 0
 
 
 def test_repeated_examples_are_counted(folder: Path) -> None:

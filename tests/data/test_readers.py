@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,15 +50,24 @@ def test_all_missing_files_are_named_at_once(tmp_path: Path) -> None:
 def test_columns_are_chosen_by_number(tmp_path: Path) -> None:
     write(tmp_path, tsv="one\teins\tuno\textra\n")
     config = TsvConfig(path="tsv", source_column=1, target_column=0, reference_columns=(2,))
-    assert list(read_tsv(config, str(tmp_path))) == [
+    assert list(read_tsv(config, str(tmp_path), "data.train")) == [
         Example("eins", "one", ("one", "uno"), f"{tmp_path}/tsv:1")
     ]
 
 
 def test_a_missing_column_is_named_with_what_is_there(tmp_path: Path) -> None:
-    write(tmp_path, tsv="one\teins\nonly this\n")
-    with pytest.raises(DataError, match=r"tsv:2: there is no column 1 .* only 1 in 'only this'"):
-        list(read_tsv(TsvConfig(path="tsv"), str(tmp_path)))
+    write(tmp_path, tsv="one\teins\nonly this\n", blank="one\teins\n\n")
+    words = (
+        r"tsv:2: there is no second column, only one column in 'only this'; .* data\.dev\.target_"
+    )
+    with pytest.raises(DataError, match=words):
+        list(read_tsv(TsvConfig(path="tsv"), str(tmp_path), "data.dev"))
+    with pytest.raises(DataError, match=r"tsv:1: .* no third column, only 2 columns in"):
+        list(read_tsv(TsvConfig(path="tsv", target_column=2), str(tmp_path), "data.dev"))
+    with pytest.raises(DataError, match=r"blank:2: is a blank line, which has no second column"):
+        list(read_tsv(TsvConfig(path="blank"), str(tmp_path), "data.dev"))
+    with pytest.raises(DataError, match=r"no 12th column"):
+        list(read_tsv(TsvConfig(path="tsv", target_column=11), str(tmp_path), "data.dev"))
 
 
 def test_both_shapes_of_json_lines_are_read(tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_both_shapes_of_json_lines_are_read(tmp_path: Path) -> None:
     ]
     write(tmp_path, jsonl="".join(json.dumps(record) + "\n" for record in records))
     config = JsonlConfig(path="jsonl", source="de", target="en")
-    assert list(read_jsonl(config, str(tmp_path))) == [
+    assert list(read_jsonl(config, str(tmp_path), "data.dev")) == [
         Example("eins", "one", ("one",), f"{tmp_path}/jsonl:1"),
         Example("zwei", "two", ("two",), f"{tmp_path}/jsonl:2"),
         Example("drei", "three", ("three", "3"), f"{tmp_path}/jsonl:3"),
@@ -83,7 +93,10 @@ def test_both_shapes_of_json_lines_are_read(tmp_path: Path) -> None:
         ("[1, 2]", r"must be a JSON object, \{…\}, not \[1, 2\]"),
         ("[" * 99_999, r"nested too deeply"),
         ('{"src": "a"}', r"there is no 'tgt', only 'src'"),
-        ('{"translation": {"de": "a"}}', r"no 'src', only 'translation', 'translation\.de'"),
+        (
+            '{"translation": {"de": "a"}}',
+            r"no 'src', only 'translation\.de'; say with data\.train\[1\]\.source",
+        ),
         ('{"translation": "a"}', r"there is no 'src', only 'translation'"),
         ("{}", r"there is no 'src', only an empty object"),
         ('{"src": 1, "tgt": "b"}', r"'src' must be a string .* not 1 and 'b'"),
@@ -95,7 +108,19 @@ def test_both_shapes_of_json_lines_are_read(tmp_path: Path) -> None:
 def test_a_bad_record_is_named_with_what_is_there(tmp_path: Path, line: str, message: str) -> None:
     write(tmp_path, jsonl=f'{{"src": "a", "tgt": "b"}}\n{line}\n')
     with pytest.raises(DataError, match=f"jsonl:2: .*{message}"):
-        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path)))
+        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path), "data.train[1]"))
+
+
+def test_every_key_that_is_listed_can_be_read(tmp_path: Path) -> None:
+    write(tmp_path, jsonl=json.dumps({"id": "7", "translation": {"de": "zwei", "en": "two"}}))
+    with pytest.raises(DataError) as info:
+        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path), "data.train"))
+    listed = re.findall(r"'([^']+)'", str(info.value).partition("only")[2])
+    assert listed == ["id", "translation.de", "translation.en"]
+    for key in listed:
+        config = JsonlConfig(path="jsonl", source=key, target=key)
+        (example,) = read_jsonl(config, str(tmp_path), "data.train")
+        assert example.source in ("7", "zwei", "two")
 
 
 def test_plain_lines_have_no_source_and_blank_ones_count(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     """Look a recipe's data over before training on it.
 
     Unequal, empty and extreme lines, duplicates, unknown tokens, test sentences that are also in
-    the training data, lengths, and the memory of the worst batch. Exits with 65 on errors.
+    the training data, lengths, and the memory of the worst batch. Exits with 66 if a file is missing, with 65 on other errors.
     """
     resolved = find_recipe(recipe, settings or ())
     for note in resolved.notes:

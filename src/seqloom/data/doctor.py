@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.config.data import SyntheticConfig
+from seqloom.config.data import DataConfig, HoldOutConfig, SyntheticConfig
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import DataError, SeqloomError
+from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching import plan_batches
 from seqloom.data.example import Split
 from seqloom.data.splits import corpora_of
@@ -52,6 +52,9 @@ class Findings:
     worst_batch: WorstBatch | None
     """None if the training split cannot be read."""
 
+    exit_code: int = 0
+    """What training would end with: 66 if a file is missing, 65 for other errors, else 0."""
+
     @property
     def has_errors(self) -> bool:
         return any(finding.level == "error" for finding in self.findings)
@@ -72,7 +75,10 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -
     surveys: list[Survey] = []
     for split in _splits(config):
         train = surveys[0] if surveys else None
-        surveys.append(survey(config.data, split, tokenizers, train, progress))
+        data = config.data
+        if train is not None and train.problems:
+            data = _without_held_out(data, split)
+        surveys.append(survey(data, split, tokenizers, train, progress))
     problems += [(f"data.{found.split}", error) for found in surveys for error in found.problems]
     worst = None
     try:
@@ -82,7 +88,21 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -
     findings = [*_errors(problems)]
     for found in surveys:
         findings += _about(found, config)
-    return Findings(tuple(findings), tuple(surveys), worst)
+    return Findings(tuple(findings), tuple(surveys), worst, _exit_code(problems))
+
+
+def _without_held_out(data: DataConfig, split: Split) -> DataConfig:
+    """What is held out of training data that cannot be read has no faults of its own."""
+    own = [one for one in corpora_of(data, split) if not isinstance(one, HoldOutConfig)]
+    return data.model_copy(update={split: tuple(own)})
+
+
+def _exit_code(problems: list[tuple[str, SeqloomError]]) -> int:
+    """The first problem decides, since training would stop there."""
+    if not problems:
+        return 0
+    missing = isinstance(problems[0][1], NotFoundError)
+    return NotFoundError.exit_code if missing else DataError.exit_code
 
 
 def _splits(config: RunConfig) -> list[Split]:
@@ -92,13 +112,17 @@ def _splits(config: RunConfig) -> list[Split]:
 
 def _errors(problems: list[tuple[str, SeqloomError]]) -> Iterator[Finding]:
     """Each message once: what cannot be read for a vocabulary cannot be read for training."""
-    places = {str(error): where for where, error in problems}
+    places: dict[str, str] = {}
+    for where, error in problems:
+        if places.get(str(error), "text") == "text":
+            places[str(error)] = where
     for message, where in places.items():
-        yield Finding("error", where, message, "mend this first: training cannot start")
+        what = message.removeprefix(f"{where}: ")
+        yield Finding("error", where, what, "mend this first: training cannot start")
 
 
 def _worst_batch(train: Survey, config: RunConfig) -> WorstBatch | None:
-    if train.target is None or not train.kept:
+    if train.target is None or not train.kept or train.problems:
         return None
     kept = np.asarray(train.kept)
     targets = np.asarray(train.target.lengths)[kept]

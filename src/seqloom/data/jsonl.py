@@ -10,14 +10,17 @@ from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines
 
 
-def read_jsonl(config: JsonlConfig, folder: str) -> Iterator[Example]:
-    """{"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}; a target may be a list."""
+def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example]:
+    """{"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}; a target may be a list.
+
+    `table` is what the recipe calls this corpus, for errors.
+    """
     path = locate(config.path, folder)
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
         record = _parse(line, where)
-        source = _look_up(record, config.source, where)
-        target = _look_up(record, config.target, where)
+        source = _look_up(record, config.source, where, f"{table}.source")
+        target = _look_up(record, config.target, where, f"{table}.target")
         targets = target if isinstance(target, list) else [target]
         if not isinstance(source, str) or not all(isinstance(text, str) for text in targets):
             raise DataError(
@@ -47,16 +50,21 @@ def _parse(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _look_up(record: dict[str, Any], key: str, where: str) -> Any:
+def _look_up(record: dict[str, Any], key: str, where: str, setting: str) -> Any:
+    """The value of a key of the object or of its "translation", whose keys may be dotted."""
     if key in record:
         return record[key]
     nested = record.get("translation")
-    if isinstance(nested, dict) and key in nested:
-        return nested[key]
-    keys = [*record, *(f"translation.{name}" for name in nested or () if isinstance(nested, dict))]
+    inside = nested if isinstance(nested, dict) else {}
+    name = key.removeprefix("translation.")
+    if name in inside:
+        return inside[name]
+    keys = [one for one in record if not (one == "translation" and inside)]
+    keys += [f"translation.{one}" for one in inside]
+    example = f"; for example {setting} = {json.dumps(keys[0], ensure_ascii=False)}" if keys else ""
     raise DataError(
         f"{where}: there is no '{key}', only {', '.join(map(repr, keys)) or 'an empty object'}; "
-        "set the keys with data.….source and data.….target"
+        f"say with {setting} which one to read{example}"
     )
 
 

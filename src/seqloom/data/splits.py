@@ -71,7 +71,7 @@ def held_out_share(config: DataConfig, split: Split) -> float:
 
 def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> Iterator[Example]:
     if split != "train" and not isinstance(corpus, HoldOutConfig):
-        yield from read_corpus(corpus, config.folder, split)
+        yield from read_corpus(corpus, config.folder, split, _table(config, corpus, split))
         return
     # Dev is held out from one end of the hashes and test from the other: they never meet, and
     # changing one leaves the other as it was.
@@ -79,9 +79,17 @@ def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> I
     above = 1 - held_out_share(config, "test")
     low, high = {"dev": (0.0, below), "train": (below, above), "test": (above, 1.0)}[split]
     for training in config.train if isinstance(corpus, HoldOutConfig) else (corpus,):
-        for example in read_corpus(training, config.folder, "train"):
+        table = _table(config, training, "train")
+        for example in read_corpus(training, config.folder, "train", table):
             if low <= _place(example.source or example.target) < high:
                 yield example
+
+
+def _table(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
+    """What the recipe calls a corpus: data.dev, or data.dev[1] if there are several."""
+    corpora = corpora_of(config, split)
+    places = [place for place, one in enumerate(corpora) if one is corpus]
+    return f"data.{split}" if len(corpora) == 1 else f"data.{split}[{places[0]}]"
 
 
 def _place(text: str) -> float:
@@ -90,15 +98,18 @@ def _place(text: str) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def read_corpus(corpus: CorpusConfig, folder: str, split: Split) -> Iterator[Example]:
-    """All examples of one corpus. Only bundled and synthetic ones know which split is asked."""
+def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
+    """All examples of one corpus. Only bundled and synthetic ones know which split is asked.
+
+    table: what the recipe calls this corpus, for errors about its settings
+    """
     match corpus:
         case ParallelConfig():
             return read_parallel(corpus, folder)
         case TsvConfig():
-            return read_tsv(corpus, folder)
+            return read_tsv(corpus, folder, table)
         case JsonlConfig():
-            return read_jsonl(corpus, folder)
+            return read_jsonl(corpus, folder, table)
         case LinesConfig():
             return read_plain_lines(corpus, folder)
         case BundledConfig():

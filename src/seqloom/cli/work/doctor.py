@@ -14,7 +14,7 @@ from rich.text import Text
 from seqloom.cli.output import colour_allowed, put
 from seqloom.cli.work.tables import draws_blocks, stdout_console
 from seqloom.config.run import RunConfig
-from seqloom.core.errors import DataError, SeqloomError
+from seqloom.core.errors import SeqloomError
 from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.survey import Histogram, Side, Survey
 from seqloom.data.vocabularies import learn_tokenizers
@@ -28,7 +28,7 @@ BAR = 40
 
 
 def doctor(config: RunConfig, as_json: bool) -> int:
-    """The exit code: 0, or 65 if there is anything that training cannot start with."""
+    """The exit code: that of training, if there is anything it cannot start with."""
     with _counting() as progress:
         found = examine(config, progress)
         memory = _memory(config, found.worst_batch)
@@ -36,7 +36,7 @@ def doctor(config: RunConfig, as_json: bool) -> int:
         put(json.dumps(_record(found, memory), ensure_ascii=False, indent=2))
     else:
         _show(stdout_console(), found, memory)
-    return DataError.exit_code if found.has_errors else 0
+    return found.exit_code
 
 
 @contextmanager
@@ -53,8 +53,10 @@ def _counting() -> Iterator[Any]:
 
 def _show(console: Console, found: Findings, memory: StepMemory | None) -> None:
     for survey in found.surveys:
-        console.print(Text(f"{survey.split}: {survey.examples:,} examples", "bold"))
-        for name, side in _sides(survey):
+        whole = _can_be_read(survey, found)
+        count = f"{survey.examples:,} examples" if whole else "cannot be read whole"
+        console.print(Text(f"{survey.split}: {count}", "bold"))
+        for name, side in _sides(survey) if whole else ():
             for line in histogram_lines(name, side, blocks=draws_blocks()):
                 console.print(line, soft_wrap=True)
     if found.worst_batch is not None:
@@ -66,6 +68,12 @@ def _show(console: Console, found: Findings, memory: StepMemory | None) -> None:
         console.print(Text(f"  {finding.advice}", "dim"), soft_wrap=True)
     if not found.findings:
         console.print(Text("nothing to complain about", "green"))
+
+
+def _can_be_read(survey: Survey, found: Findings) -> bool:
+    """Counts of a part would mislead; what is held out is as whole as what it is taken from."""
+    empty = not survey.examples and found.surveys[0].problems
+    return not survey.problems and not empty
 
 
 def _sides(survey: Survey) -> list[tuple[str, Side]]:
@@ -134,13 +142,13 @@ def _memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
 def _record(found: Findings, memory: StepMemory | None) -> dict[str, Any]:
     return {
         "findings": [asdict(finding) for finding in found.findings],
-        "splits": [_split_record(survey) for survey in found.surveys],
+        "splits": [_split_record(survey, found) for survey in found.surveys],
         "worst_batch": None if found.worst_batch is None else asdict(found.worst_batch),
         "memory_bytes": None if memory is None else asdict(memory),
     }
 
 
-def _split_record(survey: Survey) -> dict[str, Any]:
+def _split_record(survey: Survey, found: Findings) -> dict[str, Any]:
     sides = {
         name: {
             "tokens": side.tokens,
@@ -149,4 +157,6 @@ def _split_record(survey: Survey) -> dict[str, Any]:
         }
         for name, side in _sides(survey)
     }
+    if not _can_be_read(survey, found):
+        return {"split": survey.split, "examples": None}
     return {"split": survey.split, "examples": survey.examples, **sides}
