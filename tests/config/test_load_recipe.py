@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.load import bundled_recipe, find_recipe, load_recipe, resolve
+from seqloom.config.load import bundled_recipe, dump, find_recipe, load_recipe, resolve
+from seqloom.config.recurrent import RecurrentDecoderConfig
+from seqloom.config.toml import parse
 from seqloom.config.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 
@@ -176,10 +178,46 @@ def test_a_key_like_no_other_is_answered_with_the_keys_there_are() -> None:
     ]
 
 
+def test_a_language_model_has_no_source_without_being_told() -> None:
+    given = tables(task={"kind": "language-model"}, model={"decoder": {"kind": "recurrent"}})
+    del given["model"]["encoder"]
+    resolved = resolve(given)
+    config = resolved.config
+    assert config.model.encoder.kind == config.model.decoder.attention.kind == "none"
+    assert isinstance(config.model.decoder, RecurrentDecoderConfig)
+    assert config.model.decoder.handover == "none"
+    assert resolved.origins["model.encoder.kind"] == "default"
+    assert resolved.origins["model.decoder.handover"] == "default"
+    assert resolve(parse(dump(config).encode())).config == config
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("model.encoder.kind=recurrent", "model.encoder: a language model has no source"),
+        ("model.decoder.handover=mlp", "there is no encoder to hand over"),
+        ("model.decoder.attention.heads=2", "there is no encoder to attend to"),
+    ],
+)
+def test_a_language_model_that_is_told_to_have_a_source_is_refused(
+    setting: str, words: str
+) -> None:
+    given = tables(task={"kind": "language-model"}, model={"decoder": {"kind": "recurrent"}})
+    del given["model"]["encoder"]
+    assert any(words in problem for problem in problems(given, setting))
+
+
+def test_a_translator_must_still_say_what_reads() -> None:
+    given = tables()
+    del given["model"]["encoder"]
+    assert "model.encoder: is missing" in problems(given)[0]
+
+
 def test_rules_between_settings_name_the_setting_they_are_about() -> None:
+    decoder = {"summary": ["input"], "handover": "mlp", "attention": {"kind": "attention"}}
     given = tables(
         task={"kind": "language-model"},
-        model={"encoder": {"kind": "none"}, "decoder": {"kind": "recurrent", "summary": ["input"]}},
+        model={"encoder": {"kind": "none"}, "decoder": {"kind": "recurrent", **decoder}},
     )
     assert problems(given) == [
         "model.decoder.attention: there is no encoder to attend to; set attention.kind = 'none'",

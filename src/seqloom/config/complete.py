@@ -52,6 +52,21 @@ def complete(
     return result
 
 
+def without_source(tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables; a language model's have no encoder, nor what looks at one, unless they say so."""
+    task, model = tables.get("task"), tables.get("model")
+    if not (isinstance(task, dict) and task.get("kind") == "language-model"):
+        return tables
+    if not isinstance(model, dict):
+        return tables
+    model = {"encoder": {"kind": "none"}, **model}
+    decoder = model.get("decoder")
+    alone = model["encoder"] == {"kind": "none"}
+    if alone and isinstance(decoder, dict) and decoder.get("kind") == "recurrent":
+        model["decoder"] = {"handover": "none", "attention": {"kind": "none"}, **decoder}
+    return {**tables, "model": model}
+
+
 def _complete_value(
     value: Any, place: Place, default: Any, path: Path, unknown: list[UnknownKey]
 ) -> Any:

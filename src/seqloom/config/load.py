@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from seqloom.config import places
 from seqloom.config.bundled import bundled_recipes
-from seqloom.config.complete import UnknownKey, complete
+from seqloom.config.complete import UnknownKey, complete, without_source
 from seqloom.config.overrides import override
 from seqloom.config.places import settings_of, written
 from seqloom.config.problems import (
@@ -96,7 +96,7 @@ def resolve(
     """Tables as TOML gives them, with overrides, to a checked RunConfig."""
     changed = override(tables, overrides)
     unknown: list[UnknownKey] = []
-    ready = complete(changed.tables, RunConfig, None, (), unknown)
+    ready = complete(without_source(changed.tables), RunConfig, None, (), unknown)
     problems = [*changed.problems, *(unknown_key_problem(key) for key in unknown)]
     config = None
     try:
