@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
-from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train
@@ -175,6 +175,22 @@ def test_a_language_model_completes_and_scores(speaker: Run) -> None:
     assert scored.source_pieces == ()
 
 
+def test_a_model_that_learned_softly_can_look_hard(folder: Path, translator: Run) -> None:
+    hard = load(folder / "translator", ["model.decoder.attention.selection=argmax"])
+    (output,) = hard.translate(["abcd"])
+    assert output.attention is not None
+    assert set(output.attention.flatten().tolist()) == {0.0, 1.0}
+    with pytest.raises(StorageError, match=r"does not fit the model of config\.toml"):
+        load(folder / "translator", ["model.decoder.width=9"])
+
+
+def test_greedy_search_and_too_few_samples_cannot_give_many_outputs(translator: Run) -> None:
+    with pytest.raises(ConfigError, match="greedy search finds one output, not 2"):
+        translator.translate_n_best(["a"], 2, decoding=GreedyConfig())
+    with pytest.raises(ConfigError, match="3 outputs a text need as many samples, not 2"):
+        translator.translate_n_best(["a"], 3, decoding=SampleConfig(samples=2))
+
+
 def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
     with pytest.raises(ConfigError, match=r"is a language model.*use `complete`"):
         speaker.translate(["a"])
@@ -186,7 +202,7 @@ def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
         translator.translate_n_best(["a"], 7)
     with pytest.raises(ConfigError, match="at least one output a text is needed, not 0"):
         translator.translate_n_best(["a"], 0)
-    with pytest.raises(ConfigError, match="n_best must be 1 or more, not -1"):
+    with pytest.raises(ConfigError, match="at least one output a text is needed, not -1"):
         speaker.complete(["a"], n_best=-1)
     for use in (translator.translate, speaker.complete, lambda one: translator.score(one, one)):
         with pytest.raises(DataError, match="texts come as a list"):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_a_run_that_moves_on_while_it_is_loaded_is_looked_at_again(
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     weights, looks = weights_shelf(copy), []
 
-    def moving(folder: Path, device: torch.device) -> object:
+    def moving(folder: Path, device: torch.device, settings: Sequence[str]) -> object:
         looks.append(folder)
         if len(looks) < 3:  # the trainer puts newer weights there in the middle of a look
             place = weights.current()
@@ -121,7 +122,7 @@ def test_a_run_that_moves_on_while_it_is_loaded_is_looked_at_again(
             step = 8 + len(looks)
             weights.add(step, lambda new: write_file(new / "model.safetensors", data), 1)
             raise StorageError("what was pointed to is gone")
-        return _load_bundle(folder, device)
+        return _load_bundle(folder, device, settings)
 
     monkeypatch.setattr("seqloom.runs.bundle._load_bundle", moving)
     load_bundle(copy, torch.device("cpu"))

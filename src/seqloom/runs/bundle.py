@@ -13,6 +13,7 @@ checked before any of it is used.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,12 +79,12 @@ def is_run(folder: Path) -> bool:
     return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
 
 
-def read_setup(folder: Path) -> tuple[RunConfig, Task]:
-    """The recipe and the task of a run, without its weights."""
+def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
+    """The recipe and the task of a run, without its weights; settings change the recipe."""
     _refuse_no_run(folder)
     if problems := damage(folder):
         raise damaged_run(folder, problems)
-    config = load_recipe(folder / CONFIG).config
+    config = load_recipe(folder / CONFIG, settings).config
     text = folder / "text"
     source = load_tokenizer(text, "source") if (text / "source.json").exists() else None
     return config, build_task(config.task, source, load_tokenizer(text, "target"))
@@ -99,17 +100,20 @@ def _refuse_no_run(folder: Path) -> None:
         )
 
 
-def load_bundle(folder: Path, device: torch.device) -> Bundle:
-    """Check the whole folder, then load it; all damage is reported at once."""
+def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
+    """Check the whole folder, then load it; all damage is reported at once.
+
+    settings: changes to the recipe, "decoding.width=8"; the weights must still fit.
+    """
     for _ in range(ATTEMPTS):
         before = _pointed_to(folder)
         try:
-            return _load_bundle(folder, device)
+            return _load_bundle(folder, device, settings)
         except StorageError:
             # A training that is under way may have moved on while this looked.
             if _pointed_to(folder) == before:
                 raise
-    return _load_bundle(folder, device)
+    return _load_bundle(folder, device, settings)
 
 
 def _pointed_to(folder: Path) -> list[bytes | None]:
@@ -117,11 +121,11 @@ def _pointed_to(folder: Path) -> list[bytes | None]:
     return [pointer.read_bytes() if pointer.is_file() else None for pointer in pointers]
 
 
-def _load_bundle(folder: Path, device: torch.device) -> Bundle:
+def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) -> Bundle:
     _refuse_no_run(folder)
     if problems := run_damage(folder):
         raise damaged_run(folder, problems)
-    config, task = read_setup(folder)
+    config, task = read_setup(folder, settings)
     place = weights_shelf(folder).pointed_to()
     if place is None:
         raise NotFoundError(

@@ -153,7 +153,11 @@ def _refuse_a_bare_string(texts: Sequence[str]) -> None:
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
 
 
-def load(folder: str | Path) -> Run:
-    """Load a run folder, wherever it is now; everything in it is checked first."""
+def load(folder: str | Path, settings: Sequence[str] = ()) -> Run:
+    """Load a run folder, wherever it is now; everything in it is checked first.
+
+    settings: changes to its recipe that the weights still fit, for example
+    ["model.decoder.attention.selection=argmax"] to look hard with a model that learned softly.
+    """
     device = best_device()
-    return Run(load_bundle(Path(folder), device), device)
+    return Run(load_bundle(Path(folder), device, settings), device)
