@@ -64,12 +64,30 @@ def test_torch_is_not_imported_for(arguments: str, code: int, tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
-def test_a_closed_pipe_is_no_news(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reader", "code", "words"),
+    [
+        ("{ cat > /dev/null; }", 0, ""),
+        ("true", 141, ""),
+        (
+            "> /dev/full",
+            74,
+            "error: standard output: cannot be written: No space left on device; what came out so "
+            "far is not whole: make room, or write elsewhere, and run it again\n",
+        ),
+    ],
+)
+def test_an_output_that_goes_away_is_an_exit_code(
+    tmp_path: Path, reader: str, code: int, words: str
+) -> None:
     recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
-    script = (
-        f'"{sys.executable}" -c "from seqloom.cli.main import run; run()" config "{recipe}" '
-        "| head -n 1"
+    command = (
+        f'sleep 0.3; "{sys.executable}" -c "from seqloom.cli.main import run; run()" '
+        f'config "{recipe}"'
     )
+    target = reader if reader.startswith(">") else ""
+    pipe = "" if target else f"| {reader}"
+    script = f"{{ {command} {target}; echo $? > code; }} {pipe}"
     source = str(Path(__file__).parents[2] / "src")
     done = subprocess.run(
         ["sh", "-c", script],
@@ -79,4 +97,5 @@ def test_a_closed_pipe_is_no_news(tmp_path: Path) -> None:
         check=True,
         cwd=tmp_path,
     )
-    assert done.stderr == ""
+    assert done.stderr == words
+    assert (tmp_path / "code").read_text(encoding="utf-8") == f"{code}\n"

@@ -13,6 +13,7 @@ from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
+from seqloom.cli.stdout import ReaderGoneError, watched_stdout
 from seqloom.cli.train import train
 from seqloom.cli.translate import translate
 from seqloom.core.errors import SeqloomError, StorageError
@@ -64,10 +65,13 @@ def run() -> None:
     """The entry point. Whatever a user can cause ends in a sentence and an exit code."""
     write_in_utf8()
     try:
-        app(prog_name="seqloom")
+        with watched_stdout():
+            app(prog_name="seqloom")
     except SeqloomError as error:
         complain(error)
         sys.exit(error.exit_code)
+    except ReaderGoneError:
+        sys.exit(128 + 13)  # as a program ends that the signal of a broken pipe kills
     except KeyboardInterrupt:
         tell("stopped")
         sys.exit(130)
