@@ -111,7 +111,12 @@ def test_outputs_cut_off_are_counted(reverse: Path) -> None:
         (["--n-best", "2", "--set", "decoding.kind=sample"], b"", 78, "needs as many samples"),
         (["no.txt", "nor.txt"], b"", 66, "no.txt: there is no such file\nnor.txt: there is no"),
         ([], b"ok\n\xff\n", 65, "stdin:2: byte 1 of the line (0xff) is not valid UTF-8"),
-        ([], b"a" * 1_000_002, 65, "stdin:1: the line is longer than 1,000,000 bytes"),
+        (
+            [],
+            b"a" * 1_000_001 + b"\n",
+            65,
+            "stdin:1: the line is longer than 1,000,000 bytes; split",
+        ),
     ],
 )
 def test_bad_input_to_translate_is_told(
@@ -120,6 +125,13 @@ def test_bad_input_to_translate_is_told(
     answer = call("translate", reverse, *options, given=given)
     assert answer.code == code
     assert words in answer.err
+
+
+def test_a_dash_is_standard_input_among_files(reverse: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("ab\n", encoding="utf-8")
+    plain = call("translate", reverse, given=b"ab\ncd\n").out
+    assert call("translate", reverse, "-", given=b"ab\ncd\n").out == plain
+    assert call("translate", reverse, tmp_path / "a", "-", given=b"cd\n").out == plain
 
 
 def test_a_bad_line_in_a_later_portion_is_named_by_its_own_number(

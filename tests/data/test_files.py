@@ -44,9 +44,9 @@ def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (b"caf\xe9", r"text:2: byte 4 of the line \(0xe9\) is not valid UTF-8; convert the file"),
+        (b"caf\xe9", r"text:2: byte 4 of the line \(0xe9\) is not valid UTF-8; convert it"),
         (b"a\0b", r"text:2: there is a NUL byte"),
-        (b"x" * (MAX_BYTES + 1), r"text:2: the line is longer than 1,000,000 bytes"),
+        (b"x" * (MAX_BYTES + 1), r"text:2: the line is longer than 1,000,000 bytes; split it"),
     ],
     ids=["latin1", "nul", "long"],
 )
@@ -56,9 +56,14 @@ def test_a_bad_line_is_named(tmp_path: Path, bad: bytes, message: str) -> None:
         list(read_lines(path))
 
 
-def test_the_longest_line_allowed_is_read(tmp_path: Path) -> None:
-    path = written(tmp_path, b"x" * MAX_BYTES + b"\n")
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_the_longest_line_allowed_is_read(tmp_path: Path, start: bytes, end: bytes) -> None:
+    path = written(tmp_path, start + b"x" * MAX_BYTES + end)
     assert [len(line) for line in read_lines(path)] == [MAX_BYTES]
+    path = written(tmp_path, start + b"x" * (MAX_BYTES + 1) + end)
+    with pytest.raises(DataError, match="longer than"):
+        list(read_lines(path))
 
 
 def test_a_gzip_bomb_in_one_line_is_not_unpacked_into_memory(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def translate(
     run: RunFolder,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Text, a sentence a line. Left out: stdin."),
+        typer.Argument(metavar="[FILE]...", help="Text, a sentence a line. Left out, or -: stdin."),
     ] = None,
     beam: BeamWidth = None,
     n_best: Annotated[
