@@ -8,6 +8,7 @@ from calling import call
 
 from seqloom import __version__
 from seqloom.cli import main, output
+from seqloom.config.bundled import bundled_recipes
 from seqloom.config.load import find_recipe, resolve
 from seqloom.core.errors import DataError
 
@@ -31,10 +32,27 @@ def test_config_puts_out_a_recipe() -> None:
     answer = call("config", path, "--set", "training.clip=none", "--set", "decoding.width=3")
     expected = find_recipe(str(path), ["training.clip=none", "decoding.width=3"]).config
     assert resolve(tomllib.loads(answer.out)).config == expected
+    assert answer.out.startswith("[task]\n")
     assert "width = 3  # (--set)" in answer.out
     assert "steps = 100  # (recipe): Optimiser steps." in answer.out
     assert "seed = 1  # (default)" in answer.out
     assert "# patience is left out (default): Stop after" in answer.out
+
+
+@pytest.mark.parametrize("command", ["train", "config", "doctor"])
+def test_help_names_every_bundled_recipe(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    answer = call(command, "--help")
+    for name in bundled_recipes():
+        assert name in answer.out
+
+
+def test_a_mistyped_command_is_answered_with_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    near, far = call("trian"), call("xyzzy")
+    assert near.code == far.code == 2
+    assert "Did you mean 'train'?" in near.err
+    assert "There are demo, train, translate, complete, evaluate, score, doctor, config." in far.err
 
 
 def test_settings_that_an_override_drops_are_told(tmp_path: Path) -> None:

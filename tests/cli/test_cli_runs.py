@@ -195,7 +195,24 @@ def test_impossible_draws_are_told(sentences: Path) -> None:
     answer = call("complete", sentences, "--temperature", 0, "--top-p", 2)
     assert answer.code == 78
     assert "decoding.temperature: must be greater than 0, not 0.0" in answer.err
+    assert "write --top-k 1 instead of --temperature 0" in answer.err
+    assert "--seed" not in answer.err
     assert "decoding.top_p: must be at most 1, not 2.0" in answer.err
+
+
+def test_what_a_model_has_never_seen_is_named_and_kept(sentences: Path) -> None:
+    answer = call("complete", sentences, "I % see ß%", "I see", "--seed", 1)
+    assert answer.code == 0, answer.err
+    first, second = answer.out.splitlines()
+    assert first.startswith("I % see ß%")
+    assert second.startswith("I see")
+    assert answer.err.count("warning:") == 1
+    assert "prompt 'I % see ß%': the model has never seen '%', 'ß'; it goes on" in answer.err
+
+
+def test_no_seed_is_told_where_nothing_is_drawn(sentences: Path, reverse: Path) -> None:
+    assert call("complete", sentences, "--set", "decoding.kind=greedy").err == ""
+    assert "--seed" not in call("complete", reverse).err
 
 
 def test_a_prompt_that_is_no_text_is_told(sentences: Path) -> None:

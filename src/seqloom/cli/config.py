@@ -33,8 +33,9 @@ def _as_toml(settings: list[Line]) -> Iterator[str]:
     for line in settings:
         parent, _, name = line.key.rpartition(".")
         if parent != table:
+            if table:
+                yield ""
             table = parent
-            yield ""
             yield styled(_header(parent), bold=True)
         yield _setting(name, line)
 

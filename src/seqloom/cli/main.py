@@ -1,9 +1,11 @@
 """seqloom: the command line."""
 
 import sys
-from typing import Annotated
+from difflib import get_close_matches
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from seqloom import __version__
 from seqloom.cli.complete import complete
@@ -18,8 +20,20 @@ from seqloom.cli.train import train
 from seqloom.cli.translate import translate
 from seqloom.core.errors import SeqloomError, StorageError
 
+
+class _Commands(TyperGroup):
+    """The commands; a word that is like none of them is answered with all of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word, known = args[0], self.list_commands(ctx)
+        if word not in known and not get_close_matches(word, known):
+            ctx.fail(f"No such command '{word}'. There are {', '.join(known)}.")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="seqloom",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,10 +5,15 @@ from typing import Annotated
 
 import typer
 
+from seqloom.config.bundled import bundled_recipes
 from seqloom.core.errors import NotFoundError
 
 Recipe = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of a bundled recipe.")
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help=f"A recipe file, or a bundled recipe: {', '.join(sorted(bundled_recipes()))}.",
+    ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that training wrote.")]
 Settings = Annotated[

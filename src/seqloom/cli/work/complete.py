@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqloom.cli.output import put, tell
+from seqloom.cli.output import put, tell, warn
 from seqloom.cli.work.changes import changed_decoding
-from seqloom.core.errors import DataError
-from seqloom.runs.run import load
+from seqloom.config.decoding import DecodingConfig, SampleConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.runs.run import Run, load
+from seqloom.text.vocabulary import UNKNOWN
 
 
 def complete(
@@ -24,14 +26,46 @@ def complete(
         except UnicodeEncodeError as error:
             raise DataError(f"prompt {prompt!a}: is not valid UTF-8") from error
     run = load(folder)
-    if "seed" not in drawn:
-        drawn = drawn | {"seed": secrets.randbelow(10**6)}
-        tell(f"seed {drawn['seed']}; the same again with --seed {drawn['seed']}")
-    options = [f"decoding.{key}={value}" for key, value in drawn.items()]
-    decoding = changed_decoding(
-        run.config,
-        ["decoding.kind=sample", f"decoding.samples={samples}", *options, *overrides],
-    )
-    for outputs in run.complete(prompts, decoding=decoding, n_best=samples):
+    options = {"kind": "sample", "samples": samples, "seed": secrets.randbelow(10**6), **drawn}
+    written = [f"decoding.{key}={value}" for key, value in options.items()]
+    decoding = _decoding(run, [*written, *overrides], drawn.get("temperature"))
+    found = run.complete(prompts, decoding=decoding, n_best=samples)
+    if isinstance(decoding, SampleConfig) and decoding.seed == options["seed"] != drawn.get("seed"):
+        tell(f"seed {decoding.seed}; the same again with --seed {decoding.seed}")
+    for prompt, outputs in zip(prompts, found, strict=True):
+        unknown = _unknown(run, prompt)
+        if unknown:
+            warn(
+                f"prompt '{prompt}': the model has never seen {', '.join(map(repr, unknown))}; "
+                "it goes on as after an unknown token"
+            )
+        read = _as_read(run, prompt)
         for output in outputs:
-            put(output.text)
+            begins = unknown and output.text.startswith(read)
+            put(prompt + output.text.removeprefix(read) if begins else output.text)
+
+
+def _decoding(run: Run, overrides: Sequence[str], temperature: float | None) -> DecodingConfig:
+    try:
+        return changed_decoding(run.config, overrides)
+    except ConfigError as error:
+        if temperature != 0:
+            raise
+        hint = "for the likeliest token at every step, write --top-k 1 instead of --temperature 0"
+        raise ConfigError(f"{error}\n  {hint}") from error
+
+
+def _as_read(run: Run, prompt: str) -> str:
+    """The prompt as it comes back out of the model's vocabulary."""
+    tokenizer = run.task.target_tokenizer
+    return tokenizer.decode(tokenizer.encode(prompt))
+
+
+def _unknown(run: Run, prompt: str) -> list[str]:
+    """The words, or the characters, of a prompt that are not in the vocabulary, each once."""
+    encode = run.task.target_tokenizer.encode
+    if UNKNOWN not in encode(prompt):
+        return []
+    words = run.config.text.target.kind == "words"
+    parts = prompt.split() if words else [part for part in prompt if not part.isspace()]
+    return [part for part in dict.fromkeys(parts) if UNKNOWN in encode(part)]

@@ -2,12 +2,13 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column
 
 from seqloom.cli.output import colour_allowed, tell
 from seqloom.training.journal import Event, Report
@@ -17,6 +18,7 @@ PLAIN_EVERY = 10.0
 
 UNTOLD = ("TER", "token accuracy")
 """Scores that are left to metrics.jsonl, so that an evaluation fits in a line."""
+BAR = 20
 WIDE = 105
 """Columns of a terminal that has room for a bar beside the numbers."""
 
@@ -64,8 +66,8 @@ class LiveView:
         )
         self.progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            *([BarColumn(bar_width=20)] if console.width >= WIDE else []),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            *([BarColumn(bar_width=BAR)] if console.width >= WIDE else []),
             TextColumn("{task.fields[news]}", markup=False),
             console=console,
             transient=True,
@@ -90,18 +92,33 @@ class LiveView:
                 news=f"{event.data['examples']:,} examples",
             )
         elif event.kind == "step":
+            description = f"step {event.step:,}/{self.steps:,}"
+            parts = [*step_news(event.data), *([self.score] if self.score else [])]
+            width = self.progress.console.width
+            taken = len(description) + len("⠋ ") + 1 + (BAR + 1 if width >= WIDE else 0)
             self.progress.update(
                 self.task,
-                description=f"step {event.step:,}/{self.steps:,}",
+                description=description,
                 completed=event.step,
                 total=self.steps,
-                news="  ".join([*step_news(event.data), *([self.score] if self.score else [])]),
+                news=fitting(parts, width - taken),
             )
         else:
             if event.kind == "evaluate":
                 self.score = f"dev {main_score(event.data)}"
             for line in lines_of(event, self.steps):
                 self.progress.console.print(line)
+
+
+def fitting(parts: Sequence[str], room: int) -> str:
+    """As many of the parts, from the first, as fit into a line of this length."""
+    line = ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        if len(longer) > room:
+            break
+        line = longer
+    return line
 
 
 def lines_of(event: Event, steps: int) -> list[str]:
