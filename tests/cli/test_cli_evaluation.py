@@ -11,7 +11,10 @@ from cli_workshop import trained, workshop_at
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.cli.work.examples import overlap
+from seqloom.cli.work.examples import differing, overlap, worst
+from seqloom.config.decoding import GreedyConfig
+from seqloom.data.example import Example
+from seqloom.runs.evaluate import Report
 from seqloom.runs.run import Run
 
 
@@ -72,6 +75,19 @@ def test_two_runs_are_shown_side_by_side_with_what_differs(reverse: Path, tmp_pa
     assert answer.out.count("exact match") == 1
     assert "0 of 20 outputs differ\n" in answer.out
     assert "least like" not in answer.out
+
+
+def test_what_differs_most_is_shown_first() -> None:
+    examples = tuple(Example(text, text, (text,), "") for text in ("a b", "c d", "e f"))
+
+    def report(run: str, *outputs: str) -> Report:
+        return Report(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig())
+
+    one, other = report("one", "a b", "c x", "y f"), report("other", "a b", "c d", "z z")
+    assert differing(one, other) == [1, 2]
+    assert differing(one, report("other", "a b", "x d", "e f")) == [2, 1]
+    assert worst(one, 2) == [1, 2]
+    assert worst(other, 1) == [2]
 
 
 def test_a_language_model_is_not_compared_with_a_translator(
