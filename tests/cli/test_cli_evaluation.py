@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.cli.work.examples import differing, overlap, worst
+from seqloom.config.data import BundledConfig, DataConfig
 from seqloom.config.decoding import GreedyConfig
 from seqloom.data.example import Example
 from seqloom.runs.evaluate import Report
 from seqloom.runs.run import Run
+
+DATA = DataConfig(train=(BundledConfig(source="de", target="en"),))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,7 +84,7 @@ def test_what_differs_most_is_shown_first() -> None:
     examples = tuple(Example(text, text, (text,), "") for text in ("a b", "c d", "e f"))
 
     def report(run: str, *outputs: str) -> Report:
-        return Report(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig())
+        return Report(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig(), DATA)
 
     one, other = report("one", "a b", "c x", "y f"), report("other", "a b", "c d", "z z")
     assert differing(one, other) == [1, 2]

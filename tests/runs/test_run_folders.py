@@ -218,7 +218,9 @@ def test_references_of_one_source_are_merged_if_the_recipe_says_so(tmp_path: Pat
 def test_data_may_lie_elsewhere_when_a_run_is_evaluated(run: Path, tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("ab\tba\n")
     moved = load(run).config.data.model_copy(update={"folder": str(tmp_path)})
-    assert load(run).evaluate("test", data=moved).sentences == 1
+    report = load(run).evaluate("test", data=moved)
+    assert report.sentences == 1
+    assert report.to_json()["data"]["folder"] == str(tmp_path)  # which data were scored is told
 
 
 def test_only_reports_on_the_same_sentences_are_compared(run: Path, tmp_path: Path) -> None:

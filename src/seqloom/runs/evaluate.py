@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from seqloom import __version__
+from seqloom.config.data import DataConfig
 from seqloom.config.decoding import DecodingConfig
 from seqloom.core.errors import DataError
 from seqloom.core.storage import new_folder
@@ -50,6 +51,7 @@ class Report:
     cut_off: int
     """Outputs that the length limit ended."""
     decoding: DecodingConfig
+    data: DataConfig
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the sentences, which are saved beside it."""
@@ -61,6 +63,7 @@ class Report:
             "scores": [asdict(score) for score in self.scores],
             "by_length": [asdict(bucket) for bucket in self.by_length],
             "decoding": self.decoding.model_dump(),
+            "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }
 

@@ -140,6 +140,7 @@ class Run:
             outputs=tuple(outputs),
             cut_off=cut_off,
             decoding=chosen,
+            data=source,
         )
 
     def _decoding(self, beam: int | None, decoding: DecodingConfig | None) -> DecodingConfig:
