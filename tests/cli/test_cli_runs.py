@@ -105,10 +105,20 @@ def test_outputs_cut_off_are_counted(reverse: Path) -> None:
     [
         (["--set", "training.steps=1"], b"a\n", 78, "only settings of decoding can be changed"),
         (["--set", "decoding.widht=1"], b"a\n", 78, "did you mean 'width'?"),
-        (["--n-best", "9"], b"a\n", 78, "needs a beam at least as wide, not 5; add --beam 9"),
-        (["--n-best", "3", "--beam", "2"], b"a\n", 78, "at least as wide, not 2; add --beam 3"),
+        (
+            ["--n-best", "9"],
+            b"a\n",
+            78,
+            "9 outputs a text need a beam of 9 or more, not 5; widen it with --beam 9",
+        ),
+        (
+            ["--n-best", "3", "--beam", "2"],
+            b"a\n",
+            78,
+            "a beam of 3 or more, not 2; widen it with --beam 3",
+        ),
         (["--n-best", "2", "--set", "decoding.kind=greedy"], b"", 78, "greedy search finds one"),
-        (["--n-best", "2", "--set", "decoding.kind=sample"], b"", 78, "needs as many samples"),
+        (["--n-best", "2", "--set", "decoding.kind=sample"], b"", 78, "need as many samples"),
         (["no.txt", "nor.txt"], b"", 66, "no.txt: there is no such file\nnor.txt: there is no"),
         ([], b"ok\n\xff\n", 65, "stdin:2: byte 1 of the line (0xff) is not valid UTF-8"),
         (

@@ -37,7 +37,7 @@ def align_words(
     return [(sources[column], word) for column, word in zip(best, targets, strict=True)]
 
 
-def format_pharaoh(alignment: Alignment) -> str:
+def format_pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
     """[(0, 0), (1, 2)] -> "0-0 1-2", source before target."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 

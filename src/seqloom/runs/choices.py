@@ -38,12 +38,14 @@ def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:
     if isinstance(decoding, BeamConfig) and decoding.width < n_best:
         raise ConfigError(
             f"{n_best} outputs a text need a beam of {n_best} or more, not {decoding.width}; "
-            f"set beam = {n_best}"
+            f"widen it with --beam {n_best} (beam={n_best} in Python)"
         )
     if isinstance(decoding, SampleConfig) and decoding.samples < n_best:
         raise ConfigError(
             f"{n_best} outputs a text need as many samples, not {decoding.samples}; "
-            f"set decoding.samples = {n_best}"
+            f"set decoding.samples={n_best}"
         )
     if isinstance(decoding, GreedyConfig) and n_best > 1:
-        raise ConfigError(f"greedy search finds one output, not {n_best}; set beam = {n_best}")
+        raise ConfigError(
+            f"greedy search finds one output, not {n_best}; use a beam: --beam {n_best} (beam={n_best} in Python)"
+        )

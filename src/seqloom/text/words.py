@@ -4,16 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import ClassVar, Self
 from unicodedata import category
 
+from seqloom.text.listed import ListedTokenizer
 from seqloom.text.tags import JOINER, Tags
-from seqloom.text.tokenizer import content_digest, words_of, write_content
-from seqloom.text.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from seqloom.text.vocabulary import Vocabulary
 
 
-class Words:
+class Words(ListedTokenizer):
     """Words and punctuation marks, each a token; rare ones are UNKNOWN.
 
     A punctuation mark carries the joiner ￭ on the side where no space stands between it and its
@@ -26,15 +25,12 @@ class Words:
     should a text contain it, is UNKNOWN.
     """
 
-    def __init__(self, vocabulary: Vocabulary, tags: Tags, lowercase: bool) -> None:
-        self.vocabulary = vocabulary
-        self.tags = tags
-        self.lowercase = lowercase
+    kind: ClassVar[str] = "words"
 
     @classmethod
     def train(
         cls, lines: Iterable[str], tags: Tags, lowercase: bool, size: int, min_count: int
-    ) -> "Words":
+    ) -> Self:
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_words(line, tags, lowercase))
@@ -42,44 +38,11 @@ class Words:
         reserved = (*tags.names, JOINER) if tags.names else ()
         return cls(Vocabulary.count(counts, reserved, size, min_count), tags, lowercase)
 
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> "Words":
-        return cls(Vocabulary(content["pieces"]), Tags(content["tags"]), content["lowercase"])
+    def cut(self, text: str) -> Iterator[str]:
+        return split_words(text, self.tags, self.lowercase)
 
-    def _content(self) -> dict[str, Any]:
-        return {
-            "kind": "words",
-            "lowercase": self.lowercase,
-            "tags": list(self.tags.names),
-            "pieces": list(self.vocabulary.pieces[len(SPECIAL) :]),
-        }
-
-    @property
-    def size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def digest(self) -> str:
-        return content_digest(self._content())
-
-    def encode(self, text: str) -> list[int]:
-        return [self.vocabulary.id(piece) for piece in split_words(text, self.tags, self.lowercase)]
-
-    def _surfaces(self, ids: Sequence[int]) -> list[str]:
-        pieces = ["" if id_ < UNKNOWN else self.vocabulary.piece(id_) for id_ in ids]
+    def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return "".join(self._surfaces(ids))
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self.vocabulary.piece(id_) for id_ in ids]
-
-    def word_of(self, ids: Sequence[int]) -> list[int]:
-        return words_of(self._surfaces(ids))
-
-    def save(self, folder: Path, name: str) -> None:
-        write_content(folder / f"{name}.json", self._content())
 
 
 _UNSPEAKABLE = ""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from seqloom.cli.output import warn
-from seqloom.config.decoding import BeamConfig, DecodingConfig, SampleConfig
+from seqloom.config.decoding import DecodingConfig
 from seqloom.config.load import dump, resolve
 from seqloom.config.run import RunConfig
 from seqloom.config.toml import parse
@@ -41,19 +41,3 @@ def changed(
         if key in ("decoding.kind", "decoding.width") and given.decoding != result.decoding:
             warn(f"--beam {beam} wins over --set {text}; leave out one of the two")
     return result
-
-
-def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:
-    """A search finds as many outputs as it is wide, and no more."""
-    if isinstance(decoding, BeamConfig) and decoding.width < n_best:
-        raise ConfigError(
-            f"--n-best {n_best} needs a beam at least as wide, not {decoding.width}; "
-            f"add --beam {n_best}"
-        )
-    if isinstance(decoding, SampleConfig) and decoding.samples < n_best:
-        raise ConfigError(
-            f"--n-best {n_best} needs as many samples, not {decoding.samples}; "
-            f"add --set decoding.samples={n_best}"
-        )
-    if decoding.kind == "greedy" and n_best > 1:
-        raise ConfigError(f"greedy search finds one output, not {n_best}; add --beam {n_best}")

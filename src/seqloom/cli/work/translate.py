@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.cli.output import put, put_now, warn
-from seqloom.cli.work.changes import changed_decoding, refuse_too_many
+from seqloom.cli.work.changes import changed_decoding
 from seqloom.cli.work.lines import portions
+from seqloom.metrics.alignment import format_pharaoh
+from seqloom.runs.choices import refuse_too_many
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish
 from seqloom.runs.run import load
@@ -41,13 +43,13 @@ class Format:
     def _one(self, output: Prediction) -> str:
         fields = [output.text]
         fields += [f"{output.score:.4f}"] if self.scores else []
-        fields += [pharaoh(output)] if self.alignments else []
+        fields += [format_pharaoh(output.alignment)] if self.alignments else []
         return " ||| ".join(fields)
 
     def _listed(self, number: int, output: Prediction) -> str:
         steps = " ".join(f"{value:.4f}" for value in output.log_probabilities)
         fields = [str(number), output.text, steps, f"{output.score:.4f}"]
-        fields += [pharaoh(output)] if self.alignments else []
+        fields += [format_pharaoh(output.alignment)] if self.alignments else []
         return " ||| ".join(fields)
 
     def _record(self, output: Prediction) -> dict[str, Any]:
@@ -55,11 +57,6 @@ class Format:
         if not self.alignments:
             del record["attention"], record["alignment"]
         return record
-
-
-def pharaoh(output: Prediction) -> str:
-    """0-0 1-2: source word - target word, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in output.alignment)
 
 
 def translate(
