@@ -22,6 +22,12 @@ from pathlib import Path
 from typing import Any
 
 RECIPES = Path(str(files("seqloom").joinpath("recipes")))
+README = Path(__file__).parents[1] / "README.md"
+README_ROWS = {
+    "Tatoeba German→English (BLEU)": "tatoeba-de-en-{}",
+    "Tatoeba English→French (BLEU)": "tatoeba-en-fr-{}",
+    "case change, exact match on held-out sentences": "case-{}",
+}
 GOAL = "# Should reach: "
 MARK = "# Measured: "
 TABLE = """# What the bundled recipes reach
@@ -122,10 +128,11 @@ def time_of(result: dict[str, Any]) -> str:
 
 
 def write(out: Path) -> None:
-    """Put the figures into the recipes' headers and into a table beside the results."""
-    rows = []
+    """Put the figures into the recipes' headers, a table beside the results, and the README."""
+    rows, results = [], {}
     for path in sorted(out.glob("*.json")):
         result = json.loads(path.read_text())
+        results[result["recipe"]] = result
         recipe = RECIPES / f"{result['recipe']}.toml"
         header = f"{GOAL}{goal(result)}.\n{MARK}{line(result)}."
         text = re.sub(
@@ -144,7 +151,24 @@ def write(out: Path) -> None:
             f"| {time_of(result)}{result['machine']} |"
         )
     (out.parent / "recipes.md").write_text(TABLE.format(rows="\n".join(rows), **result))
-    print(f"{len(rows)} recipes and {out.parent / 'recipes.md'} written")
+    write_readme(results)
+    print(f"{len(rows)} recipes, {out.parent / 'recipes.md'} and README.md written")
+
+
+def write_readme(results: dict[str, dict[str, Any]]) -> None:
+    """The README's table: without attention, with it, and the Transformer, row by row."""
+    text = README.read_text()
+    for label, pattern in README_ROWS.items():
+        cells = []
+        for kind in ("plain", "attention", "transformer"):
+            result = results.get(pattern.format(kind))
+            score = None if result is None else headline(result)
+            unit = " %" if score is not None and score["name"] == "exact match" else ""
+            cells.append("–" if score is None else f"{score['value']:.1f}{unit}")
+        row = f"| {label} | {' | '.join(cells)} |"
+        text, found = re.subn(rf"^\| {re.escape(label)} \|.*$", row, text, flags=re.M)
+        assert found == 1, f"README.md has no row for {label}"
+    README.write_text(text)
 
 
 def main() -> None:

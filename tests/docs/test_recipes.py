@@ -30,3 +30,21 @@ def test_a_measurement_lies_beside_the_docs_with_all_that_made_it(name: str) -> 
     assert {"machine", "torch", "seed", "parameters", "curve", "report"} <= set(result)
     page = (RESULTS.parent / "recipes.md").read_text(encoding="utf-8")
     assert f"| `{name}` |" in page
+
+
+def test_the_figures_of_the_readme_are_those_that_were_measured() -> None:
+    readme = (RESULTS.parents[2] / "README.md").read_text(encoding="utf-8")
+    rows = {"German→English": "tatoeba-de-en", "English→French": "tatoeba-en-fr", "case": "case"}
+    for label, family in rows.items():
+        row = re.search(rf"^\| [^|]*{label}[^|]*\|(.*)\|$", readme, flags=re.M)
+        assert row is not None
+        shown = [cell.strip(" %") for cell in row[1].split("|")]
+        for cell, kind in zip(shown, ("plain", "attention", "transformer"), strict=True):
+            path = RESULTS / f"{family}-{kind}.json"
+            if cell == "–":
+                assert not path.exists()
+                continue
+            report = json.loads(path.read_text(encoding="utf-8"))["report"]
+            values = {score["name"]: score["value"] for score in report["scores"]}
+            measured = values["exact match" if family == "case" else "BLEU"]
+            assert cell == f"{measured:.1f}"
