@@ -68,9 +68,9 @@ def test_reading_and_looking_agree(
     attention = attention_of(make, selection, rotary)
     states = some_states(2, 5)
     mask = None if backwards_only else padding_mask([5, 3])
-    readable = attention.keys_values(states, offset=2)
-    context, weights = attention.look(states, readable, mask, offset=2)
-    torch.testing.assert_close(attention.read(states, readable, mask, offset=2), context)
+    readable = attention.keys_values(states, place=2)
+    context, weights = attention.look(states, readable, mask, place=2)
+    torch.testing.assert_close(attention.read(states, readable, mask, place=2), context)
     expected = attention.merge((weights @ readable.values).transpose(1, 2).flatten(2))
     torch.testing.assert_close(context, expected)
     if backwards_only:
@@ -82,10 +82,10 @@ def test_turned_keys_of_a_position_alone_are_those_among_others() -> None:
     states, mask = some_states(2, 5), padding_mask([5, 5])
     whole = attention.keys_values(states).keys
     for place in range(5):
-        alone = attention.keys_values(states[:, place : place + 1], offset=place).keys
+        alone = attention.keys_values(states[:, place : place + 1], place=place).keys
         torch.testing.assert_close(alone, whole[:, :, place : place + 1])
     _, here = attention.look(states, attention.keys_values(states), mask)
-    _, there = attention.look(states, attention.keys_values(states, offset=9), mask, offset=9)
+    _, there = attention.look(states, attention.keys_values(states, place=9), mask, place=9)
     torch.testing.assert_close(here, there)  # only distances matter
 
 

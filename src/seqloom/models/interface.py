@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Padded
+from seqloom.core.sequences import Packing, Padded
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Step:
 class Encoder(Protocol):
     """Reads a source, all of it, before the first token is put out."""
 
-    def __call__(self, source: Padded) -> Memory: ...
+    def __call__(self, source: Padded, packing: Packing | None = None) -> Memory: ...
 
 
 class Decoder(Protocol):
@@ -116,7 +116,7 @@ class Decoder(Protocol):
         """Take in one token a row: (R,). R is a multiple of the number of sources."""
         ...
 
-    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
         """(B, T) all tokens at once -> (B, T, D) features; `readout` makes them logits."""
         ...
 
@@ -127,6 +127,8 @@ class DecoderModule(nn.Module):
     readout: nn.Module
     max_length: int | None
     """Tokens it can take in at most (its position table ends there); None means any number."""
+    teaches_packed = False
+    """Can a row hold several pairs? A chain of states would run from one into the next."""
 
     def start(self, memory: Memory, steps: int) -> State:
         raise NotImplementedError
@@ -134,7 +136,7 @@ class DecoderModule(nn.Module):
     def step(self, tokens: Tensor, state: State) -> Step:
         raise NotImplementedError
 
-    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
         raise NotImplementedError
 
 
@@ -143,6 +145,8 @@ class EncoderModule(nn.Module):
 
     max_length: int | None
     """Tokens it can read at most (its position table ends there); None means any number."""
+    reads_packed = False
+    """Can a row hold several sources?"""
 
-    def forward(self, source: Padded) -> Memory:
+    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

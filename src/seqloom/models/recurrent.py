@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Padded
+from seqloom.core.sequences import Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.multihead import KeysValues, MultiHeadAttention
@@ -38,8 +38,9 @@ class RecurrentEncoder(EncoderModule):
         self.dropout = nn.Dropout(dropout)
         self.max_length = embedder.positions.max_length
 
-    def forward(self, source: Padded) -> Memory:
+    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
         """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer's end"""
+        assert packing is None, "a chain of states would run from one pair into the next"
         states = self.embedder(source.values)  # (B, S, D)
         ends = []
         depth = max(len(self.forward_layers), len(self.backward_layers))
@@ -178,7 +179,8 @@ class RecurrentDecoder(DecoderModule):
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
         return Step(logits, State(state.fixed, (states, context), state.position + 1), attention)
 
-    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+        assert packing is None, "a chain of states would run from one pair into the next"
         source = self._source(memory)
         states = self.handover(memory.summary)
         embedded = self.embedder(inputs)  # (B, T, E)

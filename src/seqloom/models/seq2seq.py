@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.sequences import Batch, Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory
 
 
@@ -25,11 +25,17 @@ class Model(nn.Module):
         """Target tokens it can put out at most, END included; None means any number."""
         return self.decoder.max_length
 
-    def encode(self, source: Padded | None, size: int) -> Memory:
+    @property
+    def takes_packed(self) -> bool:
+        """Can a row of a batch hold several pairs?"""
+        reads = self.encoder is None or self.encoder.reads_packed
+        return reads and self.decoder.teaches_packed
+
+    def encode(self, source: Padded | None, size: int, packing: Packing | None = None) -> Memory:
         """What the decoder may look at: `size` rows, empty ones if there is no source."""
         if source is not None:
             assert self.encoder is not None, "a model without encoder was given a source"
-            return self.encoder(source)
+            return self.encoder(source, packing)
         some = next(self.parameters())
         return Memory(
             states=some.new_zeros(size, 0, 0),
@@ -39,4 +45,5 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """(B, T, D) features at every target position; `decoder.readout` makes them logits."""
-        return self.decoder.teach(batch.inputs.values, self.encode(batch.source, batch.size))
+        memory = self.encode(batch.source, batch.size, batch.packing)
+        return self.decoder.teach(batch.inputs.values, memory, batch.packing)

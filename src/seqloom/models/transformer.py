@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Padded
+from seqloom.core.sequences import Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.multihead import KeysValues, KeyValueCache
@@ -19,6 +19,8 @@ def _last_norm(norm: Norm, width: int) -> nn.Module:
 class TransformerEncoder(EncoderModule):
     """All source positions at once, each looking at all others, layer upon layer."""
 
+    reads_packed = True
+
     def __init__(self, embedder: Embedder, layers: list[EncoderLayer], norm: Norm) -> None:
         super().__init__()
         self.embedder = embedder
@@ -26,11 +28,13 @@ class TransformerEncoder(EncoderModule):
         self.norm = _last_norm(norm, embedder.width)
         self.max_length = embedder.positions.max_length
 
-    def forward(self, source: Padded) -> Memory:
+    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
         mask = source.mask
-        stream = self.embedder(source.values)  # (B, S, D)
+        visible = mask[:, None, None] if packing is None else packing.source_mask
+        place = 0 if packing is None else packing.source_positions
+        stream = self.embedder(source.values, place)  # (B, S, D)
         for layer in self.layers:
-            stream = layer(stream, mask[:, None, None])
+            stream = layer(stream, visible, place)
         states = self.norm(stream)
         # There is no last state; the mean of all is what a recurrent decoder may start from.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
@@ -39,6 +43,8 @@ class TransformerEncoder(EncoderModule):
 
 class TransformerDecoder(DecoderModule):
     """All target positions at once in training; one at a time, with a cache, in search."""
+
+    teaches_packed = True
 
     def __init__(
         self, embedder: Embedder, layers: list[DecoderLayer], norm: Norm, readout: Readout
@@ -70,11 +76,13 @@ class TransformerDecoder(DecoderModule):
         attention = torch.stack(seen, dim=1) if seen else None  # (R, L, H, S)
         return Step(logits, State(state.fixed, state.moving, state.position + 1), attention)
 
-    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
-        stream = self.embedder(inputs)  # (B, T, D)
-        mask = memory.mask[:, None, None]
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+        place = 0 if packing is None else packing.target_positions
+        mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
+        back = None if packing is None else packing.target_mask
+        stream = self.embedder(inputs, place)  # (B, T, D)
         for layer, readable in zip(self.layers, self._readable(memory), strict=True):
-            stream = layer(stream, readable, mask)
+            stream = layer(stream, readable, mask, back, place)
         return self.norm(stream)
 
     def _readable(self, memory: Memory) -> list[KeysValues | None]:

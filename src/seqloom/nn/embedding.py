@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.positions import Positions
+from seqloom.nn.positions import Place, Positions
 
 
 class Lookup(nn.Module):
@@ -78,9 +78,9 @@ class Embedder(nn.Module):
         self.width = found if width is None else width
         self.fit = nn.Identity() if self.width == found else nn.Linear(found, self.width)
 
-    def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
-        """(B, T) standing at offset, offset + 1, … -> (B, T, width)"""
-        return self.dropout(self.fit(self.positions(self.lookup(tokens), offset)))
+    def forward(self, tokens: Tensor, place: Place = 0) -> Tensor:
+        """(B, T) -> (B, T, width)"""
+        return self.dropout(self.fit(self.positions(self.lookup(tokens), place)))
 
 
 class Readout(nn.Module):

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.attention import DotScore, Score, Selection, weigh
-from seqloom.nn.positions import rotate
+from seqloom.nn.positions import Place, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
 
@@ -143,21 +143,21 @@ class MultiHeadAttention(nn.Module):
                 nn.init.xavier_uniform_(part.weight)
                 nn.init.zeros_(part.bias)
 
-    def keys_values(self, states: Tensor, offset: int = 0) -> KeysValues:
-        """(B, S, Dk) -> what can be read at these positions; `offset` is the first one's."""
+    def keys_values(self, states: Tensor, place: Place = 0) -> KeysValues:
+        """(B, S, Dk) -> what can be read at these positions."""
         keys = self._split(self._bend(self.to_key(states)))
         if self.rotary:
-            keys = rotate(keys, offset)
+            keys = rotate(keys, place)
         return KeysValues(self.score.prepare(keys), self._split(self.to_value(states)))
 
     def read(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, offset: int = 0
+        self, states: Tensor, memory: KeysValues, mask: Tensor | None, place: Place = 0
     ) -> Tensor:
         """(B, T, Dq) -> (B, T, C): the context of every query. mask None: look only backwards.
 
         The fused kernel is used where it computes the same thing.
         """
-        queries = self._queries(states, offset)
+        queries = self._queries(states, place)
         dropout = self.dropout if self.training else 0.0
         if isinstance(self.score, DotScore) and self.selection == "softmax":
             context = F.scaled_dot_product_attention(
@@ -174,10 +174,10 @@ class MultiHeadAttention(nn.Module):
         return self._join(context)
 
     def look(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, offset: int = 0
+        self, states: Tensor, memory: KeysValues, mask: Tensor | None, place: Place = 0
     ) -> tuple[Tensor, Tensor]:
         """As `read`, and the weights too: (B, T, C), (B, H, T, S)."""
-        weights = self._weights(self._queries(states, offset), memory, mask)
+        weights = self._weights(self._queries(states, place), memory, mask)
         dropped = F.dropout(weights, self.dropout, self.training)
         return self._join(dropped @ memory.values), weights
 
@@ -191,9 +191,9 @@ class MultiHeadAttention(nn.Module):
         context, weights = self.look(states.unflatten(0, (sources, -1)), memory, mask)
         return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
 
-    def _queries(self, states: Tensor, offset: int) -> Tensor:
+    def _queries(self, states: Tensor, place: Place) -> Tensor:
         queries = self._split(self._bend(self.to_query(states)))
-        return rotate(queries, offset) if self.rotary else queries
+        return rotate(queries, place) if self.rotary else queries
 
     def _weights(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         scores = self.score.compare(queries, memory.keys)  # (B, H, T, S)

@@ -9,17 +9,29 @@ from torch import Tensor, nn
 Join = Literal["add", "append"]
 
 
+Place = int | Tensor
+"""Where tokens stand: the position of the first, the others following it (an int or a tensor
+without dimensions), or the position of each (B, T)."""
+
+
+def spread(place: Place, length: int, device: torch.device) -> Tensor:
+    """The position of each token: (T,), or (B, T) where rows differ."""
+    if isinstance(place, Tensor) and place.dim() == 2:
+        return place
+    return torch.arange(length, device=device) + place
+
+
 def sinusoid(positions: Tensor, width: int) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
     Each pair of numbers is a clock hand; the hands turn ever more slowly.
     """
     k = torch.arange(1, (width + 1) // 2 + 1, device=positions.device, dtype=torch.float64)
-    angles = positions.double().unsqueeze(1) * 10_000 ** (-2 * k / width)  # (T, d/2)
+    angles = positions.double().unsqueeze(-1) * 10_000 ** (-2 * k / width)  # (T, d/2)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, :width]
 
 
-def rotate(vectors: Tensor, offset: int) -> Tensor:
+def rotate(vectors: Tensor, place: Place) -> Tensor:
     """Turn neighbouring pairs of numbers by an angle that grows with the position (Su et al. 2021).
 
     (B, H, T, D) -> (B, H, T, D). The dot product of a turned query and a turned key depends only
@@ -27,11 +39,13 @@ def rotate(vectors: Tensor, offset: int) -> Tensor:
     """
     length, width = vectors.shape[-2:]
     assert width % 2 == 0, "only pairs of numbers can be turned"
-    positions = torch.arange(offset, offset + length, device=vectors.device)
+    positions = spread(place, length, vectors.device)  # (T,) or (B, T)
     frequencies = 10_000 ** (
         -torch.arange(0, width, 2, device=vectors.device, dtype=torch.float64) / width
     )
-    angles = positions.double().unsqueeze(1) * frequencies  # (T, D/2)
+    angles = positions.double().unsqueeze(-1) * frequencies  # (…, T, D/2)
+    if angles.dim() == 3:
+        angles = angles.unsqueeze(1)  # the same for every head
     sine, cosine = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
     even, odd = vectors[..., 0::2], vectors[..., 1::2]
     turned = (even * cosine - odd * sine, even * sine + odd * cosine)
@@ -47,8 +61,8 @@ class Positions(nn.Module):
         """How wide vectors of this width come out."""
         return width
 
-    def forward(self, vectors: Tensor, offset: int) -> Tensor:
-        """(B, T, D) standing at offset, offset + 1, … -> (B, T, D or D + P)"""
+    def forward(self, vectors: Tensor, place: Place) -> Tensor:
+        """(B, T, D) -> (B, T, D or D + P)"""
         return vectors
 
 
@@ -68,10 +82,15 @@ class PositionTable(Positions):
     def widened(self, width: int) -> int:
         return width + self.width if self.join == "append" else width
 
-    def forward(self, vectors: Tensor, offset: int) -> Tensor:
+    def forward(self, vectors: Tensor, place: Place) -> Tensor:
         size, length = vectors.shape[:2]
-        rows = self.rows(torch.arange(offset, offset + length, device=vectors.device))
-        rows = rows.to(vectors.dtype).expand(size, -1, -1)  # (B, T, P)
+        if isinstance(place, Tensor) and place.dim() == 2:
+            # No pair is longer than its row: what all rows can need is worked out once.
+            every = self.rows(torch.arange(length, device=vectors.device))
+            rows = every.to(vectors.dtype)[place]  # (B, T, P)
+        else:
+            rows = self.rows(spread(place, length, vectors.device))
+            rows = rows.to(vectors.dtype).expand(size, -1, -1)  # (B, T, P)
         return torch.cat((vectors, rows), dim=-1) if self.join == "append" else vectors + rows
 
 

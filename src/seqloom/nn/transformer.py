@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.multihead import KeysValues, KeyValueCache, MultiHeadAttention
+from seqloom.nn.positions import Place
 
 Norm = Literal["pre", "post"]
 
@@ -65,11 +66,12 @@ class EncoderLayer(nn.Module):
         self.around_attention = Residual(width, norm, dropout)
         self.around_feedforward = Residual(width, norm, dropout)
 
-    def forward(self, stream: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, D), (B, 1, 1, S) -> (B, S, D)"""
+    def forward(self, stream: Tensor, mask: Tensor, place: Place = 0) -> Tensor:
+        """(B, S, D), mask broadcast to (B, H, S, S) -> (B, S, D)"""
 
         def look(states: Tensor) -> Tensor:
-            return self.attention.read(states, self.attention.keys_values(states), mask)
+            readable = self.attention.keys_values(states, place)
+            return self.attention.read(states, readable, mask, place)
 
         return self.around_feedforward(self.around_attention(stream, look), self.feedforward)
 
@@ -94,11 +96,23 @@ class DecoderLayer(nn.Module):
         self.around_cross = None if cross_attention is None else Residual(width, norm, dropout)
         self.around_feedforward = Residual(width, norm, dropout)
 
-    def forward(self, stream: Tensor, memory: KeysValues | None, mask: Tensor) -> Tensor:
-        """All positions at once, each seeing only those before it: (B, T, D) -> (B, T, D)"""
+    def forward(
+        self,
+        stream: Tensor,
+        memory: KeysValues | None,
+        mask: Tensor,
+        back: Tensor | None = None,
+        place: Place = 0,
+    ) -> Tensor:
+        """All positions at once, each seeing only those before it: (B, T, D) -> (B, T, D)
+
+        mask: broadcast to (B, H, T, S), what may be seen of the source
+        back: broadcast to (B, H, T, T), what may be seen of the output; None: all that is before
+        """
 
         def look_back(states: Tensor) -> Tensor:
-            return self.attention.read(states, self.attention.keys_values(states), None)
+            readable = self.attention.keys_values(states, place)
+            return self.attention.read(states, readable, back, place)
 
         stream = self.around_attention(stream, look_back)
         cross, around = self.cross_attention, self.around_cross
