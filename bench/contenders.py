@@ -1,0 +1,41 @@
+"""Who takes part, in what, and from which environment."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PEERS = ROOT / "bench" / "peers"
+ENVIRONMENTS = ROOT / "bench" / ".envs"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One row of a table: a program that speaks the protocol of `window.py`."""
+
+    key: str
+    name: str
+    module: str
+    environment: str | None = None
+    """The folder under bench/peers that says what it needs; None: where seqloom runs."""
+    kinds: tuple[str, ...] = ("transformer",)
+    """The workloads it has a model for."""
+
+    @property
+    def python(self) -> Path:
+        if self.environment is None:
+            return Path(sys.executable)
+        return ENVIRONMENTS / self.environment / "bin" / "python"
+
+
+EVERY_MODEL = ("transformer", "recurrent", "recurrent-feeding")
+SEQLOOM = Contender("seqloom", "seqloom", "bench.peers.seqloom.train", None, EVERY_MODEL)
+CEILING = Contender("ceiling", "matrix products alone", "bench.ceiling", None, EVERY_MODEL)
+TRAINING = [
+    Contender(
+        "huggingface-loop",
+        "Hugging Face Marian, plain loop",
+        "bench.peers.huggingface.train_loop",
+        "huggingface",
+    ),
+]
