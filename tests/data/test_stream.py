@@ -9,6 +9,7 @@ from seqloom.config.data import DataConfig, SyntheticConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.sequences import Batch
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.layout import PaddedLayout
 from seqloom.data.stream import BatchStream
 from seqloom.text.build import train_tokenizer
 
@@ -35,10 +36,10 @@ def same(one: Batch, other: Batch) -> bool:
 def test_a_stream_resumed_anywhere_continues_as_if_it_had_never_stopped(
     corpus: Corpus, before: int, seed: int, ranks: int
 ) -> None:
-    straight = BatchStream(corpus, 150, seed, ranks - 1, ranks)
+    straight = BatchStream(corpus, PaddedLayout(150), seed, ranks - 1, ranks)
     for _ in range(before):
         next(straight)
-    resumed = BatchStream(corpus, 150, seed, ranks - 1, ranks)
+    resumed = BatchStream(corpus, PaddedLayout(150), seed, ranks - 1, ranks)
     resumed.position = straight.position
     for _ in range(12):
         assert same(next(straight), next(resumed))
@@ -47,8 +48,8 @@ def test_a_stream_resumed_anywhere_continues_as_if_it_had_never_stopped(
 
 @pytest.mark.parametrize("ranks", [2, 3, 7])
 def test_ranks_share_the_batches_of_one_without_gap_or_overlap(corpus: Corpus, ranks: int) -> None:
-    alone = BatchStream(corpus, 150, 1)
-    together = [BatchStream(corpus, 150, 1, rank, ranks) for rank in range(ranks)]
+    alone = BatchStream(corpus, PaddedLayout(150), 1)
+    together = [BatchStream(corpus, PaddedLayout(150), 1, rank, ranks) for rank in range(ranks)]
     for _ in range(3 * alone.batches_in(0) // ranks):
         for stream in together:
             assert same(next(stream), next(alone))
@@ -56,7 +57,7 @@ def test_ranks_share_the_batches_of_one_without_gap_or_overlap(corpus: Corpus, r
 
 
 def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(corpus: Corpus) -> None:
-    stream = BatchStream(corpus, 150, 1)
+    stream = BatchStream(corpus, PaddedLayout(150), 1)
     epochs = []
     for epoch in range(2):
         rows: list[list[int]] = []
@@ -70,6 +71,6 @@ def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(corpus: 
 
 
 def test_a_position_past_the_end_of_an_epoch_is_in_the_next(corpus: Corpus, tmp_path: Path) -> None:
-    stream = BatchStream(corpus, 150, 1)
+    stream = BatchStream(corpus, PaddedLayout(150), 1)
     stream.position = (0, stream.batches_in(0) + 2)
     assert stream.position == (1, 2)

@@ -1,6 +1,8 @@
 """Examples, as ids, to a Batch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -9,31 +11,54 @@ from numpy.typing import NDArray
 from seqloom.core.sequences import Batch, Padded
 from seqloom.text.vocabulary import END, PAD, START
 
-Ids = NDArray[np.int32]
+Ids = NDArray[Any]
+"""Of any kind of integer."""
+Sizes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The ids of some texts, one after the other, and how many each of them has."""
+
+    ids: Ids
+    lengths: Sizes
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> Self:
+        assert len(rows), "a batch has a row at least"
+        return cls(np.concatenate(rows), np.array([len(row) for row in rows], dtype=np.int64))
 
 
 def collate(sources: Sequence[Ids] | None, targets: Sequence[Ids]) -> Batch:
+    """A batch of texts that lie apart."""
+    return collate_rows(None if sources is None else Rows.of(sources), Rows.of(targets))
+
+
+def collate_rows(sources: Rows | None, targets: Rows) -> Batch:
     """source: x1 … xS END; inputs: START y1 … yT; targets: y1 … yT END.
 
     With END or START in it no row is ever empty, so no mean or softmax is over nothing.
     """
-    assert sources is None or len(sources) == len(targets), "a source for each target"
-    source = None if sources is None else pad_ids(sources, last=END)
-    return Batch(source, pad_ids(targets, first=START), pad_ids(targets, last=END))
+    assert sources is None or len(sources.lengths) == len(targets.lengths), "one for each target"
+    source = None if sources is None else pad_rows(sources, last=END)
+    return Batch(source, pad_rows(targets, first=START), pad_rows(targets, last=END))
 
 
 def pad_ids(rows: Sequence[Ids], first: int | None = None, last: int | None = None) -> Padded:
     """Rows with one more token before or after, padded on the right with PAD: (B, T), (B,)"""
-    assert len(rows), "a batch has a row at least"
+    return pad_rows(Rows.of(rows), first, last)
+
+
+def pad_rows(rows: Rows, first: int | None = None, last: int | None = None) -> Padded:
+    """The same for rows that lie one after the other, with no loop over them."""
     before = int(first is not None)
-    after = int(last is not None)
-    lengths = np.array([len(row) for row in rows], dtype=np.int64) + before + after
+    lengths = rows.lengths + before + int(last is not None)
     assert lengths.min() > 0, "a row without tokens"
-    values = np.full((len(rows), lengths.max()), PAD, dtype=np.int64)
-    for place, row in enumerate(rows):
-        values[place, before : before + len(row)] = row
+    values = np.full((len(lengths), lengths.max()), PAD, dtype=np.int64)
+    places = np.arange(values.shape[1] - before)
+    values[:, before:][places < rows.lengths[:, None]] = rows.ids
     if first is not None:
         values[:, 0] = first
     if last is not None:
-        values[np.arange(len(rows)), lengths - 1] = last
+        values[np.arange(len(lengths)), lengths - 1] = last
     return Padded(torch.from_numpy(values), torch.from_numpy(lengths))

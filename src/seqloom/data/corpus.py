@@ -14,6 +14,7 @@ from seqloom.config.data import DataConfig
 from seqloom.core.errors import DataError
 from seqloom.data.cache import cached_folder
 from seqloom.data.clean import Lengths, emptiness, reason_to_drop
+from seqloom.data.collate import Rows
 from seqloom.data.example import Split
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.splits import read_split
@@ -75,6 +76,14 @@ class Side:
     def __getitem__(self, index: int) -> Ids:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
+    def take(self, indices: Sizes) -> Rows:
+        """Some texts, in this order, with no loop over them."""
+        lengths = self.lengths[indices]
+        ends = np.cumsum(lengths)
+        # Text n begins at ends[n] - lengths[n] here and at offsets[indices[n]] there.
+        shifts = self.offsets[indices] - (ends - lengths)
+        return Rows(self.ids[np.arange(ends[-1]) + np.repeat(shifts, lengths)], lengths)
+
 
 class Corpus:
     """The examples of a split as ids, without START and END, in the order they were read."""
@@ -82,27 +91,27 @@ class Corpus:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
-        self._target = Side(folder, "target")
+        self.target_side = Side(folder, "target")
         has_source = (folder / "source.offsets").exists()
-        self._source = Side(folder, "source") if has_source else None
+        self.source_side = Side(folder, "source") if has_source else None
 
     def __len__(self) -> int:
         return len(self.target_lengths)
 
     @property
     def source_lengths(self) -> Sizes | None:
-        return None if self._source is None else self._source.lengths
+        return None if self.source_side is None else self.source_side.lengths
 
     @property
     def target_lengths(self) -> Sizes:
-        return self._target.lengths
+        return self.target_side.lengths
 
     def source(self, index: int) -> Ids:
-        assert self._source is not None, "a corpus for a language model has no sources"
-        return self._source[index]
+        assert self.source_side is not None, "a corpus for a language model has no sources"
+        return self.source_side[index]
 
     def target(self, index: int) -> Ids:
-        return self._target[index]
+        return self.target_side[index]
 
 
 def _map(path: Path, kind: type[Any]) -> NDArray[Any]:

@@ -2,20 +2,10 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from seqloom.core.sequences import Batch
-from seqloom.data.batching import plan_batches
-from seqloom.data.collate import collate
+from seqloom.data.batching import Sizes
 from seqloom.data.corpus import Corpus
-
-
-def gather(corpus: Corpus, indices: NDArray[np.int64]) -> Batch:
-    """These examples of a corpus as a batch."""
-    chosen = indices.tolist()
-    sources = None if corpus.source_lengths is None else [corpus.source(i) for i in chosen]
-    return collate(sources, [corpus.target(i) for i in chosen])
+from seqloom.data.layout import Layout
 
 
 class BatchStream:
@@ -27,17 +17,17 @@ class BatchStream:
     """
 
     def __init__(
-        self, corpus: Corpus, budget: int, seed: int, rank: int = 0, ranks: int = 1
+        self, corpus: Corpus, layout: Layout, seed: int, rank: int = 0, ranks: int = 1
     ) -> None:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
         self.corpus = corpus
-        self.budget = budget
+        self.layout = layout
         self.seed = seed
         self.rank = rank
         self.ranks = ranks
         self._epoch = 0
         self._index = 0
-        self._plans: dict[int, list[NDArray[np.int64]]] = {}
+        self._plans: dict[int, list[Sizes]] = {}
 
     @property
     def position(self) -> tuple[int, int]:
@@ -51,12 +41,17 @@ class BatchStream:
     def batches_in(self, epoch: int) -> int:
         return len(self._plan(epoch))
 
+    def examples_from(self, position: tuple[int, int], batches: int) -> list[int]:
+        """The examples of so many batches, from this position on, whatever their rank."""
+        places = [self._carry(position[0], position[1] + further) for further in range(batches)]
+        return sorted({int(one) for epoch, index in places for one in self._plan(epoch)[index]})
+
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
         epoch, index = self._carry(self._epoch, self._index + self.rank)
-        batch = gather(self.corpus, self._plan(epoch)[index])
+        batch = self.layout.gather(self.corpus, self._plan(epoch)[index])
         self._epoch, self._index = self._carry(self._epoch, self._index + self.ranks)
         return batch
 
@@ -69,15 +64,11 @@ class BatchStream:
             epoch += 1
         return epoch, index
 
-    def _plan(self, epoch: int) -> list[NDArray[np.int64]]:
+    def _plan(self, epoch: int) -> list[Sizes]:
         if epoch not in self._plans:
             # Two epochs at most are looked at in turn: the one that ends and the next.
             self._plans = {kept: self._plans[kept] for kept in self._plans if kept == epoch - 1}
-            self._plans[epoch] = plan_batches(
-                self.corpus.source_lengths,
-                self.corpus.target_lengths,
-                self.budget,
-                self.seed,
-                epoch,
+            self._plans[epoch] = self.layout.plan(
+                self.corpus.source_lengths, self.corpus.target_lengths, self.seed, epoch
             )
         return self._plans[epoch]

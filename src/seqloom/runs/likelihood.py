@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 
 from seqloom.core.sequences import Batch
-from seqloom.data.batching import plan_batches
 from seqloom.data.corpus import Corpus
-from seqloom.data.stream import gather
+from seqloom.data.layout import PaddedLayout
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 
@@ -17,9 +16,9 @@ def corpus_batches(corpus: Corpus, budget: int) -> Iterator[Batch]:
     sides = (corpus.source_lengths, corpus.target_lengths)
     # What is only measured has no budget to keep: a line that is longer comes alone.
     longest = max(int(lengths.max()) + 1 for lengths in sides if lengths is not None)
-    plan = plan_batches(*sides, max(budget, longest), seed=0, epoch=0)
-    for rows in plan:
-        yield gather(corpus, rows)
+    layout = PaddedLayout(max(budget, longest))
+    for rows in layout.plan(*sides, seed=0, epoch=0):
+        yield layout.gather(corpus, rows)
 
 
 def summed_loss(

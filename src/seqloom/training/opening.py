@@ -21,6 +21,7 @@ from seqloom.core.storage import (
 )
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
+from seqloom.data.layout import PaddedLayout
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
 from seqloom.data.vocabularies import learn_tokenizers
@@ -91,7 +92,11 @@ def open_session(
         optimizer=build_optimizer(config.training.optimizer, model),
         averager=build_averager(config.training.averaging),
         stream=BatchStream(
-            train, config.training.batch_tokens, config.training.seed, world.rank, world.size
+            train,
+            PaddedLayout(config.training.batch_tokens),
+            config.training.seed,
+            world.rank,
+            world.size,
         ),
         config=config,
         folder=folder,

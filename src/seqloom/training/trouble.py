@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, count, islice
 
 from seqloom.core.errors import TrainingError
-from seqloom.data.batching import plan_batches
 from seqloom.training.session import Session
 
 SHOWN = 10
@@ -30,14 +28,5 @@ def explained_trouble(session: Session, place: tuple[int, int]) -> Iterator[None
 
 def examples_from(session: Session, place: tuple[int, int]) -> list[int]:
     """The training examples that all ranks together see in the step that starts here."""
-    settings, corpus = session.config.training, session.stream.corpus
-    epoch, index = place
-    plans = (
-        plan_batches(
-            corpus.source_lengths, corpus.target_lengths, settings.batch_tokens, settings.seed, each
-        )
-        for each in count(epoch)
-    )
-    batches = settings.accumulate * session.world.size
-    seen = islice(chain.from_iterable(plans), index, index + batches)
-    return sorted({int(example) for batch in seen for example in batch})
+    batches = session.config.training.accumulate * session.world.size
+    return session.stream.examples_from(place, batches)

@@ -1,0 +1,44 @@
+"""How the examples of a corpus are laid out in batches."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from seqloom.core.sequences import Batch
+from seqloom.data.batching import Sizes, plan_batches
+from seqloom.data.collate import collate_rows
+from seqloom.data.corpus import Corpus
+
+
+class Layout(Protocol):
+    """Which examples travel together, and how they become a batch."""
+
+    def plan(
+        self, source_lengths: Sizes | None, target_lengths: Sizes, seed: int, epoch: int
+    ) -> list[Sizes]:
+        """The batches of an epoch: every index once. A pure function of its arguments.
+
+        Lengths are those of a corpus, without START and END. An example that fits into no batch
+        is a DataError that says which, how long it is and what to set.
+        """
+        ...
+
+    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
+        """These examples of a corpus as a batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class PaddedLayout:
+    """An example a row, padded to the longest; rows x longest sequence <= budget."""
+
+    budget: int
+
+    def plan(
+        self, source_lengths: Sizes | None, target_lengths: Sizes, seed: int, epoch: int
+    ) -> list[Sizes]:
+        return plan_batches(source_lengths, target_lengths, self.budget, seed, epoch)
+
+    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
+        source = corpus.source_side
+        sources = None if source is None else source.take(indices)
+        return collate_rows(sources, corpus.target_side.take(indices))
