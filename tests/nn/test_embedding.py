@@ -65,7 +65,7 @@ def test_embedded_tokens_are_as_wide_as_their_parts_or_as_asked() -> None:
     assert fitted.width == fitted(tokens).shape[-1] == 7
     assert isinstance(fitted.fit, nn.Linear)
     assert isinstance(equal.fit, nn.Identity)  # no map where none is needed
-    torch.testing.assert_close(natural(tokens[:, 1:], offset=1), natural(tokens)[:, 1:])
+    torch.testing.assert_close(natural(tokens[:, 1:], place=1), natural(tokens)[:, 1:])
 
 
 def test_a_readout_is_one_map_of_all_features_or_two_with_a_tanh_between() -> None:

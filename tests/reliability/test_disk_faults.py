@@ -181,7 +181,7 @@ def test_a_run_folder_is_made_whole_or_not_at_all(run: Path, tmp_path: Path) -> 
     config, target = recipe(), load_tokenizer(run / "text", "target")
 
     def make(folder: Path) -> None:
-        create_run(folder, config, target, target, corpus="")
+        create_run(folder, config, target, target, {"corpus": "", "batching": "padded"})
 
     for fatal in range(operations_in(lambda: make(tmp_path / "counted"))):
         folder = tmp_path / "new"

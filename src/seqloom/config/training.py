@@ -115,6 +115,16 @@ class TrainingConfig(Section):
     """Optimiser steps."""
     batch_tokens: int = Field(4_096, gt=0)
     """Rows of a batch times its longest sequence stay below this."""
+    batching: Literal["auto", "padded", "packed", "bucketed"] = "auto"
+    """How examples lie in a batch. padded: one a row, like lengths together; packed: several pairs
+    side by side in rows of one length (Transformers only); bucketed: one a row, padded to one of
+    a few lengths. auto: padded, unless steps are recorded, which pays for few shapes alone: then
+    packed or bucketed. A run keeps to what it began with."""
+    loop: Literal["auto", "plain", "recorded"] = "auto"
+    """plain: operation by operation. recorded: each shape of batch is recorded once as a CUDA
+    graph of the whole step and replayed. auto: recorded on a GPU."""
+    compile: bool = False
+    """Compile the layers before they are recorded: some tens of seconds once, then faster."""
     accumulate: int = Field(1, ge=1)
     """Batches whose gradients are added up for one step."""
     optimizer: AdamWConfig = AdamWConfig()

@@ -11,6 +11,7 @@ Any other letter is explained where it stands.
 There is one mask convention: True marks a real position, False marks padding.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -35,10 +36,12 @@ class Padded:
         positions = torch.arange(self.values.shape[1], device=self.values.device)
         return positions < self.lengths.unsqueeze(1)
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The same with every tensor changed."""
+        return type(self)(change(self.values), change(self.lengths))
+
     def to(self, device: torch.device) -> Self:
-        return type(self)(
-            self.values.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True)
-        )
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,14 @@ class Packing:
         """(B, 1, T, S), True where a target position may look at a source position."""
         return _same(self.target_pairs, self.source_pairs)
 
-    def to(self, device: torch.device) -> Self:
-        parts = (
-            self.source_pairs,
-            self.target_pairs,
-            self.source_positions,
-            self.target_positions,
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The same with every tensor changed."""
+        return type(self)(
+            change(self.source_pairs),
+            change(self.target_pairs),
+            change(self.source_positions),
+            change(self.target_positions),
         )
-        return type(self)(*(part.to(device, non_blocking=True) for part in parts))
 
 
 def _same(queries: Tensor, keys: Tensor) -> Tensor:
@@ -114,7 +117,27 @@ class Batch:
         """How many real target positions the loss is summed over."""
         return int(self.targets.lengths.sum())
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The same with every tensor changed; all of them have a row for each row of the batch."""
+        source = None if self.source is None else self.source.map(change)
+        packing = None if self.packing is None else self.packing.map(change)
+        return type(self)(source, self.inputs.map(change), self.targets.map(change), packing)
+
     def to(self, device: torch.device) -> Self:
-        source = None if self.source is None else self.source.to(device)
-        packing = None if self.packing is None else self.packing.to(device)
-        return type(self)(source, self.inputs.to(device), self.targets.to(device), packing)
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def tensors(self) -> list[Tensor]:
+        """All it is made of, always in the same order."""
+        found: list[Tensor] = []
+
+        def note(tensor: Tensor) -> Tensor:
+            found.append(tensor)
+            return tensor
+
+        self.map(note)
+        return found
+
+    def halves(self) -> tuple[Self, Self]:
+        """The upper and the lower half of its rows."""
+        middle = self.size // 2
+        return self.map(lambda tensor: tensor[:middle]), self.map(lambda tensor: tensor[middle:])

@@ -29,7 +29,7 @@ def plan_batches(
     """
     targets = np.asarray(target_lengths) + 1
     sources = targets if source_lengths is None else np.asarray(source_lengths) + 1
-    _refuse_too_long(np.maximum(sources, targets), budget)
+    refuse_too_long(np.maximum(sources, targets), budget)
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(targets))
     targets, sources = targets[shuffled], sources[shuffled]
@@ -85,7 +85,7 @@ def _cuts(sources: Sizes, targets: Sizes, budget: int) -> list[int]:
     return cuts
 
 
-def _refuse_too_long(longest: Sizes, budget: int) -> None:
+def refuse_too_long(longest: Sizes, budget: int) -> None:
     too_long = np.flatnonzero(longest > budget)
     if len(too_long):
         worst = too_long[np.argmax(longest[too_long])]

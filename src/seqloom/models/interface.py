@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Padded
+from seqloom.nn.embedding import Readout
 
 
 @dataclass(frozen=True)
@@ -124,11 +125,15 @@ class Decoder(Protocol):
 class DecoderModule(nn.Module):
     """A Decoder that is also an nn.Module: what `models/build.py` makes."""
 
-    readout: nn.Module
+    readout: Readout
     max_length: int | None
     """Tokens it can take in at most (its position table ends there); None means any number."""
     teaches_packed = False
     """Can a row hold several pairs? A chain of states would run from one into the next."""
+
+    def compile_parts(self) -> None:
+        """Compile what `teach` does over and over."""
+        self.readout.compile_loss()
 
     def start(self, memory: Memory, steps: int) -> State:
         raise NotImplementedError
@@ -147,6 +152,9 @@ class EncoderModule(nn.Module):
     """Tokens it can read at most (its position table ends there); None means any number."""
     reads_packed = False
     """Can a row hold several sources?"""
+
+    def compile_parts(self) -> None:
+        """Compile what reading does over and over."""
 
     def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

@@ -162,6 +162,10 @@ class RecurrentDecoder(DecoderModule):
             else nn.Identity()
         )
 
+    def compile_parts(self) -> None:
+        super().compile_parts()
+        self._advance = torch.compile(self._advance, dynamic=False)  # type: ignore[method-assign]
+
     def start(self, memory: Memory, steps: int) -> State:
         source = self._source(memory)
         states = self.handover(memory.summary)  # (B, L, C)

@@ -21,6 +21,10 @@ class TransformerEncoder(EncoderModule):
 
     reads_packed = True
 
+    def compile_parts(self) -> None:
+        for layer in self.layers:
+            layer.compile(dynamic=False)
+
     def __init__(self, embedder: Embedder, layers: list[EncoderLayer], norm: Norm) -> None:
         super().__init__()
         self.embedder = embedder
@@ -45,6 +49,11 @@ class TransformerDecoder(DecoderModule):
     """All target positions at once in training; one at a time, with a cache, in search."""
 
     teaches_packed = True
+
+    def compile_parts(self) -> None:
+        super().compile_parts()
+        for layer in self.layers:
+            layer.compile(dynamic=False)
 
     def __init__(
         self, embedder: Embedder, layers: list[DecoderLayer], norm: Norm, readout: Readout

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqloom.nn.losses import cross_entropy_sum, linear_cross_entropy_sum
 from seqloom.nn.positions import Place, Positions
 
 
@@ -110,3 +111,19 @@ class Readout(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)"""
         return self.output(self.bend(features))
+
+    def compile_loss(self) -> None:
+        self.loss = torch.compile(self.loss, dynamic=False)  # type: ignore[method-assign]
+
+    def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
+        """Σ -log p(target) over the targets that are not padding: (B, T, D), (B, T) -> ()"""
+        if features.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
+            # Padding is left out before the widest layer of all.
+            real = targets != padding
+            hidden, output = self.bend(features[real]), self.output
+            return linear_cross_entropy_sum(
+                hidden, output.weight, output.bias, targets[real], smoothing
+            )
+        # On a GPU it is carried along: to ask how much there is would make the GPU wait.
+        logits = self(features).flatten(0, 1)
+        return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)

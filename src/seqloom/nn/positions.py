@@ -86,7 +86,8 @@ class PositionTable(Positions):
         size, length = vectors.shape[:2]
         if isinstance(place, Tensor) and place.dim() == 2:
             # No pair is longer than its row: what all rows can need is worked out once.
-            every = self.rows(torch.arange(length, device=vectors.device))
+            reach = length if self.max_length is None else min(length, self.max_length)
+            every = self.rows(torch.arange(reach, device=vectors.device))
             rows = every.to(vectors.dtype)[place]  # (B, T, P)
         else:
             rows = self.rows(spread(place, length, vectors.device))

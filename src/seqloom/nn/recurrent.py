@@ -68,6 +68,8 @@ class RecurrentLayer(nn.Module):
 
     def read(self, source: Padded) -> tuple[Tensor, Tensor]:
         """(B, S, D) from a state of zeros -> hidden vectors (B, S, W), state at each row's end."""
+        if source.values.is_cuda:
+            return self.read_without_looking(source)
         # Packed, a row stops at its own end: the last state is that of the last real position.
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False
@@ -78,6 +80,27 @@ class RecurrentLayer(nn.Module):
             hidden, batch_first=True, total_length=source.values.shape[1]
         )
         return padded, self._pack(last)
+
+    def read_without_looking(self, source: Padded) -> tuple[Tensor, Tensor]:
+        """As `read`, with no look at the lengths, which would make a GPU wait.
+
+        The network runs on behind a row's end, and nobody takes notice of what it finds there.
+        """
+        mask = source.mask.unsqueeze(-1)
+        if self.cell == "lstm":
+            # torch does not tell the cells on the way, so a row's last one has to be kept by hand.
+            return self._read_in_turn(source.values, mask)
+        hidden, _ = self.network(source.values)
+        ends = (source.lengths - 1)[:, None, None].expand(-1, 1, self.width)
+        return hidden.masked_fill(~mask, 0), hidden.gather(1, ends).squeeze(1)
+
+    def _read_in_turn(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        state = inputs.new_zeros(inputs.shape[0], self.state_width)
+        hidden = []
+        for position in range(inputs.shape[1]):
+            state = torch.where(mask[:, position], self.step(inputs[:, position], state), state)
+            hidden.append(state[:, : self.width])
+        return torch.stack(hidden, dim=1).masked_fill(~mask, 0), state
 
     def _unpack(self, state: Tensor) -> Tensor | tuple[Tensor, ...]:
         """(B, C) -> what torch's layer wants: (1, B, W), or a pair of them."""

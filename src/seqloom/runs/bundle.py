@@ -13,7 +13,7 @@ checked before any of it is used.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +61,18 @@ def checkpoint_shelf(folder: Path) -> Shelf:
 
 
 def create_run(
-    folder: Path, config: RunConfig, source: Tokenizer | None, target: Tokenizer, corpus: str
+    folder: Path,
+    config: RunConfig,
+    source: Tokenizer | None,
+    target: Tokenizer,
+    facts: Mapping[str, str],
 ) -> None:
     """Make the folder with everything but weights, all at once.
 
-    corpus: the digest of the training data, so that a run never goes on with other data.
+    facts: what the run will keep to, for its manifest: the digest of the training data, so that it
+    never goes on with other data, and how batches are laid out.
     """
-    with new_folder(folder, corpus=corpus) as temporary:
+    with new_folder(folder, **facts) as temporary:
         (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
         (temporary / "text").mkdir()
         if source is not None:

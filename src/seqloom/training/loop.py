@@ -1,7 +1,7 @@
 """The training loop."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,12 +16,15 @@ from seqloom.runs.devices import best_device
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate
+from seqloom.training.fast import is_recorded
 from seqloom.training.feeding import feed
 from seqloom.training.interruption import Interrupted, Interruption, heed_signals
 from seqloom.training.journal import Event, Report
 from seqloom.training.meter import Meter
 from seqloom.training.opening import only_writer, open_session
 from seqloom.training.optimizer import set_rate
+from seqloom.training.recorded import Recorder, compile_parts
+from seqloom.training.room import in_parts_that_fit
 from seqloom.training.schedule import rate_factor, truth_share
 from seqloom.training.session import Session
 from seqloom.training.step import (
@@ -66,6 +69,7 @@ def train(
 
 def _run(session: Session, signals: Interruption) -> Summary:
     meter = Meter(session)
+    session.recorder = _recorder(session)
     _announce(session)
     reason = _settle(session, meter, signals) if session.step else None
     while reason is None:
@@ -86,23 +90,46 @@ def _run(session: Session, signals: Interruption) -> Summary:
 def _take_step(session: Session) -> StepResult:
     """The next batches, all that is random about this step, and the optimiser's step."""
     settings, step = session.config.training, session.step + 1
-    batches = [next(session.stream).to(session.world.device) for _ in range(settings.accumulate)]
+    batches = [next(session.stream) for _ in range(settings.accumulate)]
     _draw_from(settings.seed, step, session.world)
     set_rate(
         session.optimizer,
         settings.optimizer.learning_rate * rate_factor(settings.schedule, step, settings.steps),
     )
-    result = train_step(
-        session.model,
-        session.optimizer,
-        batches,
-        partial(_loss, session, step),
-        settings.clip,
-        session.world,
-    )
+    result = in_parts_that_fit(partial(_step, session, step), batches, session)
     session.averager.after_step(session.model)
     session.step = step
     return result
+
+
+def _step(session: Session, step: int, batches: Sequence[Batch]) -> StepResult:
+    """The plain way, or the same replayed."""
+    if session.recorder is not None:
+        return session.recorder.step(batches)
+    return train_step(
+        session.model,
+        session.optimizer,
+        [batch.to(session.world.device) for batch in batches],
+        partial(_loss, session, step),
+        session.config.training.clip,
+        session.world,
+    )
+
+
+def _recorder(session: Session) -> Recorder | None:
+    settings = session.config.training
+    if not is_recorded(settings, session.world.device):
+        return None
+    if settings.compile:
+        compile_parts(session.model)
+    return Recorder(
+        session.model,
+        session.optimizer,
+        # Only what is taught by the truth is recorded, and there all steps are alike.
+        partial(_loss, session, 0),
+        settings.clip,
+        session.world,
+    )
 
 
 def _loss(session: Session, step: int, batch: Batch) -> Tensor:

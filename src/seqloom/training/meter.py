@@ -60,7 +60,7 @@ class Meter:
             "steps": settings.steps,
             "loss": loss,
             **self._perplexity(loss),
-            "learning_rate": self.session.optimizer.param_groups[0]["lr"],
+            "learning_rate": float(self.session.optimizer.param_groups[0]["lr"]),
             "tokens_per_second": self.targets / max(self.told - self.since, 1e-9),
             "seconds_left": max(left, 0.0),
         }

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ from seqloom.core.storage import (
 )
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
-from seqloom.data.layout import PaddedLayout
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
 from seqloom.data.vocabularies import learn_tokenizers
@@ -37,6 +36,7 @@ from seqloom.training.checkpoint import (
     restore_checkpoint,
 )
 from seqloom.training.distributed import World
+from seqloom.training.fast import Batching, ahead, build_layout, choose_batching, is_recorded
 from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
@@ -83,21 +83,21 @@ def open_session(
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     _refuse_too_long(model, train, dev)
+    batching = choose_batching(config.training, model, world.device)
     if world.leads:
-        _make_folder(config, folder, resume, task, train)
+        _make_folder(
+            config, folder, resume, task, {"corpus": train.folder.name, "batching": batching}
+        )
     world.wait()
+    batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
     session = Session(
         model=model,
-        optimizer=build_optimizer(config.training.optimizer, model),
-        averager=build_averager(config.training.averaging),
-        stream=BatchStream(
-            train,
-            PaddedLayout(config.training.batch_tokens),
-            config.training.seed,
-            world.rank,
-            world.size,
+        optimizer=build_optimizer(
+            config.training.optimizer, model, is_recorded(config.training, world.device)
         ),
+        averager=build_averager(config.training.averaging),
+        stream=_stream(config, train, batching, world),
         config=config,
         folder=folder,
         task=task,
@@ -110,6 +110,13 @@ def open_session(
     if resume:
         _go_on(session)
     return session
+
+
+def _stream(config: RunConfig, train: Corpus, batching: Batching, world: World) -> BatchStream:
+    settings = config.training
+    layout = build_layout(batching, settings.batch_tokens, train)
+    stream = BatchStream(train, layout, settings.seed, world.rank, world.size)
+    return ahead(stream) if world.device.type == "cuda" else stream
 
 
 def _go_on(session: Session) -> None:
@@ -147,13 +154,14 @@ def _refuse_folder(config: RunConfig, folder: Path, resume: bool) -> None:
         refuse_other_config(read_setup(folder)[0], config, folder)
 
 
-def _make_folder(config: RunConfig, folder: Path, resume: bool, task: Task, train: Corpus) -> None:
+def _make_folder(
+    config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
+) -> None:
     """Make the run folder, or make sure that the one there is of this data."""
     if not resume:
-        tokenizers = (task.source_tokenizer, task.target_tokenizer)
-        create_run(folder, config, *tokenizers, corpus=train.folder.name)
+        create_run(folder, config, task.source_tokenizer, task.target_tokenizer, facts)
         return
-    if read_manifest(folder)["corpus"] != train.folder.name:
+    if read_manifest(folder)["corpus"] != facts["corpus"]:
         raise DataError(
             f"{folder}: the training data is not what it was when this run was started, so it "
             "cannot go on as if nothing had happened; restore the data, or train again in another "

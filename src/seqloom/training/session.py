@@ -14,6 +14,7 @@ from seqloom.tasks.task import Task
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
 from seqloom.training.journal import Event, Journal, Report
+from seqloom.training.recorded import Recorder
 from seqloom.training.stopping import Progress
 
 
@@ -33,6 +34,11 @@ class Session:
     progress: Progress = field(default=Progress(), init=False)
     saved: tuple[int, int] | None = field(default=None, init=False)
     """Step and last evaluation of the last checkpoint: the same again need not be saved."""
+
+    recorder: Recorder | None = field(default=None, init=False)
+    """Takes the steps by replaying them, where that is faster."""
+    largest: int | None = field(default=None, init=False)
+    """Tokens of the largest part of a batch that fits into memory, once that is known."""
 
     config: RunConfig
     folder: Path

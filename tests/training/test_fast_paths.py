@@ -1,0 +1,175 @@
+"""The fast ways to train compute what the plain way computes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqloom.core.errors import TrainingError
+from seqloom.core.sequences import Batch
+from seqloom.data.layout import Layout, PaddedLayout
+from seqloom.data.packing import BucketLayout, PackedLayout
+from seqloom.tasks.likelihood import token_loss
+from seqloom.training import loop
+from seqloom.training.distributed import World
+from seqloom.training.journal import Event
+from seqloom.training.loop import train
+from seqloom.training.opening import open_session
+from seqloom.training.optimizer import build_optimizer
+from seqloom.training.recorded import Recorder
+from seqloom.training.session import Session
+from seqloom.training.step import train_step
+from tiny_runs import STILL, TRANSFORMER, outcome, recipe
+
+ALONE = World(0, 1, torch.device("cpu"))
+TALKER = ("task.kind=language-model", "model.encoder.kind=none", TRANSFORMER[1])
+ROTARY = tuple(
+    change.replace("{kind='learned', max_length=24}", "{kind='rotary'}") for change in TRANSFORMER
+)
+APPENDED = tuple(
+    change.replace("max_length=24", "max_length=24, join='append', width=4")
+    for change in TRANSFORMER
+)
+PACKABLE = {
+    "learned": TRANSFORMER,
+    "appended": APPENDED,
+    "rotary": ROTARY,
+    "language model": TALKER,
+}
+
+
+def session_of(folder: Path, *changes: str) -> Session:
+    config = recipe(*changes)
+    session = open_session(config, folder, False, ALONE, lambda event: None)
+    session.journal.close()
+    return session
+
+
+@pytest.fixture(scope="module", params=PACKABLE)
+def packable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
+    return session_of(tmp_path_factory.mktemp("run") / "x", *PACKABLE[request.param])
+
+
+def loss_of_all(session: Session, layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
+    """The summed loss over the corpus laid out this way, and its gradient."""
+    corpus, model = session.stream.corpus, session.model.double()
+    model.zero_grad()
+    plan = layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
+    losses = [token_loss(model, layout.gather(corpus, each), 0.1) for each in plan]
+    total = torch.stack(losses).sum()
+    total.backward()
+    return total.detach(), torch.cat(
+        [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+    )
+
+
+@settings(max_examples=6, deadline=None)
+@given(length=st.integers(6, 40), rows=st.integers(1, 5))
+def test_pairs_that_share_a_row_do_not_see_each_other(
+    packable: Session, length: int, rows: int
+) -> None:
+    """Packed, padded or in buckets: the same loss and the same gradient."""
+    padded = loss_of_all(packable, PaddedLayout(100))
+    for layout in (PackedLayout(length * rows, length), BucketLayout(100)):
+        for one, other in zip(padded, loss_of_all(packable, layout), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, cell: str) -> None:
+    session = session_of(
+        tmp_path / "x", *STILL, f"model.encoder.cell={cell}", f"model.decoder.cell={cell}"
+    )
+    padded, bucketed = (
+        loss_of_all(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
+    )
+    for one, other in zip(padded, bucketed, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+STEPS = 50
+
+
+def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
+    """The losses of fifty steps, each taken plainly or by a recorder."""
+    optimizer = build_optimizer(session.config.training.optimizer, session.model, recorded)
+
+    def loss_of(batch: Batch) -> torch.Tensor:
+        return token_loss(session.model, batch, 0.1)
+
+    recorder = Recorder(session.model, optimizer, loss_of, 1.0, ALONE)
+    losses = []
+    for _ in range(STEPS):
+        batches = [next(session.stream) for _ in range(accumulate)]
+        result = (
+            recorder.step(batches)
+            if recorded
+            else train_step(session.model, optimizer, batches, loss_of, 1.0, ALONE)
+        )
+        losses.append(float(result.loss))
+    return losses
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize(
+    "changes",
+    [(*STILL, "training.batching=bucketed"), (*TRANSFORMER, "training.batching=packed")],
+    ids=["recurrent", "transformer"],
+)
+def test_recorded_steps_lose_what_plain_steps_lose(
+    tmp_path: Path, changes: tuple[str, ...], accumulate: int
+) -> None:
+    plain = losses_of(session_of(tmp_path / "plain", *changes), False, accumulate)
+    recorded = losses_of(session_of(tmp_path / "recorded", *changes), True, accumulate)
+    assert recorded == pytest.approx(plain, abs=1e-5)
+    assert plain[-1] < plain[0]
+
+
+@pytest.mark.parametrize("batching", ["padded", "packed", "bucketed"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, batching: str
+) -> None:
+    changes = (*TRANSFORMER, f"training.batching={batching}", "training.loop=recorded")
+    train(recipe(*changes), tmp_path / "straight")
+    train(recipe(*changes, "training.steps=7"), tmp_path / "stopped")
+    train(recipe(*changes), tmp_path / "stopped", resume=True)
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "straight")
+
+
+def memory_for(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a GPU run out of memory with batches of more tokens than this."""
+    original = loop._loss
+
+    def loss(session: Session, step: int, batch: Batch) -> torch.Tensor:
+        if batch.targets.values.numel() > tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        return original(session, step, batch)
+
+    monkeypatch.setattr(loop, "_loss", loss)
+
+
+@pytest.mark.parametrize("kind", ["plain", "recorded"])
+def test_a_batch_that_does_not_fit_is_taken_in_parts_and_the_user_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    changes = (*STILL, f"training.loop={kind}", "training.batching=bucketed")
+    whole = train(recipe(*changes), tmp_path / "whole")
+    memory_for(20, monkeypatch)
+    told: list[Event] = []
+    parted = train(recipe(*changes), tmp_path / "parted", report=told.append)
+    assert parted.best == pytest.approx(whole.best, rel=1e-4)
+    notes = [event.data["text"] for event in told if event.kind == "note"]
+    assert len(notes) == 2, "64 tokens, then 32: said once each"
+    assert "rows of" in notes[0]
+    assert "training.batch_tokens = 32" in notes[0]
+    assert "training.accumulate = 2" in notes[0]
+
+
+def test_a_row_that_does_not_fit_alone_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_for(1, monkeypatch)
+    with pytest.raises(TrainingError, match=r"a single row does not fit .* Make the model smaller"):
+        train(recipe(), tmp_path / "x")
