@@ -38,4 +38,6 @@ TRAINING = [
         "bench.peers.huggingface.train_loop",
         "huggingface",
     ),
+    Contender("opennmt", "OpenNMT-py", "bench.peers.opennmt.train", "opennmt", EVERY_MODEL),
+    Contender("joey", "Joey NMT", "bench.peers.joey.train", "joey", EVERY_MODEL),
 ]

@@ -59,6 +59,7 @@ def _write(data: str, place: Path, final: Path) -> None:
     assert source.digest == target.digest, "one vocabulary for both sides"
     pieces = source.pieces(range(source.size))
     (place / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    (place / "pieces").mkdir()
     means = {}
     for split in ("train", "dev"):
         corpus = build_corpus(CorpusRequest(config.data, split, source, target))  # type: ignore[arg-type]
@@ -67,9 +68,8 @@ def _write(data: str, place: Path, final: Path) -> None:
             rows = [row(index).tolist() for index in range(count)]
             if split == "train":
                 means[side] = 1 + sum(map(len, rows)) / len(rows)
-            for kind, line in (("ids", list(map(str, range(source.size)))), ("pieces", pieces)):
-                text = "".join(" ".join(line[one] for one in ids) + "\n" for ids in rows)
-                (place / f"{split}.{side}.{kind}").write_text(text, encoding="utf-8")
+            _lines(place / f"{split}.{side}.ids", [list(map(str, ids)) for ids in rows])
+            _lines(place / "pieces" / f"{split}.{side}", [source.pieces(ids) for ids in rows])
     (place / "data.txt").write_text(data if data == "tatoeba" else str(Path(data).resolve()))
     for kind in KINDS:
         workload = replace(
@@ -78,3 +78,7 @@ def _write(data: str, place: Path, final: Path) -> None:
             mean_target=means["target"],
         )
         workload.save(place / f"{kind}.json")
+
+
+def _lines(path: Path, rows: list[list[str]]) -> None:
+    path.write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")

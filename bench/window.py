@@ -1,8 +1,8 @@
 """The worker's side of the conversation: train on request, count, stop, answer, wait.
 
-A peer's own loop is never rewritten. It calls `batch` for every batch it takes and `step` after
-every optimiser step; when a window is over, `step` answers and does not return before the next
-request. So whole training loops take turns on one machine, each with it to itself.
+A peer's own loop is never rewritten. Somewhere in it `step` is called after every optimiser step
+and `batch` for every batch taken; when a window is over, `step` answers and does not return before
+the next request. So whole training loops take turns on one machine, each with it to itself.
 """
 
 import json

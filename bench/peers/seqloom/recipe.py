@@ -50,7 +50,7 @@ def _transformer(workload: Workload) -> dict[str, Any]:
 
 
 def _recurrent(workload: Workload) -> dict[str, Any]:
-    embedding = {"width": workload.width}
+    embedding = {"kind": "learned", "width": workload.width}
     encoder = {
         "kind": "recurrent",
         "cell": "gru",
@@ -66,7 +66,7 @@ def _recurrent(workload: Workload) -> dict[str, Any]:
         "width": workload.width,
         "layers": workload.layers,
         "embedding": embedding,
-        "attention": {"score": {"kind": "bilinear"}},
+        "attention": {"kind": "attention", "score": {"kind": "bilinear"}},
         "context": ["input", "readout"] if workload.kind == "recurrent-feeding" else ["readout"],
         "readout": "tanh",
         "dropout": workload.dropout,
