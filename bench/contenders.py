@@ -38,6 +38,12 @@ TRAINING = [
         "bench.peers.huggingface.train_loop",
         "huggingface",
     ),
+    Contender(
+        "huggingface-trainer",
+        "Hugging Face Marian, Seq2SeqTrainer",
+        "bench.peers.huggingface.train_trainer",
+        "huggingface",
+    ),
     Contender("opennmt", "OpenNMT-py", "bench.peers.opennmt.train", "opennmt", EVERY_MODEL),
     Contender("joey", "Joey NMT", "bench.peers.joey.train", "joey", EVERY_MODEL),
 ]

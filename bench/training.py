@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.contenders import CEILING, SEQLOOM, Contender
 from bench.rounds import Tell, open_all, take_turns
-from bench.workers import Worker
+from bench.workers import Broken, Worker
 from bench.workload import Workload, matmul_flops, weights_met
 
 WARM_UP_SECONDS = 4.0
@@ -23,6 +23,9 @@ def compare(
     makers = [partial(Worker, one, [str(path)], logs) for one in contenders]
     workers = open_all(makers, [one.key for one in contenders])
     try:
+        for measure in (SEQLOOM, CEILING):
+            if isinstance(reason := workers[measure.key], str):
+                raise Broken(f"{measure.name}: {reason}")
         take_turns(workers, 1, [{"seconds": WARM_UP_SECONDS}], lambda _: None)
         answers = take_turns(workers, rounds, [{"seconds": seconds}], tell)
     finally:

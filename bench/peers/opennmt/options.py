@@ -16,7 +16,10 @@ def options(workload: Workload, folder: Path) -> list[str]:
     vocabulary.write_text("".join(f"{one}\n" for one in workload.pieces()[4:]), "utf-8")
     config = folder / "config.yaml"  # JSON is YAML
     corpora = {
-        "corpus": {"path_src": str(pieces / "train.source"), "path_tgt": str(pieces / "train.target")},
+        "corpus": {
+            "path_src": str(pieces / "train.source"),
+            "path_tgt": str(pieces / "train.target"),
+        },
         "valid": {"path_src": str(pieces / "dev.source"), "path_tgt": str(pieces / "dev.target")},
     }
     config.write_text(json.dumps({"data": corpora}))

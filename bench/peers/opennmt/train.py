@@ -59,9 +59,7 @@ def counts(batch: dict[str, Any], padding: int) -> Counts:
     """Its sources have no END; its targets begin after START."""
     targets = batch["tgt"][:, 1:, 0]
     real = int((targets != padding).sum())
-    return Counts(
-        int(batch["srclen"].sum()), batch["src"][:, :, 0].numel(), real, targets.numel()
-    )
+    return Counts(int(batch["srclen"].sum()), batch["src"][:, :, 0].numel(), real, targets.numel())
 
 
 if __name__ == "__main__":
