@@ -104,6 +104,15 @@ class KeyValueCache:
         return self
 
 
+def map_together(states: Tensor, *maps: nn.Module) -> tuple[Tensor, ...]:
+    """Several linear maps of the same states: one product, which is faster than several."""
+    linear = [part for part in maps if isinstance(part, nn.Linear)]
+    assert len(linear) == len(maps)
+    weight = torch.cat([part.weight for part in linear])
+    bias = torch.cat([part.bias for part in linear])
+    return F.linear(states, weight, bias).split([part.out_features for part in linear], dim=-1)
+
+
 class MultiHeadAttention(nn.Module):
     """Queries look at keys and read values, H times in parallel.
 
@@ -145,19 +154,33 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, states: Tensor, place: Place = 0) -> KeysValues:
         """(B, S, Dk) -> what can be read at these positions."""
-        keys = self._split(self._bend(self.to_key(states)))
+        if self.plan.projection != "none" and self.plan.learned_values:
+            mapped, values = map_together(states, self.to_key, self.to_value)
+        else:
+            mapped, values = self.to_key(states), self.to_value(states)
+        keys = self._split(self._bend(mapped))
         if self.rotary:
             keys = rotate(keys, place)
-        return KeysValues(self.score.prepare(keys), self._split(self.to_value(states)))
+        return KeysValues(self.score.prepare(keys), self._split(values))
+
+    def read_self(self, states: Tensor, mask: Tensor | None, place: Place = 0) -> Tensor:
+        """(B, T, D) -> (B, T, C): `read` where the states themselves are what can be read."""
+        if self.plan.projection != "linear" or not self.plan.learned_values:
+            return self.read(states, self.keys_values(states, place), mask, place)
+        mapped = map_together(states, self.to_query, self.to_key, self.to_value)
+        queries, keys, values = (self._split(part) for part in mapped)
+        if self.rotary:
+            queries, keys = rotate(queries, place), rotate(keys, place)
+        return self._read(queries, KeysValues(self.score.prepare(keys), values), mask)
 
     def read(
         self, states: Tensor, memory: KeysValues, mask: Tensor | None, place: Place = 0
     ) -> Tensor:
-        """(B, T, Dq) -> (B, T, C): the context of every query. mask None: look only backwards.
+        """(B, T, Dq) -> (B, T, C): the context of every query. mask None: look only backwards."""
+        return self._read(self._queries(states, place), memory, mask)
 
-        The fused kernel is used where it computes the same thing.
-        """
-        queries = self._queries(states, place)
+    def _read(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+        """By the fused kernel, where that computes the same thing: (B, H, T, D) -> (B, T, C)"""
         dropout = self.dropout if self.training else 0.0
         if isinstance(self.score, DotScore) and self.selection == "softmax":
             context = F.scaled_dot_product_attention(

@@ -70,8 +70,7 @@ class EncoderLayer(nn.Module):
         """(B, S, D), mask broadcast to (B, H, S, S) -> (B, S, D)"""
 
         def look(states: Tensor) -> Tensor:
-            readable = self.attention.keys_values(states, place)
-            return self.attention.read(states, readable, mask, place)
+            return self.attention.read_self(states, mask, place)
 
         return self.around_feedforward(self.around_attention(stream, look), self.feedforward)
 
@@ -111,8 +110,7 @@ class DecoderLayer(nn.Module):
         """
 
         def look_back(states: Tensor) -> Tensor:
-            readable = self.attention.keys_values(states, place)
-            return self.attention.read(states, readable, back, place)
+            return self.attention.read_self(states, back, place)
 
         stream = self.around_attention(stream, look_back)
         cross, around = self.cross_attention, self.around_cross

@@ -9,6 +9,7 @@ What a graph reads and writes has to stay where it was when it was recorded: the
 into tensors of its own, and the learning rate and the number of targets are tensors too.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class Recorder:
         self._recordings: dict[object, Recording] = {}
         self._update: Callable[[], None] | None = None
         self._gradients: list[Tensor] | None = None
+        self.seconds = 0.0
+        """Spent on recording, compilation included."""
         self._pool = torch.cuda.graph_pool_handle() if world.device.type == "cuda" else None
 
     def step(self, batches: Sequence[Batch]) -> StepResult:
@@ -139,6 +142,7 @@ class Recorder:
         """Work that can be done again and again. Off the GPU it is simply done each time."""
         if self.world.device.type != "cuda":
             return lambda: None if work() is None else None
+        began = time.monotonic()
         graph = torch.cuda.CUDAGraph()
         with self._unchanged(), torch.compiler.set_stance("default"):
             side = torch.cuda.Stream()
@@ -146,9 +150,11 @@ class Recorder:
             with torch.cuda.stream(side):
                 for _ in range(WARM_UPS):
                     work()
-            torch.cuda.current_stream().wait_stream(side)
-            with torch.cuda.graph(graph, pool=self._pool):
+            # Only this thread is being recorded: another makes the next batches ready meanwhile.
+            with torch.cuda.graph(graph, self._pool, side, capture_error_mode="thread_local"):
                 work()
+            torch.cuda.current_stream().wait_stream(side)
+        self.seconds += time.monotonic() - began
         return graph.replay
 
     @contextmanager

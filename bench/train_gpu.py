@@ -1,0 +1,164 @@
+"""How fast seqloom trains on a GPU, over a whole first epoch of real batches.
+
+    python bench/train_gpu.py OUT.json --multi30k FOLDER [--only NAME …]
+
+Every setting runs the product's own loop on Multi30k de→en: planning, packing, copying and all.
+Recording (and compiling, where it is on) happens at the first sight of a shape and is stated
+apart. `check-…` takes fifty steps in fp32 both ways and compares the losses.
+"""
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.config.load import find_recipe
+from seqloom.core.sequences import Batch
+from seqloom.runs.devices import best_device
+from seqloom.training import loop
+from seqloom.training.distributed import World
+from seqloom.training.opening import open_session
+from seqloom.training.session import Session
+
+SIDES = ("encoder", "decoder")
+BASE = (
+    "text.tokenizer.size=10000",
+    *(
+        f"model.{side}.{change}"
+        for side in SIDES
+        for change in ("width=512", "layers=6", "feedforward=2048", "attention.heads=8")
+    ),
+    *(f"model.{side}.dropout=0.1" for side in SIDES),
+)
+RECURRENT = (
+    "text.tokenizer.size=10000",
+    "model.tie=none",
+    "model.encoder={kind='recurrent', cell='gru', width=512, direction='both', dropout=0.1}",
+    "model.decoder={kind='recurrent', cell='gru', width=512, dropout=0.1, readout='tanh', "
+    "attention={projection='linear'}, context=['input', 'readout']}",
+)
+STILL = tuple(f"model.{side}.dropout=0.0" for side in SIDES)
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "transformer-25k": (*BASE, "training.batch_tokens=25600", "training.compile=true"),
+    "transformer-4k": (*BASE, "training.batch_tokens=4096", "training.compile=true"),
+    "transformer-25k-uncompiled": (*BASE, "training.batch_tokens=25600"),
+    "transformer-4k-uncompiled": (*BASE, "training.batch_tokens=4096"),
+    "transformer-4k-plain": (*BASE, "training.batch_tokens=4096", "training.loop=plain"),
+    "recurrent-4k": (*RECURRENT, "training.batch_tokens=4096", "training.compile=true"),
+    "recurrent-4k-uncompiled": (*RECURRENT, "training.batch_tokens=4096"),
+    "recurrent-4k-plain": (*RECURRENT, "training.batch_tokens=4096", "training.loop=plain"),
+}
+CHECKS: dict[str, tuple[str, ...]] = {
+    "check-transformer": (*BASE, *STILL),
+    "check-transformer-compiled": (*BASE, *STILL, "training.compile=true"),
+    "check-recurrent": (*RECURRENT, *STILL),
+    "check-recurrent-compiled": (*RECURRENT, *STILL, "training.compile=true"),
+}
+
+
+def open_at(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> Session:
+    config = find_recipe("multi30k-de-en", [f"data.folder={multi30k}", *changes]).config
+    world = World(0, 1, best_device())
+    session = open_session(config, folder, False, world, lambda event: None)
+    session.recorder = loop._recorder(session)
+    session.model.train()
+    return session
+
+
+def tokens(batch: Batch) -> tuple[int, int, int, int]:
+    """Real and all positions, of source and target."""
+    assert batch.source is not None
+    return (
+        int(batch.source.lengths.sum()),
+        batch.source.values.numel(),
+        batch.num_targets,
+        batch.targets.values.numel(),
+    )
+
+
+def epoch(session: Session, batches: int) -> float:
+    """Seconds for so many steps of the product's own loop."""
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(batches):
+        loop._take_step(session)
+    torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def measure(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
+    """The first epoch with recording taken off, and the second."""
+    session = open_at(folder, multi30k, changes)
+    stream = session.stream
+    plan = [stream.layout.gather(stream.corpus, each) for each in stream._plan(0)]
+    counts = [sum(column) for column in zip(*map(tokens, plan), strict=True)]
+    torch.cuda.reset_peak_memory_stats()
+    first = epoch(session, len(plan))
+    recording = session.recorder.seconds if session.recorder else 0.0
+    second = epoch(session, len(plan))
+    return {
+        "steps": len(plan),
+        "target_tokens": counts[2],
+        "padding": {"source": 1 - counts[0] / counts[1], "target": 1 - counts[2] / counts[3]},
+        "shapes": len({batch.targets.values.shape for batch in plan}),
+        "recording_seconds": recording,
+        "first_epoch_seconds": first - recording,
+        "target_tokens_per_second": counts[2] / (first - recording),
+        "second_epoch_target_tokens_per_second": counts[2] / second,
+        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "parameters": sum(p.numel() for p in session.model.parameters()),
+        "settings": list(changes),
+    }
+
+
+def check(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
+    """The largest difference between fifty losses, taken plainly and recorded, in fp32."""
+    precise = (*changes, "training.precision=fp32")
+    batching = "packed" if "model.tie=none" not in changes else "bucketed"
+    losses: dict[str, list[float]] = {}
+    for kind in ("plain", "recorded"):
+        session = open_at(
+            folder / kind,
+            multi30k,
+            (*precise, f"training.loop={kind}", f"training.batching={batching}"),
+        )
+        losses[kind] = [float(loop._take_step(session).loss) for _ in range(50)]
+    worst = max(abs(a - b) for a, b in zip(*losses.values(), strict=True))
+    return {"largest_difference": worst, "first": losses["plain"][0], "last": losses["plain"][-1]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--multi30k", type=Path, required=True)
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    results: dict[str, Any] = {
+        "machine": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    chosen = options.only or [*CHECKS, *SETTINGS]
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                work = check if name in CHECKS else measure
+                changes = {**CHECKS, **SETTINGS}[name]
+                results[name] = work(Path(folder) / "run", options.multi30k, changes)
+            except Exception:
+                results[name] = {"failed": traceback.format_exc().splitlines()[-12:]}
+        print(name, json.dumps(results[name], indent=None), flush=True)
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+        options.out.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
