@@ -103,7 +103,7 @@ def test_a_one_hot_position_is_a_unit_vector() -> None:
 
 def test_learned_positions_learn_one_row_each() -> None:
     table = LearnedPositions("add", 3, max_length=5)
-    table(torch.zeros(2, 2, 3), offset=1).sum().backward()
+    table(torch.zeros(2, 2, 3), place=1).sum().backward()
     gradient = table.table.weight.grad
     assert gradient is not None
     assert gradient.sum(-1).tolist() == [0, 6, 6, 0, 0]

@@ -161,7 +161,7 @@ class Recorder:
     def _unchanged(self) -> Iterator[None]:
         """To record is not to train: afterwards all is as it was before the first warm-up."""
         tensors = self._changed()
-        before = [tensor.clone() for tensor in tensors]
+        before = [tensor.detach().clone() for tensor in tensors]
         random = torch.cuda.get_rng_state(self.world.device)
         try:
             yield
