@@ -17,7 +17,7 @@ from seqloom.data.collate import Rows
 from seqloom.data.corpus import Corpus
 from seqloom.text.vocabulary import END, PAD, START
 
-OPEN_ROWS = 8
+OPEN_ROWS = 16
 """Rows that wait for a pair that still fits. More of them fill up a little better, more slowly."""
 SHORTEST = 64
 """No row is shorter: attention works on blocks of about this size anyway."""
