@@ -93,6 +93,15 @@ def test_inside_the_model_is_its_average_and_outside_it_is_itself(
     assert torch.equal(model.weight, seen[-1])
 
 
+def test_where_nothing_is_averaged_nothing_is_copied() -> None:
+    model, averager = nn.Linear(3, 2), build_averager(NoAveragingConfig())
+    places = [parameter.data_ptr() for parameter in model.parameters()]
+    versions = [parameter._version for parameter in model.parameters()]
+    with averager.applied(model):
+        assert [parameter.data_ptr() for parameter in model.parameters()] == places
+    assert [parameter._version for parameter in model.parameters()] == versions
+
+
 @pytest.mark.parametrize("kind", ["last", "moving"])
 def test_the_best_weights_are_the_averaged_ones_that_were_evaluated(
     kind: str, tmp_path: Path

@@ -13,6 +13,8 @@ class LearnedEmbeddingConfig(Section):
     """Left out: the width of the network it feeds."""
     noise: float = Field(0.0, ge=0)
     """Standard deviation of the Gaussian noise added to embeddings in training."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of tokens whose whole vector is zero in training, as if the word were missing."""
 
 
 class OneHotEmbeddingConfig(Section):

@@ -132,6 +132,9 @@ class TrainingConfig(Section):
     clip: float | None = Field(1.0, gt=0)
     """The gradient's norm is cut down to this."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
+    r_drop: float = Field(0.0, ge=0)
+    """R-Drop: every batch is read twice with different dropout, and this much of the difference
+    between the two answers is added to the loss (the paper's α; 5 is common). Twice the time. 0: off."""
     feeding: FeedingConfig = TeacherForcingConfig()
     averaging: AveragingConfig = NoAveragingConfig()
     precision: Literal["fp32", "bf16", "auto"] = "auto"

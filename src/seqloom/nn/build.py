@@ -33,8 +33,8 @@ def build_lookup(config: EmbeddingConfig, vocabulary: int, width: int, small: bo
     match config:
         case OneHotEmbeddingConfig():
             return OneHotLookup(vocabulary)
-        case LearnedEmbeddingConfig(width=own, noise=noise):
-            return LearnedLookup(vocabulary, own or width, noise, small)
+        case LearnedEmbeddingConfig(width=own, noise=noise, word_dropout=dropped):
+            return LearnedLookup(vocabulary, own or width, noise, small, dropped)
         case _:
             assert_never(config)
 

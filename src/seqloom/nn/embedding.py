@@ -20,15 +20,19 @@ class LearnedLookup(Lookup):
     """A learned vector for each token, in training with a little noise on top.
 
     Noise on the vectors is the augmentation that text allows: it moves a word a little without
-    making it another word.
+    making it another word. Word dropout takes whole words away: their vectors are zero, those of
+    the others what they always are.
     """
 
-    def __init__(self, vocabulary: int, width: int, noise: float, small: bool) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, noise: float, small: bool, word_dropout: float = 0.0
+    ) -> None:
         """small: entries begin with size 1/√width, as an output layer that shares them needs, and
         are multiplied by √width on the way in; otherwise they begin with size 1."""
         super().__init__()
         self.width = width
         self.noise = noise
+        self.word_dropout = word_dropout
         self.scale = math.sqrt(width) if small else 1.0
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=1 / self.scale)
@@ -46,6 +50,9 @@ class LearnedLookup(Lookup):
         vectors = self.table(tokens) * self.scale
         if self.training and self.noise > 0:
             vectors = vectors + self.noise * torch.randn_like(vectors)
+        if self.training and self.word_dropout > 0:
+            stays = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
+            vectors = vectors * stays.unsqueeze(-1)
         return vectors
 
 

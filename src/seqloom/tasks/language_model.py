@@ -9,6 +9,7 @@ from seqloom.core.signature import Nothing, Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
+from seqloom.tasks.consistency import r_drop_loss
 from seqloom.tasks.likelihood import token_loss
 from seqloom.tasks.task import Prepared
 from seqloom.text.tokenizer import Tokenizer
@@ -28,7 +29,9 @@ class LanguageModel:
     def question(self, example: Example) -> str:
         return ""
 
-    def loss(self, model: Model, batch: Batch, smoothing: float) -> Tensor:
+    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
+        if r_drop:
+            return r_drop_loss(model, batch, smoothing, r_drop)
         return token_loss(model, batch, smoothing)
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:

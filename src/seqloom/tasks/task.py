@@ -35,8 +35,11 @@ class Task(Protocol):
         """What a user would type to get the example's target; blank if there is nothing to ask."""
         ...
 
-    def loss(self, model: Model, batch: Batch, smoothing: float) -> Tensor:
-        """The summed loss of a batch; dividing it is not a task's business."""
+    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
+        """The summed loss of a batch; dividing it is not a task's business.
+
+        r_drop: the weight of the difference between two passes; 0 makes one pass.
+        """
         ...
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:

@@ -137,7 +137,7 @@ def _loss(session: Session, step: int, batch: Batch) -> Tensor:
     settings = session.config.training
     with _precision(session):
         fed = feed(session.model, batch, truth_share(settings.feeding, step))
-        return session.task.loss(session.model, fed, settings.label_smoothing)
+        return session.task.loss(session.model, fed, settings.label_smoothing, settings.r_drop)
 
 
 def _settle(session: Session, meter: Meter, signals: Interruption) -> str | None:

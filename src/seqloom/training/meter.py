@@ -67,6 +67,7 @@ class Meter:
         return Event("step", step, data)
 
     def _perplexity(self, loss: float) -> dict[str, float]:
-        """exp(loss), unless labels are smoothed: then the loss is not the model's likelihood."""
-        smoothed = self.session.config.training.label_smoothing > 0
-        return {} if smoothed else {"perplexity": math.exp(min(loss, 100.0))}
+        """exp(loss), unless smoothing or R-Drop make the loss more than the model's likelihood."""
+        settings = self.session.config.training
+        more = settings.label_smoothing > 0 or settings.r_drop > 0
+        return {} if more else {"perplexity": math.exp(min(loss, 100.0))}

@@ -21,7 +21,7 @@ ADVICE = (
 @dataclass(frozen=True)
 class StepResult:
     loss: Tensor
-    """() the mean per target of all ranks' parts, smoothing included."""
+    """() the mean per target of all ranks' parts, smoothing and R-Drop's penalty included."""
     targets: int
     norm: Tensor
     """() of the gradient, before clipping."""
