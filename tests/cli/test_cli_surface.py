@@ -13,13 +13,16 @@ SURFACE = {
     "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
+        "--with",
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
-        "--set",
+        *("--set", "--with"),
     },
-    "evaluate": {"RUN", "--split", "--against", "--beam", "--json", "--set"},
-    "score": {"RUN", "SOURCE", "[TARGET]", "--per-token"},
+    "evaluate": {
+        *("RUN", "--split", "--against", "--beam", "--json", "--set", "--with", "--lowercase"),
+    },
+    "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
 }

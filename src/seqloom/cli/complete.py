@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.later import work
-from seqloom.cli.options import DecodingSettings, RunFolder, existing_run
+from seqloom.cli.options import DecodingSettings, Partners, RunFolder, existing_runs
 
 
 def complete(
@@ -28,9 +28,10 @@ def complete(
         int | None, typer.Option(min=0, help="Repeat earlier draws. Left out: new ones.")
     ] = None,
     settings: DecodingSettings = None,
+    partners: Partners = None,
 ) -> None:
     """Finish beginnings, or make sentences up, with a language model."""
-    existing_run(run)
+    runs = existing_runs(run, partners)
     chosen = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     drawn = {key: value for key, value in chosen.items() if value is not None}
-    work("complete")(run, prompts or [""], samples, drawn, settings or [])
+    work("complete")(runs, prompts or [""], samples, drawn, settings or [])

@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.later import work
-from seqloom.cli.options import BeamWidth, EvaluationSettings, Json, RunFolder, existing_run
+from seqloom.cli.options import (
+    BeamWidth,
+    EvaluationSettings,
+    Json,
+    Partners,
+    RunFolder,
+    existing_run,
+    existing_runs,
+)
 
 
 def evaluate(
@@ -21,15 +29,19 @@ def evaluate(
     beam: BeamWidth = None,
     json: Json = False,
     settings: EvaluationSettings = None,
+    partners: Partners = None,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Lower-cased BLEU, too, as some papers report it.")
+    ] = False,
 ) -> None:
     """Score a run on held-out data: a table of scores, by length, and the worst outputs.
 
     The data are those of the recipe, or others: --set data.folder=… where they have moved,
     --set data.test=… for another test set. With --against, both runs side by side.
     """
-    existing_run(run)
+    runs = existing_runs(run, partners)
     if against is not None:
         existing_run(against)
     if split not in ("test", "dev", "train"):
         raise typer.BadParameter(f"'{split}' is no split; there are test, dev and train")
-    work("evaluate")(run, against, split, beam, settings or [], json)
+    work("evaluate")(runs, against, split, (beam, settings or []), lowercase, json)

@@ -16,6 +16,14 @@ Recipe = Annotated[
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that training wrote.")]
+Partners = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with",
+        metavar="RUN",
+        help="Ask this run too and average the probabilities (an ensemble). May be repeated.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,3 +60,8 @@ def existing_run(folder: Path) -> Path:
         what = "is a file, not a run folder" if folder.exists() else "there is no such run folder"
         raise NotFoundError(f"{folder}: {what}; give the folder that `seqloom train` wrote")
     return folder
+
+
+def existing_runs(folder: Path, partners: list[Path] | None) -> list[Path]:
+    """The run and those it is asked with."""
+    return [existing_run(each) for each in (folder, *(partners or ()))]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.later import work
-from seqloom.cli.options import RunFolder, existing_run
+from seqloom.cli.options import Partners, RunFolder, existing_runs
 
 
 def score(
@@ -21,7 +21,8 @@ def score(
     per_token: Annotated[
         bool, typer.Option("--per-token", help="The log-probability of each token instead.")
     ] = False,
+    partners: Partners = None,
 ) -> None:
     """The model's own log-probability of given outputs: one number a line."""
-    existing_run(run)
-    work("score")(run, source, target, per_token)
+    runs = existing_runs(run, partners)
+    work("score")(runs, source, target, per_token)

@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.later import work
-from seqloom.cli.options import BeamWidth, DecodingSettings, Json, RunFolder, existing_run
+from seqloom.cli.options import (
+    BeamWidth,
+    DecodingSettings,
+    Json,
+    Partners,
+    RunFolder,
+    existing_runs,
+)
 
 
 def translate(
@@ -25,12 +32,13 @@ def translate(
     ] = False,
     json: Json = False,
     settings: DecodingSettings = None,
+    partners: Partners = None,
 ) -> None:
     """Translate: one line in is one line out, in order, blank lines kept.
 
     With --n-best N, lines are `id ||| output ||| log-probabilities ||| score`.
     """
-    existing_run(run)
+    runs = existing_runs(run, partners)
     work("translate")(
-        run, files or [], settings or [], beam, n_best, shown=(scores, alignments, json)
+        runs, files or [], settings or [], beam, n_best, shown=(scores, alignments, json)
     )

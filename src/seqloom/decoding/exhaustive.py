@@ -33,7 +33,7 @@ class Exhaustive:
         size = memory.mask.shape[0]
         request.check(size)
         return [
-            self._search(decoder, only(memory, source), only_request(request, source))
+            self._search(decoder, memory.only(source), only_request(request, source))
             for source in range(size)
         ]
 
@@ -92,12 +92,6 @@ class Exhaustive:
 def best_of(totals: Tensor, count: int) -> list[int]:
     """The places of the `count` largest, or of all if there are fewer."""
     return totals.topk(min(count, len(totals))).indices.tolist()
-
-
-def only(memory: Memory, source: int) -> Memory:
-    """The memory of one source of the batch."""
-    here = slice(source, source + 1)
-    return Memory(memory.states[here], memory.mask[here], memory.summary[here])
 
 
 def only_request(request: Request, source: int) -> Request:

@@ -1,6 +1,7 @@
 """BLEU, chrF and TER, computed by sacrebleu so that they compare with everyone else's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
 
@@ -54,6 +55,12 @@ def bleu(
     """BLEU of a corpus, 0 to 100 (Papineni et al. 2002): the geometric mean of the precisions of
     1- to 4-grams, times a penalty for outputs that are too short."""
     return _score(bleu_metric(lowercase, tokenize), hypotheses, references, True)
+
+
+def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
+    """BLEU of a corpus when case does not count: sacreBLEU's with `case:lc` in its signature."""
+    score = bleu(hypotheses, references, lowercase=True)
+    return replace(score, name="BLEU lower-cased")
 
 
 def chrf(hypotheses: Sequence[str], references: References, lowercase: bool = False) -> Score:

@@ -33,6 +33,11 @@ class Memory:
     mask: Tensor
     summary: Tensor
 
+    def only(self, source: int) -> "Memory":
+        """What there is of one source of the batch."""
+        here = slice(source, source + 1)
+        return Memory(self.states[here], self.mask[here], self.summary[here])
+
 
 class Movable(Protocol):
     """A piece of decoder state that knows how to keep only some of its rows."""

@@ -44,12 +44,16 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a run folder holds, ready for use."""
+    """What a run folder holds, ready for use.
+
+    partners: the folders of the other members, if the model is an ensemble
+    """
 
     folder: Path
     config: RunConfig
     task: Task
     model: Model
+    partners: tuple[Path, ...] = ()
 
 
 def weights_shelf(folder: Path) -> Shelf:

@@ -52,12 +52,15 @@ class Report:
     """Outputs that the length limit ended."""
     decoding: DecodingConfig
     data: DataConfig
+    members: int = 1
+    """Runs that were asked together: more than one is an ensemble."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the sentences, which are saved beside it."""
         return {
             "run": self.run,
             "split": self.split,
+            "members": self.members,
             "sentences": self.sentences,
             "cut_off": self.cut_off,
             "scores": [asdict(score) for score in self.scores],
@@ -68,8 +71,12 @@ class Report:
         }
 
     def save(self, folder: Path) -> Path:
-        """Scores, sources, references and outputs, line by line."""
-        place = folder / EVALUATION / self.split
+        """Scores, sources, references and outputs, line by line.
+
+        What an ensemble reaches lies beside what its first run reaches alone.
+        """
+        alone = self.members == 1
+        place = folder / EVALUATION / (self.split if alone else f"{self.split}-ensemble")
         with new_folder(place) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")

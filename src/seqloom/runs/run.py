@@ -11,10 +11,12 @@ from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
 from seqloom.data.splits import merge_references, read_split
+from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.choices import refuse_too_many, widened
 from seqloom.runs.devices import best_device
+from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Advance, Predictor, Wish
@@ -22,14 +24,23 @@ from seqloom.tasks.task import Task
 
 
 class Run:
-    """A run folder, loaded. `seqloom.load(folder)` makes one."""
+    """A run folder, loaded, or several as one. `seqloom.load(folder)` makes one.
+
+    partners: the folders of the other members of an ensemble; recipe and folder are the first's
+    """
 
     def __init__(self, bundle: Bundle, device: torch.device) -> None:
         self.folder: Path = bundle.folder
+        self.partners: tuple[Path, ...] = bundle.partners
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: Task = bundle.task
         self.predictor = Predictor(bundle.model, bundle.task, device)
+
+    @property
+    def name(self) -> str:
+        """Its folder; of an ensemble the folders of all members."""
+        return " + ".join(map(str, (self.folder, *self.partners)))
 
     def translate(
         self,
@@ -121,17 +132,24 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         data: DataConfig | None = None,
+        lowercase: bool = False,
         advance: Advance | None = None,
     ) -> Report:
-        """Scores on a split of the recipe's data, or of other data of the same kind."""
+        """Scores on a split of the recipe's data, or of other data of the same kind.
+
+        lowercase: BLEU when case does not count, too.
+        """
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
         chosen = self._decoding(beam, decoding)
         scores, buckets, outputs, cut_off = evaluate(self.predictor, examples, chosen, advance)
+        if lowercase and outputs:
+            scores.append(lowercased_bleu(outputs, [one.references for one in examples]))
         scores += likelihood_scores(self.predictor, pairs)
         return Report(
-            run=str(self.folder),
+            run=self.name,
+            members=1 + len(self.partners),
             split=split,
             sentences=len(examples),
             scores=tuple(scores),
@@ -154,11 +172,17 @@ def _refuse_a_bare_string(texts: Sequence[str]) -> None:
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
 
 
-def load(folder: str | Path, settings: Sequence[str] = ()) -> Run:
+def load(folder: str | Path | Sequence[str | Path], settings: Sequence[str] = ()) -> Run:
     """Load a run folder, wherever it is now; everything in it is checked first.
+
+    A list of folders is loaded as an ensemble: at every step the mean of their probabilities.
 
     settings: changes to its recipe that the weights still fit, for example
     ["model.decoder.attention.selection=argmax"] to look hard with a model that learned softly.
     """
     device = best_device()
-    return Run(load_bundle(Path(folder), device, settings), device)
+    folders = [folder] if isinstance(folder, str | Path) else list(folder)
+    if not folders:
+        raise ConfigError("no run folder was given; an ensemble needs one or more")
+    bundles = [load_bundle(Path(each), device, settings) for each in folders]
+    return Run(join(bundles), device)

@@ -14,7 +14,7 @@ from seqloom.text.vocabulary import UNKNOWN
 
 
 def complete(
-    folder: Path,
+    folders: Sequence[Path],
     prompts: Sequence[str],
     samples: int,
     drawn: dict[str, Any],
@@ -25,7 +25,7 @@ def complete(
             prompt.encode()
         except UnicodeEncodeError as error:
             raise DataError(f"prompt {prompt!a}: is not valid UTF-8") from error
-    run = load(folder)
+    run = load(folders)
     options = {"kind": "sample", "samples": samples, "seed": secrets.randbelow(10**6), **drawn}
     written = [f"decoding.{key}={value}" for key, value in options.items()]
     decoding = _decoding(run, [*written, *overrides], drawn.get("temperature"))

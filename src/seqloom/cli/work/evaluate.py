@@ -23,16 +23,17 @@ EXAMPLES = 5
 
 
 def evaluate(
-    folder: Path,
+    folders: Sequence[Path],
     against: Path | None,
     split: Split,
-    beam: int | None,
-    overrides: Sequence[str],
+    changes: tuple[int | None, Sequence[str]],
+    lowercase: bool,
     as_json: bool,
 ) -> None:
-    runs = [load(each) for each in ([folder] if against is None else [against, folder])]
+    """changes: --beam and --set."""
+    runs = [load(each) for each in ([folders] if against is None else [[against], folders])]
     _refuse_different_tasks(runs)
-    reports = [_report(run, split, beam, overrides) for run in runs]
+    reports = [_report(run, split, changes, lowercase) for run in runs]
     comparable = against is not None and reports[0].outputs
     comparisons = compare_reports(*reports) if comparable else []
     if as_json:
@@ -57,10 +58,19 @@ def _refuse_different_tasks(runs: Sequence[Run]) -> None:
         )
 
 
-def _report(run: Run, split: Split, beam: int | None, overrides: Sequence[str]) -> Report:
+def _report(
+    run: Run, split: Split, changes: tuple[int | None, Sequence[str]], lowercase: bool
+) -> Report:
+    beam, overrides = changes
     config = changed(run.config, overrides, beam, ("decoding", "data"))
-    with bar(f"{run.folder}") as advance:
-        report = run.evaluate(split, decoding=config.decoding, data=config.data, advance=advance)
+    with bar(run.name) as advance:
+        report = run.evaluate(
+            split,
+            decoding=config.decoding,
+            data=config.data,
+            lowercase=lowercase,
+            advance=advance,
+        )
     try:
         tell(f"outputs and scores are in {report.save(run.folder)}")
     except StorageError as error:

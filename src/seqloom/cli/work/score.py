@@ -11,13 +11,13 @@ from seqloom.data.files import read_lines
 from seqloom.runs.run import load
 
 
-def score(folder: Path, source: Path, target: Path | None, per_token: bool) -> None:
-    run = load(folder)
+def score(folders: Sequence[Path], source: Path, target: Path | None, per_token: bool) -> None:
+    run = load(folders)
     alone = run.config.task.kind == "language-model"
     if alone and target is not None:
-        raise ConfigError(f"{folder}: is a language model, which reads nothing; give one file")
+        raise ConfigError(f"{run.name}: is a language model, which reads nothing; give one file")
     if not alone and target is None:
-        raise ConfigError(f"{folder}: give two files, what is read and what should come out")
+        raise ConfigError(f"{run.name}: give two files, what is read and what should come out")
     files = [source] if target is None else [source, target]
     check_files(files)
     for pairs in _pairs(files):

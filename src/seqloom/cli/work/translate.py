@@ -60,14 +60,14 @@ class Format:
 
 
 def translate(
-    folder: Path,
+    folders: Sequence[Path],
     files: Sequence[Path],
     overrides: Sequence[str],
     beam: int | None,
     n_best: int,
     shown: tuple[bool, bool, bool],
 ) -> None:
-    run = load(folder)
+    run = load(folders)
     decoding = changed_decoding(run.config, overrides, beam)
     refuse_too_many(decoding, n_best)
     form = Format(n_best, *shown)
