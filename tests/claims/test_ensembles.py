@@ -9,10 +9,10 @@ from zoo import EVERY_DECODER, Specimen
 
 from seqloom.config.decoding import (
     BeamConfig,
-    DecodingConfig,
     ExhaustiveConfig,
     GreedyConfig,
     SampleConfig,
+    SearchConfig,
 )
 from seqloom.core.sequences import Padded
 from seqloom.decoding.forced import force
@@ -113,7 +113,7 @@ def test_the_score_of_a_hypothesis_is_the_ensembles_own(name: str) -> None:
     [GreedyConfig(), BeamConfig(width=3), SampleConfig(samples=2)],
     ids=lambda config: config.kind,
 )
-def test_an_output_does_not_depend_on_its_batch(name: str, config: DecodingConfig) -> None:
+def test_an_output_does_not_depend_on_its_batch(name: str, config: SearchConfig) -> None:
     model, _, first = cast(name)
     source = first.source(LENGTHS)
     whole = searched(config, model, model.encode(source, 3), [7, 7, 7])

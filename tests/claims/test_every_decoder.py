@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from zoo import BOTTLENECK, EVERY_DECODER, RECURRENT, TRANSFORMER, VOCABULARY, Specimen
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, ExhaustiveConfig, GreedyConfig
+from seqloom.config.decoding import BeamConfig, ExhaustiveConfig, GreedyConfig, SearchConfig
 from seqloom.core.sequences import Padded
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
@@ -49,7 +49,7 @@ def stepped(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
 
 
 def searched(
-    config: DecodingConfig,
+    config: SearchConfig,
     model: Model,
     memory: Memory,
     max_lengths: Sequence[int],
@@ -184,7 +184,7 @@ def test_an_output_does_not_depend_on_its_batch(specimen: Specimen, data: st.Dat
     model = specimen.build()
     lengths = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))
     order = data.draw(st.permutations(range(len(lengths))))
-    searches: list[DecodingConfig] = [GreedyConfig(), BeamConfig(width=3)]
+    searches: list[SearchConfig] = [GreedyConfig(), BeamConfig(width=3)]
     config = data.draw(st.sampled_from(searches))
     source = specimen.source(lengths, seed=data.draw(st.integers(0, 99)))
     limits = [length + 3 for length in lengths]

@@ -112,8 +112,8 @@ def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
         (
             "decoding",
             {"kind": "bem"},
-            "decoding.kind: must be 'greedy' or 'sample' or 'beam' or 'exhaustive', not 'bem'; "
-            "did you mean 'beam'?",
+            "decoding.kind: must be 'greedy' or 'sample' or 'beam' or 'exhaustive' or "
+            "'minimum-bayes-risk', not 'bem'; did you mean 'beam'?",
         ),
         (
             "text",

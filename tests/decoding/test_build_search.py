@@ -5,10 +5,10 @@ from pydantic import ValidationError
 
 from seqloom.config.decoding import (
     BeamConfig,
-    DecodingConfig,
     ExhaustiveConfig,
     GreedyConfig,
     SampleConfig,
+    SearchConfig,
 )
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
@@ -22,13 +22,15 @@ from seqloom.decoding.search import Search
 def test_the_recipe_decides_which_search_is_built() -> None:
     rules = {"min_length": 2, "no_repeat_ngram": 3, "allow_unknown": True}
     expected = Rules(2, 3, True)
-    built: list[tuple[DecodingConfig, Search]] = [
+    built: list[tuple[SearchConfig, Search]] = [
         (GreedyConfig(**rules, length_exponent=0.5), Greedy(0.5, expected)),
         (BeamConfig(**rules, width=4, finished=7), Beam(4, 7, 1.0, expected)),
         (ExhaustiveConfig(**rules, max_sequences=9), Exhaustive(9, 1.0, expected)),
         (
-            SampleConfig(**rules, temperature=0.5, top_k=3, top_p=0.9, samples=2, seed=8),
-            Sample(0.5, 3, 0.9, 2, 8, 1.0, expected),
+            SampleConfig(
+                **rules, temperature=0.5, top_k=3, top_p=0.9, epsilon=0.1, samples=2, seed=8
+            ),
+            Sample(0.5, 3, 0.9, 0.1, 2, 8, 1.0, expected),
         ),
     ]
     for config, search in built:

@@ -63,6 +63,16 @@ def test_top_p_is_a_share_of_what_top_k_leaves() -> None:
     assert set(first_tokens(Sample(top_k=2, top_p=0.6, samples=500))) == {5, 4}
 
 
+def test_epsilon_leaves_what_is_probable_enough_and_always_the_best() -> None:
+    """By the model's own shares, whatever the temperature."""
+    for epsilon in (0.05, 0.25, 0.9):
+        enough = {token for token, share in enumerate(SHARES) if share >= epsilon}
+        best = max(range(len(SHARES)), key=SHARES.__getitem__)
+        for temperature in (0.9, 4.0):
+            sample = Sample(epsilon=epsilon, temperature=temperature, samples=500)
+            assert set(first_tokens(sample)) == (enough or {best})
+
+
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(-(10**6), 10**6))
 def test_the_coldest_and_the_narrowest_sample_is_greedy(seed: int) -> None:

@@ -36,20 +36,27 @@ class GreedyConfig(RulesConfig):
     length_exponent: float = Field(1.0, ge=0)
 
 
-class SampleConfig(RulesConfig):
-    """A token drawn from the model's distribution at every step."""
+class DrawingConfig(RulesConfig):
+    """How tokens are drawn."""
 
-    kind: Literal["sample"] = "sample"
     temperature: float = Field(1.0, gt=0)
     """Below 1 sharpens the distribution, above 1 flattens it."""
     top_k: int = Field(0, ge=0)
     """Draw only from the k most probable tokens; 0 means from all."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Draw only from the smallest set of tokens that holds this share of the probability."""
-    samples: int = Field(1, ge=1)
-    """Outputs drawn for each source."""
+    epsilon: float = Field(0.0, ge=0, lt=1)
+    """Draw only from tokens that are at least this probable, or else the most probable one."""
     seed: int = Field(0, ge=0, lt=2**63)
     length_exponent: float = Field(1.0, ge=0)
+
+
+class SampleConfig(DrawingConfig):
+    """A token drawn from the model's distribution at every step."""
+
+    kind: Literal["sample"] = "sample"
+    samples: int = Field(1, ge=1)
+    """Outputs drawn for each source."""
 
 
 class BeamConfig(RulesConfig):
@@ -72,6 +79,36 @@ class ExhaustiveConfig(RulesConfig):
     """Refuse when the tree has more leaves than this."""
 
 
+class MinimumBayesRiskConfig(DrawingConfig):
+    """Of many outputs the one most like all the others (Eikema and Aziz 2020; Freitag et al. 2022).
+
+    Candidates are drawn, or found by a beam, or both. Each is scored with every other one as its
+    reference, and the highest mean wins. The cost: `samples` + `beam` outputs for each source
+    where greedy search makes one, and a comparison of each pair of them on the CPU.
+    """
+
+    kind: Literal["minimum-bayes-risk"] = "minimum-bayes-risk"
+    samples: int = Field(32, ge=0)
+    """Candidates drawn for each source."""
+    beam: int = Field(0, ge=0)
+    """Candidates that a beam of this width finds, added to the drawn ones."""
+    utility: Literal["chrf", "bleu"] = "chrf"
+    """How like each other two outputs are: sacrebleu's sentence chrF or sentence BLEU."""
+    epsilon: float = Field(0.02, ge=0, lt=1)
+    """Draw only from tokens that are at least this probable, or else the most probable one."""
+
+    @model_validator(mode="after")
+    def _has_candidates(self) -> Self:
+        if self.samples + self.beam == 0:
+            raise ValueError(
+                "samples and beam are both 0, so there is nothing to choose from; set one of them"
+            )
+        return self
+
+
+SearchConfig = GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig
+"""What a search can do by itself, token by token; the rest compares whole texts."""
 DecodingConfig = Annotated[
-    GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig, Field(discriminator="kind")
+    GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig | MinimumBayesRiskConfig,
+    Field(discriminator="kind"),
 ]

@@ -4,11 +4,11 @@ from typing import assert_never
 
 from seqloom.config.decoding import (
     BeamConfig,
-    DecodingConfig,
     ExhaustiveConfig,
     GreedyConfig,
     RulesConfig,
     SampleConfig,
+    SearchConfig,
 )
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
@@ -23,7 +23,7 @@ def build_rules(config: RulesConfig) -> Rules:
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 
 
-def build_search(config: DecodingConfig) -> Search:
+def build_search(config: SearchConfig) -> Search:
     """The search that a recipe describes."""
     rules, exponent = build_rules(config), config.length_exponent
     match config:
@@ -34,6 +34,7 @@ def build_search(config: DecodingConfig) -> Search:
                 temperature=config.temperature,
                 top_k=config.top_k,
                 top_p=config.top_p,
+                epsilon=config.epsilon,
                 samples=config.samples,
                 seed=config.seed,
                 length_exponent=exponent,

@@ -1,5 +1,6 @@
 """Sampling: every token drawn from the model's distribution, or from its likelier part."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,10 @@ from seqloom.models.interface import Memory
 
 @dataclass(frozen=True)
 class Sample:
-    """p'(y) ∝ p(y)^(1 / temperature), over the tokens that top_k and top_p leave.
+    """p'(y) ∝ p(y)^(1 / temperature), over the tokens that top_k, top_p and epsilon leave.
+
+    epsilon looks at the model's own p(y), before the temperature (Hewitt et al. 2022); the most
+    probable token always stays.
 
     Sample j of source i depends on the seed, on i and on j, and on nothing else in the batch.
     Scores are the model's own, as in every search: neither the temperature nor the choice of
@@ -26,6 +30,7 @@ class Sample:
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    epsilon: float = 0.0
     samples: int = 1
     seed: int = 0
     length_exponent: float = 1.0
@@ -62,6 +67,10 @@ class Sample:
         temperature = max(self.temperature, torch.finfo(allowed.dtype).tiny)
         tempered = (allowed - allowed.amax(dim=1, keepdim=True)) / temperature
         probabilities = tempered.softmax(dim=1)
+        if self.epsilon:
+            best = allowed.amax(dim=1, keepdim=True)
+            likely_enough = (allowed >= math.log(self.epsilon)) | (allowed == best)
+            probabilities = probabilities * likely_enough
         if not self.top_k and self.top_p == 1.0:
             return invert(probabilities, uniforms)
         likely, tokens = probabilities.sort(dim=1, descending=True, stable=True)

@@ -6,6 +6,7 @@ from seqloom.config.decoding import (
     BeamConfig,
     DecodingConfig,
     GreedyConfig,
+    MinimumBayesRiskConfig,
     RulesConfig,
     SampleConfig,
 )
@@ -44,6 +45,11 @@ def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:
         raise ConfigError(
             f"{n_best} outputs a text need as many samples, not {decoding.samples}; "
             f"set decoding.samples={n_best}"
+        )
+    if isinstance(decoding, MinimumBayesRiskConfig) and decoding.samples + decoding.beam < n_best:
+        raise ConfigError(
+            f"{n_best} outputs a text need as many candidates, not "
+            f"{decoding.samples + decoding.beam}; set decoding.samples={n_best}"
         )
     if isinstance(decoding, GreedyConfig) and n_best > 1:
         raise ConfigError(

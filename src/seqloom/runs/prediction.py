@@ -17,7 +17,8 @@ class Prediction:
     """One output.
 
     text:              what came out
-    score:             log p / length^exponent; higher is better
+    score:             log p / length^exponent; under minimum Bayes risk the expected utility,
+                       0 to 100. Higher is better
     pieces:            the tokens of the text, "</s>" at the end if it was reached
     source_pieces:     the tokens that were read, "</s>" at the end; empty without a source
     log_probabilities: of each piece, under the model

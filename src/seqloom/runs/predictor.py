@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Padded
 from seqloom.data.collate import pad_ids
@@ -19,6 +19,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.prediction import Prediction, present
+from seqloom.runs.risk import by_expected_utility, searches_for
 from seqloom.tasks.task import Prepared, Task
 from seqloom.text.vocabulary import END
 
@@ -68,6 +69,21 @@ class Predictor:
         advance: Advance | None = None,
     ) -> list[list[Prediction]]:
         """The outputs of each text. A blank line in is a blank line out."""
+        if not isinstance(decoding, MinimumBayesRiskConfig):
+            return self._searched(texts, decoding, wish, advance)
+        found = [
+            self._searched(texts, search, replace(wish, n_best=count), advance)
+            for search, count in searches_for(decoding)
+        ]
+        return [
+            by_expected_utility([one for part in parts for one in part], decoding)[: wish.n_best]
+            for parts in zip(*found, strict=True)
+        ]
+
+    def _searched(
+        self, texts: Sequence[str], decoding: SearchConfig, wish: Wish, advance: Advance | None
+    ) -> list[list[Prediction]]:
+        """What one search finds for each text."""
         prepared = self._prepared(texts, wish.prefixes)
         self.refuse_too_long(prepared, wish.first)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
@@ -157,7 +173,7 @@ class Predictor:
             source = pad_ids(rows, last=END).to(self.device)
         return self.model.encode(source, len(batch))
 
-    def _limit(self, one: Prepared, decoding: DecodingConfig) -> int:
+    def _limit(self, one: Prepared, decoding: SearchConfig) -> int:
         """How long this output may get."""
         size = len(one.prefix if one.source is None else one.source)
         limit = default_max_length(size, decoding)
