@@ -29,9 +29,7 @@ def test_two_runs_translate_and_score_as_one(workshop: Path) -> None:
         "both": [first, "--with", second],
         "both, the other way": [second, "--with", first],
     }
-    outputs = {
-        name: call("translate", *runs, text, "--scores") for name, runs in asked.items()
-    }
+    outputs = {name: call("translate", *runs, text, "--scores") for name, runs in asked.items()}
     assert {answer.code for answer in outputs.values()} == {0}
     assert all(len(answer.out.splitlines()) == 3 for answer in outputs.values())
     assert outputs["both"].out == outputs["both, the other way"].out

@@ -28,18 +28,6 @@ def test_vectors_begin_with_size_one_whether_their_table_is_small_or_not() -> No
         assert float(lookup(torch.arange(500)[None]).std()) == pytest.approx(1, rel=0.05)
 
 
-def test_word_dropout_takes_whole_words_away_in_training_only_and_as_many_as_asked() -> None:
-    lookup = LearnedLookup(10, 6, noise=0.0, small=False, word_dropout=0.3).requires_grad_(False)
-    tokens = torch.randint(10, (100, 100), generator=torch.Generator().manual_seed(0))
-    whole = lookup.eval()(tokens)
-    torch.manual_seed(0)
-    found = lookup.train()(tokens)
-    gone = (found == 0).all(-1)
-    assert float(gone.double().mean()) == pytest.approx(0.3, abs=0.02)
-    assert torch.equal(found[~gone], whole[~gone])
-    assert not (whole == 0).all(-1).any()
-
-
 def test_without_noise_training_changes_nothing() -> None:
     lookup, tokens = LearnedLookup(10, 5, noise=0.0, small=False), torch.arange(10)[None]
     assert torch.equal(lookup.train()(tokens), lookup.eval()(tokens))

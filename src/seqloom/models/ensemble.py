@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Padded
+from seqloom.core.sequences import Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.nn.stack import stack
@@ -42,7 +42,8 @@ class EnsembleEncoder(EncoderModule):
         self.members = stack(list(members))
         self.max_length = _shortest(members)
 
-    def forward(self, source: Padded) -> EnsembleMemory:
+    def forward(self, source: Padded, packing: Packing | None = None) -> EnsembleMemory:
+        assert packing is None, "an ensemble is asked, not trained"
         return EnsembleMemory.of([member(source) for member in self.members])
 
 
@@ -81,8 +82,9 @@ class EnsembleDecoder(DecoderModule):
             attention=torch.stack(looks).mean(0)[:, None, None] if looks else None,
         )
 
-    def teach(self, inputs: Tensor, memory: Memory) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
         """(B, T) -> (B, T, V) log-probabilities, which `readout` leaves as they are."""
+        assert packing is None, "an ensemble is asked, not trained"
         return mean_log_probability(
             [
                 member.readout(member.teach(inputs, own))
