@@ -12,6 +12,7 @@ from seqloom.config.show import Line, lines
 _COLOURS = {
     "recipe": typer.colors.GREEN,
     "--set": typer.colors.MAGENTA,
+    "preset": typer.colors.CYAN,
     "default": typer.colors.BRIGHT_BLACK,
 }
 

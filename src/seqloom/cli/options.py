@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from seqloom.config.bundled import bundled_recipes
+from seqloom.config.presets import bundled_presets
 from seqloom.core.errors import NotFoundError
 
 Recipe = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help=f"A recipe file, or a bundled recipe: {', '.join(sorted(bundled_recipes()))}.",
+        help=f"A recipe file, or a bundled recipe: {', '.join(sorted(bundled_recipes()))}. A recipe "
+        f'may build on a preset (preset = "small"): {", ".join(sorted(bundled_presets()))}.',
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that training wrote.")]

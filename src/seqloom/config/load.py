@@ -12,6 +12,7 @@ from seqloom.config.bundled import bundled_recipes
 from seqloom.config.complete import UnknownKey, complete, without_source
 from seqloom.config.overrides import override
 from seqloom.config.places import settings_of, written
+from seqloom.config.presets import expand
 from seqloom.config.problems import (
     did_you_mean,
     listed,
@@ -22,7 +23,7 @@ from seqloom.config.run import RunConfig
 from seqloom.config.toml import SyntaxProblem, format_section, parse
 from seqloom.core.errors import ConfigError, NotFoundError
 
-Origin = Literal["recipe", "--set", "default"]
+Origin = Literal["recipe", "--set", "preset", "default"]
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,16 @@ def read_recipe(data: bytes, overrides: Sequence[str], name: str) -> Resolved:
 def resolve(
     tables: dict[str, Any], overrides: Sequence[str] = (), name: str = "recipe"
 ) -> Resolved:
-    """Tables as TOML gives them, with overrides, to a checked RunConfig."""
-    changed = override(tables, overrides)
+    """Tables as TOML gives them, with a preset and overrides, to a checked RunConfig."""
+    expanded = expand(tables, overrides)
+    changed = override(expanded.tables, expanded.overrides)
     unknown: list[UnknownKey] = []
     ready = complete(without_source(changed.tables), RunConfig, None, (), unknown)
-    problems = [*changed.problems, *(unknown_key_problem(key) for key in unknown)]
+    problems = [
+        *expanded.problems,
+        *changed.problems,
+        *(unknown_key_problem(key) for key in unknown),
+    ]
     config = None
     try:
         # Strict: "100" is a text and true is no number. Lists became tuples on the way.
@@ -106,7 +112,7 @@ def resolve(
         problems += validation_problems(error, ready, unknown)
     if problems or config is None:
         raise ConfigError(f"{name} cannot be used:{listed(problems)}")
-    origins = _origins(config, changed.tables, changed.changed)
+    origins = _origins(config, expanded.own, changed.tables, changed.changed)
     return Resolved(config, origins, tuple(changed.notes))
 
 
@@ -116,14 +122,25 @@ def dump(config: RunConfig) -> str:
 
 
 def _origins(
-    config: RunConfig, tables: dict[str, Any], changed: Sequence[places.Path]
+    config: RunConfig,
+    own: dict[str, Any],
+    tables: dict[str, Any],
+    changed: Sequence[places.Path],
 ) -> dict[str, Origin]:
+    """own: what the recipe says itself; tables: the same over its preset, after --set."""
     origins: dict[str, Origin] = {}
     for full, _, _ in settings_of(config):
         path, given = own_path(full, tables)
         overridden = any(path[: len(prefix)] == prefix for prefix in changed)
+        said = own_path(full, own)[1]
         origins[written(path)] = (
-            "--set" if overridden and given else "recipe" if given else "default"
+            "--set"
+            if overridden and given
+            else "recipe"
+            if given and said
+            else "preset"
+            if given
+            else "default"
         )
     return origins
 

@@ -19,7 +19,7 @@ class Line:
 
     key:     as a user writes it, after --set too
     value:   as TOML writes it; empty if the setting is left out
-    origin:  the recipe, --set or the default
+    origin:  the recipe, --set, the preset or the default
     meaning: the words beside it in the schema; of a `kind`, those of its section
     """
 
