@@ -1,0 +1,1 @@
+"""What each trick of training and decoding is worth: `python -m bench.tricks`."""
