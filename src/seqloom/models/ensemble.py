@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from seqloom.core.sequences import Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.models.seq2seq import Model
+from seqloom.nn.embedding import Readout
+from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.stack import stack
 
 
@@ -47,6 +49,19 @@ class EnsembleEncoder(EncoderModule):
         return EnsembleMemory.of([member(source) for member in self.members])
 
 
+class Passage(Readout):
+    """A readout for features that are log-probabilities already."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)  # there is nothing to learn
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features
+
+    def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
+        return cross_entropy_sum(features.flatten(0, 1), targets.flatten(), smoothing, padding)
+
+
 class EnsembleDecoder(DecoderModule):
     """Every member takes its own step; their probabilities are averaged, never their logits.
 
@@ -58,7 +73,7 @@ class EnsembleDecoder(DecoderModule):
         super().__init__()
         self.members = stack(list(members))
         self.max_length = _shortest(members)
-        self.readout = nn.Identity()  # what `teach` answers are log-probabilities already
+        self.readout = Passage()
 
     def start(self, memory: Memory, steps: int) -> State:
         states = [
