@@ -368,3 +368,23 @@ def test_heads_are_held_against_every_width_they_share(settings: list[str], word
     }
     with pytest.raises(ConfigError, match=words):
         resolve(tables, settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["training.batching=packed"], "only Transformers can keep apart the pairs"),
+        (
+            ["training.loop=recorded", "training.feeding.kind=free-running"],
+            "feeding.kind = 'free-running' feeds each of them other words; use loop = 'plain'",
+        ),
+    ],
+)
+def test_fast_paths_are_refused_where_they_would_be_wrong(settings: list[str], words: str) -> None:
+    tables = {
+        "data": {"train": {"kind": "bundled", "source": "de", "target": "en"}},
+        "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
+        "training": {"steps": 1},
+    }
+    with pytest.raises(ConfigError, match=words):
+        resolve(tables, settings)

@@ -7,7 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.nn.losses import cross_entropy_sum, squared_error_sum
+from seqloom.nn import losses
+from seqloom.nn.losses import (
+    cross_entropy_sum,
+    linear_cross_entropy_sum,
+    squared_error_sum,
+)
 
 calm = settings(deadline=None)
 seeds = st.integers(0, 10**6)
@@ -57,3 +62,37 @@ def test_half_precision_logits_are_summed_in_single_precision() -> None:
     loss = cross_entropy_sum(logits, targets)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, cross_entropy_sum(logits.float(), targets))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_in_chunks_is_the_loss_of_all_scores_at_once(
+    smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK", 4)
+    size = (10, 6)
+    features, weight, bias = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        for shape in (size, (7, 6), (7,))
+    )
+    targets = torch.randint(7, (10,))
+    ways = (
+        cross_entropy_sum(features @ weight.T + bias, targets, smoothing),
+        linear_cross_entropy_sum(features, weight, bias, targets, smoothing),
+    )
+    torch.testing.assert_close(*ways)
+    gradients = [torch.autograd.grad(3 * way, (features, weight, bias)) for way in ways]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_score_far_below_the_best_costs_what_it_should() -> None:
+    """Its probability is too small for a float, its logarithm is not."""
+    weight = torch.tensor([[0.0], [200.0]])
+    loss = linear_cross_entropy_sum(torch.ones(1, 1), weight, torch.zeros(2), torch.tensor([0]))
+    assert float(loss) == pytest.approx(200)
+
+
+def test_targets_that_are_padding_cost_nothing() -> None:
+    logits = torch.randn(3, 5)
+    padded = cross_entropy_sum(logits, torch.tensor([2, 0, 3]), 0.1, padding=0)
+    torch.testing.assert_close(padded, cross_entropy_sum(logits[[0, 2]], torch.tensor([2, 3]), 0.1))

@@ -111,3 +111,10 @@ def test_reading_backwards_is_reading_the_reversed_sentence_forwards(cell: Cell)
         alone, end = layer.read(Padded(sentence, torch.tensor([length])))
         torch.testing.assert_close(hidden[row, :length], alone[0])
         torch.testing.assert_close(last[row], end[0])
+
+
+@every_cell
+def test_reading_without_a_look_at_the_lengths_finds_the_same(cell: Cell) -> None:
+    layer, source = layer_of(cell), some_source([5, 1, 3])
+    for one, other in zip(layer.read(source), layer.read_without_looking(source), strict=True):
+        torch.testing.assert_close(one, other)

@@ -33,6 +33,11 @@ class ModelConfig(Section):
     """Which embeddings are one matrix: none; the decoder's with the output layer; or the
     encoder's as well (needs text.shared)."""
 
+    @property
+    def takes_packed(self) -> bool:
+        """Can a row of a batch hold several pairs?"""
+        return not any(part.kind == "recurrent" for part in (self.encoder, self.decoder))
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         problems: list[str] = []

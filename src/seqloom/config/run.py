@@ -45,6 +45,11 @@ class RunConfig(Section):
                 "training.stopping.score: what a language model makes up cannot be compared with "
                 "anything; use 'loss'"
             )
+        if self.training.batching == "packed" and not self.model.takes_packed:
+            problems.append(
+                "training.batching: only Transformers can keep apart the pairs that share a row; a "
+                "recurrent state would run from one into the next; use 'bucketed' or 'padded'"
+            )
         if self.model.tie == "all" and not self.text.shared:
             problems.append(
                 "model.tie: one matrix for source and target needs one vocabulary; "

@@ -149,7 +149,12 @@ class TrainingConfig(Section):
     seed: int = Field(1, ge=0, lt=2**63)
 
     @model_validator(mode="after")
-    def _warm_up_ends(self) -> Self:
+    def _possible(self) -> Self:
+        if self.loop == "recorded" and not isinstance(self.feeding, TeacherForcingConfig):
+            raise ValueError(
+                f"loop = 'recorded' replays steps that are all alike, but feeding.kind = "
+                f"'{self.feeding.kind}' feeds each of them other words; use loop = 'plain'"
+            )
         schedule = self.schedule
         if schedule.warmup is not None and schedule.warmup >= self.steps:
             raise ValueError(

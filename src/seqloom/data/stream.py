@@ -55,6 +55,9 @@ class BatchStream:
         self._epoch, self._index = self._carry(self._epoch, self._index + self.ranks)
         return batch
 
+    def close(self) -> None:
+        """Nothing is left running."""
+
     def _carry(self, epoch: int, index: int) -> tuple[int, int]:
         """The same place with an index inside its epoch."""
         assert epoch >= 0

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Padded
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.multihead import KeysValues, MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer, reverse
@@ -35,7 +36,7 @@ class RecurrentEncoder(EncoderModule):
         self.embedder = embedder
         self.forward_layers = stack(forward_layers)
         self.backward_layers = stack(backward_layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
@@ -149,7 +150,7 @@ class RecurrentDecoder(DecoderModule):
         self.summary_uses = parts.summary_uses
         self.readout = parts.readout
         self.readout_sees_input = parts.readout_sees_input
-        self.dropout = nn.Dropout(parts.dropout)
+        self.dropout = Dropout(parts.dropout)
         self.max_length = parts.embedder.positions.max_length
         self.width = parts.layers[-1].width
         # A context for the next layer must come from below it; otherwise the top state asks.

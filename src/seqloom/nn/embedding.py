@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqloom.nn.dropout import Dropout
 from seqloom.nn.losses import cross_entropy_sum, linear_cross_entropy_sum
 from seqloom.nn.positions import Place, Positions
 
@@ -81,7 +82,7 @@ class Embedder(nn.Module):
         super().__init__()
         self.lookup = lookup
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         found = positions.widened(lookup.width)
         self.width = found if width is None else width
         self.fit = nn.Identity() if self.width == found else nn.Linear(found, self.width)

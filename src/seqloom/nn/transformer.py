@@ -6,6 +6,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqloom.nn.dropout import Dropout
 from seqloom.nn.multihead import KeysValues, KeyValueCache, MultiHeadAttention
 from seqloom.nn.positions import Place
 
@@ -23,7 +24,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.first = norm == "pre"
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(…, D) -> (…, D)"""
@@ -42,7 +43,7 @@ class FeedForward(nn.Module):
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for part in (self.widen, self.narrow):
             nn.init.xavier_uniform_(part.weight)
             nn.init.zeros_(part.bias)

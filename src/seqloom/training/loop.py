@@ -64,6 +64,7 @@ def train(
             with heed_signals() as signals:
                 return _run(session, signals)
         finally:
+            session.stream.close()
             session.journal.close()
 
 

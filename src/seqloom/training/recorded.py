@@ -45,7 +45,7 @@ class Recording:
 
     batch: Batch
     loss: Tensor
-    replay: Callable[[], None]
+    replay: Callable[[], object]
 
     def play(self, batch: Batch) -> None:
         for place, tensor in zip(self.batch.tensors(), batch.tensors(), strict=True):
@@ -76,7 +76,7 @@ class Recorder:
         self.targets = torch.ones((), device=world.device)
         self.norm = torch.zeros((), device=world.device)
         self._recordings: dict[object, Recording] = {}
-        self._update: Callable[[], None] | None = None
+        self._update: Callable[[], object] | None = None
         self._gradients: list[Tensor] | None = None
         self.seconds = 0.0
         """Spent on recording, compilation included."""
@@ -138,10 +138,10 @@ class Recorder:
             )
         return self._recordings[key]
 
-    def _record(self, work: Callable[[], object]) -> Callable[[], None]:
+    def _record(self, work: Callable[[], object]) -> Callable[[], object]:
         """Work that can be done again and again. Off the GPU it is simply done each time."""
         if self.world.device.type != "cuda":
-            return lambda: None if work() is None else None
+            return work
         began = time.monotonic()
         graph = torch.cuda.CUDAGraph()
         with self._unchanged(), torch.compiler.set_stance("default"):
