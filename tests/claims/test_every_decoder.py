@@ -13,9 +13,13 @@ from zoo import BOTTLENECK, EVERY_DECODER, RECURRENT, TRANSFORMER, VOCABULARY, S
 
 from seqloom.config.decoding import BeamConfig, ExhaustiveConfig, GreedyConfig, SearchConfig
 from seqloom.core.sequences import Padded
+from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
+from seqloom.decoding.captured import Captured
 from seqloom.decoding.forced import force
+from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -143,6 +147,32 @@ def test_a_beam_of_one_is_greedy(specimen: Specimen) -> None:
     for (one,), (other,) in zip(greedy, beam, strict=True):
         assert one.tokens == other.tokens
         assert one.score == pytest.approx(other.score)
+
+
+@every_decoder
+def test_a_recorded_search_finds_what_the_plain_one_finds(specimen: Specimen) -> None:
+    """With every tensor in its place, rows and source padded, and a past that never moves."""
+    model = specimen.build()
+    memory = specimen.memory(model)
+    request = Request([6, 8, 7], n_best=2)
+    for search in (Greedy(), Beam(3), Beam(4, rules=Rules(min_length=2, no_repeat_ngram=2))):
+        plain = search(model.decoder, memory, request)
+        recorded = Captured(search)(model.decoder, memory, request)
+        for found, expected in zip(recorded, plain, strict=True):
+            assert_same(found, expected)
+
+
+@every_decoder
+def test_nobody_watching_changes_nothing(specimen: Specimen) -> None:
+    model, inputs = specimen.build(), some_inputs()
+    memory = specimen.memory(model)
+    state = model.decoder.start(memory, inputs.shape[1], watched=False)
+    expected = taught(model, inputs, memory)
+    for place, tokens in enumerate(inputs.unbind(1)):
+        step = model.decoder.step(tokens, state)
+        state = step.state
+        assert step.attention is None
+        torch.testing.assert_close(step.logits, expected[:, place])
 
 
 @every_decoder

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_decoders import EchoDecoder, TableDecoder, random_memory
 
-from seqloom.decoding.beam import Beam, judge, propose
+from seqloom.decoding.beam import Beam, Candidates, judge
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.search import Request, log_softmax
@@ -46,12 +46,14 @@ def test_of_the_best_candidates_those_with_end_are_saved_and_the_best_others_go_
         [[NOTHING] * 2 + [-0.1, NOTHING, -3.0, -4.0], [NOTHING] * 2 + [-1.0, NOTHING, -0.2, -5.0]],
         dtype=torch.float64,
     )
-    candidates = propose(totals, allowed, 2)
-    verdict = judge(candidates, 2, 2)
+    verdict = judge(Candidates.of(totals, allowed, 2), 2)
     assert verdict.ended.tolist() == [[True, False]]
-    assert candidates.tokens.gather(1, verdict.going).tolist() == [[A, A]]
-    assert candidates.parents.gather(1, verdict.going).tolist() == [[1, 0]]
-    assert verdict.totals.tolist() == [pytest.approx([-1.7, -4.0])]
+    assert verdict.leaders.parents.tolist() == [[0, 1]]
+    assert verdict.leaders.own.tolist() == [pytest.approx([-0.1, -0.2])]
+    assert verdict.going.tokens.tolist() == [[A, A]]
+    assert verdict.going.parents.tolist() == [[1, 0]]
+    assert verdict.going.totals.tolist() == [pytest.approx([-1.7, -4.0])]
+    assert verdict.going.own.tolist() == [pytest.approx([-0.2, -3.0])]
 
 
 def test_what_has_ended_is_not_expanded() -> None:

@@ -11,6 +11,11 @@ from seqloom.text.vocabulary import START
 FLOAT = torch.float64
 
 
+def first(static: bool) -> int | Tensor:
+    """The position before the first token."""
+    return torch.zeros((), dtype=torch.long) if static else 0
+
+
 def row_count(tree: object) -> int:
     assert isinstance(tree, Tensor)
     return tree.shape[0]
@@ -35,8 +40,10 @@ class EchoDecoder:
         self.steps: list[int] = []  # rows of each step taken
         self.fed: list[list[int]] = []
 
-    def start(self, memory: Memory, steps: int) -> State:
-        return State(memory.summary[:, 0], torch.zeros_like(memory.summary[:, 0]), 0)
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
+        return State(memory.summary[:, 0], torch.zeros_like(memory.summary[:, 0]), first(static))
 
     def step(self, tokens: Tensor, state: State) -> Step:
         assert isinstance(state.fixed, Tensor)
@@ -64,9 +71,11 @@ class AttentiveDecoder(nn.Module):
         for parameter in self.parameters():
             nn.init.normal_(parameter, generator=generator)
 
-    def start(self, memory: Memory, steps: int) -> State:
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
         blank = torch.zeros_like(memory.summary[:, 0])
-        return State((memory.states, memory.mask), (memory.summary[:, 0], blank), 0)
+        return State((memory.states, memory.mask), (memory.summary[:, 0], blank), first(static))
 
     def step(self, tokens: Tensor, state: State) -> Step:
         assert isinstance(state.fixed, tuple)
@@ -97,8 +106,11 @@ class TableDecoder:
         self.other = other
         self.room = 12
 
-    def start(self, memory: Memory, steps: int) -> State:
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
         written = torch.zeros(len(memory.mask), self.room, dtype=torch.long)
+        assert not static, "it looks at every token on the host"
         return State(None, written, 0)
 
     def step(self, tokens: Tensor, state: State) -> Step:

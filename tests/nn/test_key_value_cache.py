@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.nn.multihead import KeysValues, KeyValueCache
+from seqloom.nn.cache import KeysValues, KeyValueCache
 
 HEADS, KEY_WIDTH, VALUE_WIDTH = 2, 3, 4
 
@@ -41,7 +41,7 @@ def test_any_sequence_of_appends_and_selects_is_plain_concatenation_and_indexing
         new = one_position(rows)
         keys, values = torch.cat((keys, new.keys), 2), torch.cat((values, new.values), 2)
         found = cache.append(new)
-        assert cache.length == keys.shape[2]
+        assert cache.position == keys.shape[2]
         assert torch.equal(found.keys, keys)
         assert torch.equal(found.values, values)
 

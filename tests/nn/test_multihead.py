@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score, Selection
-from seqloom.nn.multihead import AttentionPlan, KeysValues, MultiHeadAttention, Projection
+from seqloom.nn.cache import KeysValues
+from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention, Projection
 
 WIDTH, HEADS = 8, 2
 EVERY_SCORE: dict[str, Callable[[int, int], Score]] = {

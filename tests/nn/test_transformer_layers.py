@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.attention import DotScore
-from seqloom.nn.multihead import AttentionPlan, KeyValueCache, MultiHeadAttention
-from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Norm, Residual
+from seqloom.nn.cache import KeyValueCache
+from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, FeedForward, Norm, Residual
 
 WIDTH = 8
 NORMS: list[Norm] = ["pre", "post"]
@@ -86,8 +87,9 @@ def test_a_decoder_layer_steps_as_it_teaches(norm: Norm, crosses: bool) -> None:
     mask = torch.tensor([[True, True, True], [True, False, False]])[:, None, None]
     memory = None if cross is None else cross.keys_values(source)
     taught, cache = layer(stream, memory, mask), KeyValueCache(5)
+    across = None if memory is None else Across(memory, mask, watched=True)
     for place, here in enumerate(stream.unbind(1)):
-        stepped, weights = layer.step(here, cache, memory, mask)
+        stepped, weights = layer.step(here, cache, layer.attention.joined(), across)
         torch.testing.assert_close(stepped, taught[:, place])
         assert (weights is None) == (not crosses)
         assert weights is None or weights.shape == (2, 2, 3)

@@ -7,7 +7,7 @@ are saved or its outputs are as long as they may be. Answers are ranked by log p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
+from seqloom.decoding.top import top
 from seqloom.models.interface import Memory, State
 from seqloom.text.vocabulary import END, START
 
@@ -39,7 +40,7 @@ class Front:
     state: State
 
     @classmethod
-    def at_start(cls, decoder: Stepper, memory: Memory, steps: int) -> "Front":
+    def at_start(cls, decoder: Stepper, memory: Memory, request: Request) -> "Front":
         """One empty hypothesis for each source."""
         sources = torch.arange(memory.mask.shape[0], device=memory.mask.device)
         return cls(
@@ -47,7 +48,9 @@ class Front:
             written=torch.full_like(sources, START).unsqueeze(1),
             nodes=torch.full_like(sources, ROOT),
             sources=sources,
-            state=decoder.start(memory, steps),
+            state=decoder.start(
+                memory, max(request.max_lengths), watched=request.keep_attention is not None
+            ),
         )
 
     def rows(self, columns: Tensor) -> Tensor:
@@ -61,12 +64,41 @@ class Front:
 class Candidates:
     """All the continuations that a step considers: the C best tokens of each hypothesis.
 
-    totals:  (B, K · C) log-probability of the hypothesis with the token
-    tokens:  (B, K · C)
-    parents: (B, K · C) the hypothesis that is continued, between 0 and K
+    totals: (B, K · C) log-probability of the hypothesis with the token
+    own:    (B, K · C) log-probability of the token alone
+    tokens: (B, K · C)
+    each:   C, so that candidate i continues hypothesis i // C
     """
 
     totals: Tensor
+    own: Tensor
+    tokens: Tensor
+    each: int
+
+    @classmethod
+    def of(cls, totals: Tensor, allowed: Tensor, width: int) -> "Candidates":
+        """The `width` best tokens of each hypothesis. totals (B, K), allowed (B · K, V)"""
+        own, tokens = top(allowed, min(width, allowed.shape[1]))  # (B · K, C)
+        size, each = len(totals), own.shape[1]
+        grown = totals.reshape(-1, 1) + own
+        return cls(grown.view(size, -1), own.view(size, -1), tokens.view(size, -1), each)
+
+    def pick(self, places: Tensor) -> "Picked":
+        """Some of them: (B, N)"""
+        return Picked(
+            totals=self.totals.gather(1, places),
+            own=self.own.gather(1, places),
+            tokens=self.tokens.gather(1, places),
+            parents=places // self.each,
+        )
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some candidates, (B, N) each; `parents` are the hypotheses that they continue, 0 … K - 1."""
+
+    totals: Tensor
+    own: Tensor
     tokens: Tensor
     parents: Tensor
 
@@ -75,39 +107,28 @@ class Candidates:
 class Verdict:
     """What becomes of the candidates.
 
-    ended:   (B, K)  which hypotheses are saved, with END after them
-    going:   (B, K') which candidates go on
-    totals:  (B, K') their log-probability; -inf where fewer than K' are left
+    leaders: (B, K') the best, best first
+    ended:   (B, K') which of them end in END, and are saved
+    going:   (B, K') the best that do not; their total is -inf where fewer than K' are left
     """
 
+    leaders: Picked
     ended: Tensor
-    going: Tensor
-    totals: Tensor
+    going: Picked
 
 
-def propose(totals: Tensor, allowed: Tensor, width: int) -> Candidates:
-    """The `width` best tokens of each hypothesis. totals (B, K), allowed (B · K, V)"""
-    count = min(width, allowed.shape[1])
-    if count == 1:  # faster than topk, and of equal tokens it takes the first, as greedy does
-        best, tokens = allowed.max(dim=1, keepdim=True)
-    else:
-        best, tokens = allowed.topk(count, dim=1)  # (B · K, C)
-    size, hypotheses = totals.shape
-    grown = totals.unsqueeze(2) + best.view(size, hypotheses, count)
-    parents = torch.arange(hypotheses, device=totals.device).repeat_interleave(count)
-    return Candidates(grown.flatten(1), tokens.view(size, -1), parents.expand(size, -1))
-
-
-def judge(candidates: Candidates, hypotheses: int, width: int) -> Verdict:
+def judge(candidates: Candidates, width: int) -> Verdict:
     """Of the `width` best candidates those with END are saved; the `width` best others go on."""
-    totals, ends = candidates.totals, candidates.tokens == END
+    totals = candidates.totals
     count = min(width, totals.shape[1])
-    leaders = totals.topk(count, dim=1).indices
-    leading = torch.zeros_like(ends).scatter_(1, leaders, True)
-    saved = leading & ends & (totals > FORBIDDEN)
-    going = totals.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
-    ended = saved.view(len(saved), hypotheses, -1).any(dim=2)
-    return Verdict(ended, going.indices, going.values)
+    # A hypothesis ends in one way only, so that `width` others are among twice as many.
+    leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
+    ends = candidates.tokens.gather(1, leading.indices) == END
+    others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
+    going = candidates.pick(leading.indices.gather(1, others.indices))
+    leaders = candidates.pick(leading.indices[:, :count])
+    ended = ends[:, :count] & (leaders.totals > FORBIDDEN)
+    return Verdict(leaders, ended, replace(going, totals=others.values))
 
 
 class Harvest:
@@ -127,11 +148,10 @@ class Harvest:
     def gather(self, verdict: Verdict, length: int, ends: range, nodes: range) -> Tensor:
         """Save what has ended, and all the rest of a source that is done -> (B',) who stays.
 
-        length: tokens put out so far, ends: nodes of (B, K) ENDs, nodes: of (B, K') tokens
+        length: tokens put out so far, ends: nodes of (B, K') ENDs, nodes: of (B, K') tokens
         """
-        hypotheses = verdict.ended.shape[1]
-        facts = torch.cat([verdict.ended, verdict.totals > FORBIDDEN], dim=1).cpu().numpy()
-        ended, alive = facts[:, :hypotheses], facts[:, hypotheses:]
+        facts = torch.stack([verdict.ended, verdict.going.totals > FORBIDDEN]).cpu().numpy()
+        ended, alive = facts[0], facts[1]
         self._saved += ended.sum(axis=1)
         done = (self._saved >= self._enough) | (self._limits <= length) | ~alive.any(axis=1)
         self._save(ended, ends)
@@ -167,7 +187,7 @@ class Beam:
         prefixes = Prefixes(request.prefixes, memory.mask.device)
         history = History(request.keep_attention, memory.mask)
         harvest = Harvest(request.max_lengths, self.finished or self.width)
-        front: Front | None = Front.at_start(decoder, memory, max(request.max_lengths))
+        front: Front | None = Front.at_start(decoder, memory, request)
         while front is not None:
             front = self._extend(decoder, front, prefixes, history, harvest)
         return [
@@ -187,28 +207,30 @@ class Beam:
         (size, hypotheses), length = front.totals.shape, front.written.shape[1]
         step = decoder.step(front.written[:, -1], front.state)
         history.look(step.attention, size * hypotheses)
-        own = log_softmax(step.logits)  # (R, V)
+        allowed = log_softmax(step.logits)  # (R, V)
         forced = prefixes.at(length - 1, front.sources.repeat_interleave(hypotheses))
-        candidates = propose(front.totals, self.rules(own, front.written, forced), self.width)
-        verdict = judge(candidates, hypotheses, self.width)
+        self.rules.forbid(allowed, front.written, forced)
+        verdict = judge(Candidates.of(front.totals, allowed, self.width), self.width)
         # Here, and only here, every candidate is known together with what becomes of it.
 
-        everyone = torch.arange(size * hypotheses, device=own.device)
-        ends = history.add(torch.full_like(everyone, END), own[:, END], front.nodes, everyone)
-        parents = front.rows(candidates.parents.gather(1, verdict.going))  # (B · K',)
-        tokens = candidates.tokens.gather(1, verdict.going).flatten()
-        nodes = history.add(tokens, own[parents, tokens], front.nodes[parents], parents)
+        leaders, going = verdict.leaders, verdict.going
+        rows, tokens = front.rows(leaders.parents), leaders.tokens.flatten()
+        ends = history.add(tokens, leaders.own.flatten(), front.nodes[rows], rows)
+        parents, tokens = front.rows(going.parents), going.tokens.flatten()  # (B · K',)
+        nodes = history.add(tokens, going.own.flatten(), front.nodes[parents], parents)
 
         stay = harvest.gather(verdict, length, ends, nodes)
         if len(stay) == 0:
             return None
-        width = verdict.going.shape[1]
-        kept = (stay.unsqueeze(1) * width + torch.arange(width, device=stay.device)).flatten()
+        width = going.totals.shape[1]
+        kept = torch.arange(size * width, device=stay.device)
+        if len(stay) < size:
+            kept = kept.view(size, width)[stay].flatten()
         rows = parents[kept]
         # One selection both reorders the hypotheses and drops the sources that are done.
         state = step.state.select(rows)
         return Front(
-            totals=verdict.totals[stay],
+            totals=going.totals[stay],
             written=torch.cat([front.written[rows], tokens[kept].unsqueeze(1)], dim=1),
             nodes=kept + nodes.start,
             sources=front.sources[stay],

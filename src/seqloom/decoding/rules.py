@@ -39,39 +39,72 @@ class Rules:
         return [PAD, START] if self.allow_unknown else [PAD, START, UNKNOWN]
 
     def __call__(self, own: Tensor, written: Tensor, forced: Tensor | None) -> Tensor:
-        """What the model may put out next.
+        """What the model may put out next, as `forbid`; `own` stays as it is."""
+        allowed = own.clone()
+        self.forbid(allowed, written, forced)
+        return allowed
+
+    def forbid(
+        self,
+        own: Tensor,
+        written: Tensor,
+        forced: Tensor | None = None,
+        clock: Tensor | None = None,
+    ) -> None:
+        """Leave, in place, only what the model may put out next.
 
         own:     (R, V)     the model's own log-probabilities
         written: (R, 1 + t) START and the t tokens of each row so far
         forced:  (R,)       the token each row must put out, PAD where it is free; None: all free
+        clock:   ()         t, where `written` has room for later tokens too
         """
-        allowed = own.clone()
-        allowed[:, self.never] = FORBIDDEN
+        end = own[:, END].clone()
+        wanted = None if forced is None else own.gather(1, forced.unsqueeze(1))
+        own[:, PAD : START + 1] = FORBIDDEN
+        if not self.allow_unknown:
+            own[:, UNKNOWN] = FORBIDDEN
         if self.no_repeat_ngram:
-            forbid_repeats(allowed, written, self.no_repeat_ngram)
-        if written.shape[1] - 1 < self.min_length:
-            allowed[:, END] = FORBIDDEN
-            stuck = allowed.amax(dim=1) == FORBIDDEN
-            allowed[:, END] = torch.where(stuck, own[:, END], FORBIDDEN)
-        if forced is not None:
-            others = torch.ones_like(own, dtype=torch.bool)
-            others.scatter_(1, forced.unsqueeze(1), False)
+            forbid_repeats(own, written, self.no_repeat_ngram, clock)
+        self._put_off_end(own, end, written.shape[1] - 1 if clock is None else clock)
+        if forced is not None and wanted is not None:
+            own.masked_fill_((forced != PAD).unsqueeze(1), FORBIDDEN)
+            # Where nothing is forced this writes PAD, which is forbidden already.
             free = (forced == PAD).unsqueeze(1)
-            allowed = torch.where(free, allowed, own.masked_fill(others, FORBIDDEN))
-        return allowed
+            own.scatter_(1, forced.unsqueeze(1), wanted.masked_fill(free, FORBIDDEN))
+
+    def _put_off_end(self, own: Tensor, end: Tensor, length: int | Tensor) -> None:
+        """No END before min_length, unless there is nothing else. own (R, V), end (R,)"""
+        if self.min_length == 0 or (isinstance(length, int) and length >= self.min_length):
+            return
+        early: Tensor | bool = length < self.min_length
+        own[:, END] = FORBIDDEN if early is True else end.masked_fill(early, FORBIDDEN)
+        if self.no_repeat_ngram or own.shape[1] <= UNKNOWN + 1:  # else a word is always left
+            stuck = own.amax(dim=1) == FORBIDDEN
+            own[:, END] = torch.where(stuck, end, own[:, END])
 
 
-def forbid_repeats(allowed: Tensor, written: Tensor, size: int) -> None:
+def forbid_repeats(
+    allowed: Tensor, written: Tensor, size: int, clock: Tensor | None = None
+) -> None:
     """Forbid, in place, each token that would complete a sequence of `size` tokens again.
 
     allowed: (R, V), written: (R, 1 + t). A window of `size` tokens whose beginning equals the
-    last tokens of its row forbids the token it ended in.
+    last tokens of its row forbids the token it ended in. With a clock () of t, `written` has room
+    for later tokens, and windows that reach there do not count.
     """
     if written.shape[1] < size:
         return
     windows = written.unfold(1, size, 1)  # (R, W, size)
-    recent = written[:, written.shape[1] - size + 1 :].unsqueeze(1)  # (R, 1, size - 1)
-    again = (windows[..., :-1] == recent).all(dim=-1)  # (R, W)
+    first = written.shape[1] - size + 1  # of the last size - 1 tokens
+    if clock is None:
+        recent = written[:, first:].unsqueeze(1)  # (R, 1, size - 1)
+        again = (windows[..., :-1] == recent).all(dim=-1)  # (R, W)
+    else:
+        places = torch.arange(first, device=written.device)
+        begin = clock - (size - 2)
+        latest = (begin + torch.arange(size - 1, device=written.device)).clamp(min=0)
+        recent = written.index_select(1, latest).unsqueeze(1)
+        again = (windows[..., :-1] == recent).all(dim=-1) & (places < begin)
     # PAD stands for "nothing": it is forbidden already.
     allowed.scatter_(1, torch.where(again, windows[..., -1], PAD), FORBIDDEN)
 

@@ -56,7 +56,9 @@ class Request:
 class Stepper(Protocol):
     """The half of a Decoder that search uses. Its logits are finite numbers."""
 
-    def start(self, memory: Memory, steps: int) -> State: ...
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State: ...
 
     def step(self, tokens: Tensor, state: State) -> Step: ...
 
@@ -88,5 +90,5 @@ def log_softmax(logits: Tensor) -> Tensor:
 
     Half precision cannot tell apart the sums of a few dozen log-probabilities.
     """
-    wide = logits if logits.dtype == torch.float64 else logits.float()
-    return wide.log_softmax(dim=-1)
+    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    return logits.log_softmax(dim=-1, dtype=wide)

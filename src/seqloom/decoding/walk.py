@@ -51,10 +51,12 @@ class Rows:
     state: State
 
     @classmethod
-    def at_start(cls, decoder: Stepper, memory: Memory, steps: int, outputs: int) -> "Rows":
+    def at_start(cls, decoder: Stepper, memory: Memory, request: Request, outputs: int) -> "Rows":
         """As many empty outputs for each source."""
         numbers = torch.arange(memory.mask.shape[0] * outputs, device=memory.mask.device)
-        state = decoder.start(memory, steps)
+        state = decoder.start(
+            memory, max(request.max_lengths), watched=request.keep_attention is not None
+        )
         return cls(
             numbers=numbers,
             written=torch.full_like(numbers, START).unsqueeze(1),
@@ -81,19 +83,21 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
     prefixes = Prefixes(request.prefixes, device)
     history = History(request.keep_attention, memory.mask)
     ledger = Ledger(request.max_lengths, how.outputs)
-    rows = Rows.at_start(decoder, memory, max(request.max_lengths), how.outputs)
+    rows = Rows.at_start(decoder, memory, request, how.outputs)
 
     for position in range(max(request.max_lengths)):
         step = decoder.step(rows.written[:, -1], rows.state)
         history.look(step.attention, len(rows.numbers))
-        allowed = own = log_softmax(step.logits)  # (R, V)
+        allowed = log_softmax(step.logits)  # (R, V)
         if how.rules is not None:
             forced = prefixes.at(position, rows.numbers // how.outputs)
-            allowed = how.rules(own, rows.written, forced)
+            how.rules.forbid(allowed, rows.written, forced)
         tokens = how.choose(allowed, rows.numbers, position)
 
         here = torch.arange(len(tokens), device=device)
-        nodes = history.add(tokens, own[here, tokens], rows.nodes, here)
+        # What is allowed has the model's own log-probability.
+        chosen = allowed.gather(1, tokens.unsqueeze(1)).squeeze(1)
+        nodes = history.add(tokens, chosen, rows.nodes, here)
         written = torch.cat([rows.written, tokens.unsqueeze(1)], dim=1)
         rows = Rows(rows.numbers, written, here + nodes.start, step.state)
         stay = ledger.enter(tokens == END, position + 1, nodes)

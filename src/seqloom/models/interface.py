@@ -45,6 +45,16 @@ class Movable(Protocol):
     def select(self, rows: Tensor) -> "Movable": ...
 
 
+@dataclass(frozen=True)
+class Common:
+    """A piece of decoder state that is the same for every row."""
+
+    value: Tensor
+
+    def select(self, rows: Tensor) -> "Common":
+        return self
+
+
 Tree = Any
 """Tensors and Movables in nested tuples, None where there is nothing. Only the decoder that made
 a tree knows its shape."""
@@ -62,6 +72,24 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
     return movable.select(rows)
 
 
+def at_position(table: Tensor, position: int | Tensor) -> Tensor:
+    """One row of a table: (T, P) -> (1, P)"""
+    if isinstance(position, Tensor):
+        return table.index_select(0, position.view(1))
+    return table[position : position + 1]
+
+
+def copy_tree(tree: Tree, into: Tree) -> None:
+    """Write the numbers of one tree into another of the same shape; Movables keep their own."""
+    if isinstance(tree, tuple):
+        for branch, place in zip(tree, into, strict=True):
+            copy_tree(branch, place)
+    elif isinstance(tree, Tensor):
+        into.copy_(tree)
+    else:
+        assert tree is into, "a static state's Movables change in place"
+
+
 @dataclass(frozen=True)
 class State:
     """All a decoder remembers between two steps. Search moves it about and never looks inside.
@@ -69,14 +97,16 @@ class State:
     fixed:    one row per source (keys, values): the same for all its hypotheses, never copied
     moving:   one row per hypothesis (hidden state, cache): follows its hypothesis. The rows of
               one source stand together: row r belongs to source r // K
-    position: how many tokens have been taken in
+    position: how many tokens have been taken in; a tensor without dimensions if it is static
+    watched:  does anybody want to know where a step looked?
 
     A state is spent by the step that takes it: caches are written in place.
     """
 
     fixed: Tree
     moving: Tree
-    position: int
+    position: int | Tensor
+    watched: bool = True
 
     def select(self, rows: Tensor) -> "State":
         """Keep these hypotheses (R',), of the same sources as before."""
@@ -86,13 +116,24 @@ class State:
         """Drop all sources but these (B',). `select` must keep the matching hypotheses."""
         return replace(self, fixed=select_rows(self.fixed, sources))
 
+    def after(self, moving: Tree) -> "State":
+        """The state after one more token."""
+        return replace(self, moving=moving, position=self.position + 1)
+
+    def become(self, later: "State") -> None:
+        """Take on what a later state of the same rows holds, in place: for static states."""
+        assert isinstance(self.position, Tensor)
+        copy_tree(later.moving, self.moving)
+        self.position.copy_(later.position)  # type: ignore[arg-type]  # as static as this one
+
 
 @dataclass(frozen=True)
 class Step:
     """A decoder's answer to one token.
 
     logits:    (R, V) unnormalised scores of the next token
-    attention: (R, L, H, S) where it looked, layer by layer and head by head; None without attention
+    attention: (R, L, H, S) where it looked, layer by layer and head by head; None without
+               attention, or if it is not watched
     """
 
     logits: Tensor
@@ -114,8 +155,17 @@ class Decoder(Protocol):
         """(…, D) features -> (…, V) logits."""
         ...
 
-    def start(self, memory: Memory, steps: int) -> State:
-        """The state before the first token, with room for this many steps; one row per source."""
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
+        """The state before the first token, with room for this many steps; one row per source.
+
+        watched: if not, nobody wants to know where a step looks: `Step.attention` is None
+        static:  a step needs nothing from the host and does the same whatever the position, so
+                 that it can be recorded once and replayed: `position` is a tensor, Movables are
+                 changed in place, and `State.become` brings the rest back to its place. Rows may
+                 only become more before the first step, and sources never fewer
+        """
         ...
 
     def step(self, tokens: Tensor, state: State) -> Step:
@@ -140,7 +190,9 @@ class DecoderModule(nn.Module):
         """Compile what `teach` does over and over."""
         self.readout.compile_loss()
 
-    def start(self, memory: Memory, steps: int) -> State:
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: State) -> Step:

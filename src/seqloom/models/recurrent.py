@@ -7,10 +7,19 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Padded
-from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.models.interface import (
+    Common,
+    DecoderModule,
+    EncoderModule,
+    Memory,
+    State,
+    Step,
+    at_position,
+)
+from seqloom.nn.cache import KeysValues
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
-from seqloom.nn.multihead import KeysValues, MultiHeadAttention
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer, reverse
 from seqloom.nn.stack import stack
 
@@ -123,6 +132,7 @@ class _Source:
     readable: KeysValues | None
     mask: Tensor  # (B, 1, 1, S)
     summary: Tensor  # (B, D) the top layer's
+    watched: bool = False  # does anybody want to know where a step looks?
 
 
 class RecurrentDecoder(DecoderModule):
@@ -167,22 +177,34 @@ class RecurrentDecoder(DecoderModule):
         super().compile_parts()
         self._advance = torch.compile(self._advance, dynamic=False)  # type: ignore[method-assign]
 
-    def start(self, memory: Memory, steps: int) -> State:
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
         source = self._source(memory)
         states = self.handover(memory.summary)  # (B, L, C)
         readable = source.readable
         keys = None if readable is None else (readable.keys, readable.values)
-        return State((keys, source.mask, source.summary), (states, self._no_context(states)), 0)
+        table = self.embedder.positions.tabulate(steps, states)
+        common = None if table is None else Common(table)
+        position = torch.zeros((), dtype=torch.long, device=states.device) if static else 0
+        return State(
+            (keys, source.mask, source.summary, common),
+            (states, self._no_context(states)),
+            position,
+            watched,
+        )
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        keys, mask, summary = state.fixed
+        keys, mask, summary, table = state.fixed
         states, context = state.moving
-        source = _Source(None if keys is None else KeysValues(*keys), mask, summary)
-        inputs = self.embedder(tokens.unsqueeze(1), state.position).squeeze(1)
+        memory = None if keys is None else KeysValues(*keys)
+        source = _Source(memory, mask, summary, state.watched)
+        row = None if table is None else at_position(table.value, state.position)
+        inputs = self.embedder.step(tokens, row)
         features, states, context, weights = self._advance(inputs, source, states, context)
         logits = self.readout(self.dropout(features))
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
-        return Step(logits, State(state.fixed, (states, context), state.position + 1), attention)
+        return Step(logits, state.after((states, context)), attention)
 
     def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
         assert packing is None, "a chain of states would run from one pair into the next"
@@ -264,11 +286,13 @@ class RecurrentDecoder(DecoderModule):
             parts.append(inputs)
         return torch.cat(parts, dim=-1)
 
-    def _look(self, state: Tensor, source: _Source) -> tuple[Tensor, Tensor]:
-        """Ask with the h of a state (R, C): context (R, A), weights (R, H, S)."""
+    def _look(self, state: Tensor, source: _Source) -> tuple[Tensor, Tensor | None]:
+        """Ask with the h of a state (R, C): context (R, A), weights (R, H, S) if watched."""
         assert self.attention is not None
         assert source.readable is not None
-        return self.attention.look_once(state[:, : self.width], source.readable, source.mask)
+        return self.attention.step_across(
+            state[:, : self.width], source.readable, source.mask, source.watched
+        )
 
     def _after_asking(self, state: Tensor, context: Tensor) -> Tensor:
         """The state that asked, with a in the place of h if that is how a is used: (R, C)"""

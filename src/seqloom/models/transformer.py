@@ -4,16 +4,28 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Padded
-from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.models.interface import (
+    Common,
+    DecoderModule,
+    EncoderModule,
+    Memory,
+    State,
+    Step,
+    at_position,
+)
+from seqloom.nn.cache import Ancestry, KeysValues, KeyValueCache, StaticCache
 from seqloom.nn.embedding import Embedder, Readout
-from seqloom.nn.multihead import KeysValues, KeyValueCache
 from seqloom.nn.stack import stack
-from seqloom.nn.transformer import DecoderLayer, EncoderLayer, Norm
+from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Joined, Norm
 
 
 def _last_norm(norm: Norm, width: int) -> nn.Module:
     """Pre-norm leaves the stream as it is; one norm at the very end brings it to scale."""
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
+
+
+def _common(maps: Joined) -> tuple[Common, Common] | None:
+    return None if maps is None else (Common(maps[0]), Common(maps[1]))
 
 
 class TransformerEncoder(EncoderModule):
@@ -65,25 +77,48 @@ class TransformerDecoder(DecoderModule):
         self.readout = readout
         self.max_length = embedder.positions.max_length
 
-    def start(self, memory: Memory, steps: int) -> State:
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
         readable = tuple(
             None if kv is None else (kv.keys, kv.values) for kv in self._readable(memory)
         )
-        caches = tuple(KeyValueCache(steps) for _ in self.layers)
-        return State((readable, memory.mask[:, None, None]), caches, 0)
+        some = next(self.parameters())
+        table = self.embedder.positions.tabulate(steps, some)
+        joined = tuple(_common(layer.attention.joined()) for layer in self.layers)
+        fixed = (
+            readable,
+            memory.mask[:, None, None],
+            None if table is None else Common(table),
+            joined,
+        )
+        if not static:
+            caches = tuple(KeyValueCache(steps) for _ in self.layers)
+            return State(fixed, (None, caches), 0, watched)
+        position = torch.zeros((), dtype=torch.long, device=some.device)
+        ancestry = Ancestry(len(memory.mask), steps, position)
+        example = some.new_zeros(1, 1, self.embedder.width)
+        statics = tuple(
+            StaticCache(ancestry, layer.attention.keys_values(example)) for layer in self.layers
+        )
+        return State(fixed, (ancestry, statics), position, watched)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        readable, mask = state.fixed
-        stream = self.embedder(tokens.unsqueeze(1), state.position).squeeze(1)  # (R, D)
+        readable, mask, table, joined = state.fixed
+        row = None if table is None else at_position(table.value, state.position)
+        stream = self.embedder.step(tokens, row)  # (R, D)
         seen = []
-        for layer, cache, keys in zip(self.layers, state.moving, readable, strict=True):
-            memory = None if keys is None else KeysValues(*keys)
-            stream, weights = layer.step(stream, cache, memory, mask)
+        for layer, past, keys, maps in zip(
+            self.layers, state.moving[1], readable, joined, strict=True
+        ):
+            across = None if keys is None else Across(KeysValues(*keys), mask, state.watched)
+            one_map = None if maps is None else (maps[0].value, maps[1].value)
+            stream, weights = layer.step(stream, past, one_map, across)
             if weights is not None:
                 seen.append(weights)
         logits = self.readout(self.norm(stream))
         attention = torch.stack(seen, dim=1) if seen else None  # (R, L, H, S)
-        return Step(logits, State(state.fixed, state.moving, state.position + 1), attention)
+        return Step(logits, state.after(state.moving), attention)
 
     def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
         place = 0 if packing is None else packing.target_positions

@@ -91,6 +91,12 @@ class Embedder(nn.Module):
         """(B, T) -> (B, T, width)"""
         return self.dropout(self.fit(self.positions(self.lookup(tokens), place)))
 
+    def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
+        """(R,) all at one position, whose row of `positions.tabulate` is (1, P) -> (R, width)"""
+        vectors = self.lookup(tokens)
+        placed = vectors if row is None else self.positions.join_row(vectors, row)
+        return self.dropout(self.fit(placed))
+
 
 class Readout(nn.Module):
     """Features to unnormalised scores of the next token: softmax(W_out s + W_att a + …).

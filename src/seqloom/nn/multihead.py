@@ -1,4 +1,4 @@
-"""Many heads of the same attention, and what is remembered of the past while decoding.
+"""Many heads of the same attention.
 
 Heads are slices: H heads over a width D work on D/H numbers each, in parallel, and their contexts
 stand side by side again at the end.
@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.attention import DotScore, Score, Selection, weigh
+from seqloom.nn.cache import KeysValues, Past, StaticCache
+from seqloom.nn.kernels import can_run, look_across, look_back
 from seqloom.nn.positions import Place, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
@@ -50,58 +52,6 @@ class AttentionPlan:
     def context_width(self) -> int:
         """C: width of what is read."""
         return self.merged_width or self.value_width
-
-
-@dataclass(frozen=True)
-class KeysValues:
-    """What can be read: prepared keys (B, H, S, ·) and values (B, H, S, Dv)."""
-
-    keys: Tensor
-    values: Tensor
-
-
-class KeyValueCache:
-    """Keys and values of all positions so far, in memory reserved once: (capacity, R, H, D).
-
-    Positions come first, so that the filled part is one block that can be copied in one go when
-    hypotheses change places.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.length = 0
-        self.store: tuple[Tensor, Tensor] | None = None
-        self.spare: tuple[Tensor, Tensor] | None = None
-
-    def append(self, new: KeysValues) -> KeysValues:
-        """Take in one position: (R, H, 1, D) each. Returns all positions so far, as views."""
-        if self.store is None:
-            self.store = (self._reserve(new.keys), self._reserve(new.values))
-        assert self.length < self.capacity, "the cache was reserved for fewer steps"
-        for store, one in zip(self.store, (new.keys, new.values), strict=True):
-            store[self.length] = one.squeeze(2)
-        self.length += 1
-        keys, values = (store[: self.length].permute(1, 2, 0, 3) for store in self.store)
-        return KeysValues(keys, values)
-
-    def _reserve(self, example: Tensor) -> Tensor:
-        rows, heads, _, width = example.shape
-        return example.new_empty(self.capacity, rows, heads, width)
-
-    def select(self, rows: Tensor) -> "KeyValueCache":
-        """Keep these rows. The old and the new order take turns in two blocks of memory."""
-        if self.store is None:
-            return self
-        if self.spare is None or self.spare[0].shape[1] != len(rows):
-            keys, values = self.store
-            self.spare = (
-                keys.new_empty(self.capacity, len(rows), *keys.shape[2:]),
-                values.new_empty(self.capacity, len(rows), *values.shape[2:]),
-            )
-        for store, spare in zip(self.store, self.spare, strict=True):
-            torch.index_select(store[: self.length], 1, rows, out=spare[: self.length])
-        self.store, self.spare = self.spare, self.store
-        return self
 
 
 def map_together(states: Tensor, *maps: nn.Module) -> tuple[Tensor, ...]:
@@ -213,6 +163,82 @@ class MultiHeadAttention(nn.Module):
         sources = memory.keys.shape[0]
         context, weights = self.look(states.unflatten(0, (sources, -1)), memory, mask)
         return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
+
+    def joined(self) -> tuple[Tensor, Tensor] | None:
+        """The weights and biases of queries, keys and values of the same states, as one map.
+
+        None where they are not three linear maps.
+        """
+        parts = (self.to_query, self.to_key, self.to_value)
+        if not all(isinstance(part, nn.Linear) for part in parts):
+            return None
+        return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+
+    def step(
+        self, states: Tensor, past: Past, joined: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        """One position looks at itself and all before it: (R, D) -> (R, C)."""
+        queries, new = self._one_position(states, past.position, joined)
+        if isinstance(past, StaticCache) and self._fused and can_run(queries, new.values):
+            context = look_back(queries, new, past, 1 / self._divisor)
+        else:
+            context = self._context(queries, past.append(new), past.mask)
+        return self.merge(context.flatten(1))
+
+    def step_across(
+        self, states: Tensor, memory: KeysValues, mask: Tensor, watched: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """One query for each hypothesis: (R, Dq) -> (R, C), and (R, H, S) if it is watched."""
+        if watched:
+            return self.look_once(states, memory, mask)
+        heads = self.plan.heads
+        queries = self._bend(self.to_query(states)).unflatten(1, (heads, -1))  # (R, H, D)
+        assert not self.rotary, "positions of the source and of the target do not compare"
+        if self._fused and can_run(queries, memory.values):
+            context = look_across(queries, memory, mask, 1 / self._divisor)
+            return self.merge(context.flatten(1)), None
+        # The K hypotheses of a source are K queries to the same keys: nothing is copied.
+        grouped = queries.unflatten(0, (memory.keys.shape[0], -1)).transpose(1, 2)  # (B, H, K, D)
+        context = self._context(grouped, memory, mask)
+        return self.merge(context.transpose(1, 2).flatten(0, 1).flatten(1)), None
+
+    @property
+    def _fused(self) -> bool:
+        """Is it what fused kernels compute: the softmax of dot products, and no dropout?"""
+        plain = isinstance(self.score, DotScore) and self.selection == "softmax"
+        return plain and not (self.training and self.dropout)
+
+    @property
+    def _divisor(self) -> float:
+        assert isinstance(self.score, DotScore)
+        return self.score.divisor
+
+    def _one_position(
+        self, states: Tensor, position: Place, joined: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, KeysValues]:
+        """(R, D) -> queries, keys and values of the position, (R, H, 1, D) each."""
+        if joined is None:
+            parts = (self.to_query(states), self.to_key(states), self.to_value(states))
+        else:
+            one, two, three = F.linear(states, *joined).chunk(3, dim=1)
+            parts = one, two, three
+        shape = (len(states), self.plan.heads, 1, -1)
+        queries, keys, values = (part.reshape(shape) for part in parts)
+        queries, keys = self._bend(queries), self._bend(keys)
+        if self.rotary:
+            queries, keys = rotate(queries, position), rotate(keys, position)
+        return queries, KeysValues(self.score.prepare(keys), values)
+
+    def _context(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+        """What queries read that may see all that the mask lets them; None: everything."""
+        if self._fused and not queries.is_cuda:  # there each new length would be planned anew
+            return F.scaled_dot_product_attention(
+                queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self._divisor
+            )
+        scores = self.score.compare(queries, memory.keys)
+        visible = scores.new_ones((), dtype=torch.bool) if mask is None else mask
+        weights = weigh(scores, visible, self.selection)
+        return F.dropout(weights, self.dropout, self.training) @ memory.values
 
     def _queries(self, states: Tensor, place: Place) -> Tensor:
         queries = self._split(self._bend(self.to_query(states)))

@@ -65,6 +65,14 @@ class Positions(nn.Module):
         """(B, T, D) -> (B, T, D or D + P)"""
         return vectors
 
+    def tabulate(self, length: int, like: Tensor) -> Tensor | None:
+        """(T, P) the first rows of the table, for those who step; None if there is no table."""
+        return None
+
+    def join_row(self, vectors: Tensor, row: Tensor) -> Tensor:
+        """(R, D) all at one position, whose row is (1, P) -> (R, D or D + P)"""
+        return vectors
+
 
 class PositionTable(Positions):
     """Positions looked up in a table with a row for each: added, or appended."""
@@ -93,6 +101,16 @@ class PositionTable(Positions):
             rows = self.rows(spread(place, length, vectors.device))
             rows = rows.to(vectors.dtype).expand(size, -1, -1)  # (B, T, P)
         return torch.cat((vectors, rows), dim=-1) if self.join == "append" else vectors + rows
+
+    def tabulate(self, length: int, like: Tensor) -> Tensor | None:
+        if self.max_length is not None:
+            length = min(length, self.max_length)
+        return self.rows(torch.arange(length, device=like.device)).to(like.dtype)
+
+    def join_row(self, vectors: Tensor, row: Tensor) -> Tensor:
+        if self.join == "add":
+            return vectors + row
+        return torch.cat((vectors, row.expand(len(vectors), -1)), dim=-1)
 
 
 class SinusoidalPositions(PositionTable):

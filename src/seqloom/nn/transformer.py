@@ -1,16 +1,29 @@
 """Transformer layers: attention and a feed-forward network, each with a way around it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqloom.nn.cache import KeysValues, Past
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.multihead import KeysValues, KeyValueCache, MultiHeadAttention
 from seqloom.nn.positions import Place
 
 Norm = Literal["pre", "post"]
+Joined = tuple[Tensor, Tensor] | None
+"""Weights and biases of queries, keys and values as one map: `MultiHeadAttention.joined`."""
+
+
+@dataclass(frozen=True)
+class Across:
+    """What a decoder's layer sees of the source: mask (B, 1, 1, S). Does anybody watch it look?"""
+
+    memory: KeysValues
+    mask: Tensor
+    watched: bool
 
 
 class Residual(nn.Module):
@@ -120,29 +133,21 @@ class DecoderLayer(nn.Module):
         return self.around_feedforward(stream, self.feedforward)
 
     def step(
-        self, stream: Tensor, cache: KeyValueCache, memory: KeysValues | None, mask: Tensor
+        self, stream: Tensor, past: Past, joined: Joined, across: Across | None
     ) -> tuple[Tensor, Tensor | None]:
         """One position: (R, D) -> (R, D), and where it looked in the source (R, H, S)."""
-        seen: list[Tensor] = []
-
-        def look_back(states: Tensor) -> Tensor:
-            here = states.unsqueeze(1)  # (R, 1, D)
-            position = cache.length
-            past = cache.append(self.attention.keys_values(here, position))
-            # The last query may see everything so far: with one query, no mask is needed.
-            everything = mask.new_ones(())
-            context, _ = self.attention.look(here, past, everything, position)
-            return context.squeeze(1)
-
-        stream = self.around_attention(stream, look_back)
+        stream = self.around_attention(
+            stream, lambda states: self.attention.step(states, past, joined)
+        )
+        seen: list[Tensor | None] = [None]
         cross, around = self.cross_attention, self.around_cross
-        if cross is not None and around is not None and memory is not None:
+        if cross is not None and around is not None and across is not None:
 
             def look_across(states: Tensor) -> Tensor:
-                context, weights = cross.look_once(states, memory, mask)
-                seen.append(weights)
+                context, seen[0] = cross.step_across(
+                    states, across.memory, across.mask, across.watched
+                )
                 return context
 
             stream = around(stream, look_across)
-        stream = self.around_feedforward(stream, self.feedforward)
-        return stream, (seen[0] if seen else None)
+        return self.around_feedforward(stream, self.feedforward), seen[0]
