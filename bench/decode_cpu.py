@@ -92,8 +92,8 @@ def seqloom_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
     return decode
 
 
-def marian_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
-    """The same work for Hugging Face transformers."""
+def marian_model(shape: Shape) -> Any:
+    """The same Transformer of Hugging Face transformers."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
@@ -112,7 +112,12 @@ def marian_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
         forced_eos_token_id=None,
     )
     torch.manual_seed(0)
-    model = MarianMTModel(config).eval().requires_grad_(False)
+    return MarianMTModel(config).eval().requires_grad_(False)
+
+
+def marian_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
+    """The same work for Hugging Face transformers."""
+    model = marian_model(shape)
     source = some_sources(shape, batch)
 
     def decode() -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seqloom.config.model import ModelConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
-from seqloom.decoding.beam import Beam, propose
+from seqloom.decoding.beam import Beam, Candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
 from seqloom.decoding.search import Request, normalise
@@ -126,10 +126,11 @@ def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
     generator = torch.Generator().manual_seed(seed)
     totals = torch.randn(sources, k, generator=generator)
     allowed = torch.randn(sources * k, vocabulary, generator=generator).log_softmax(dim=1)
-    candidates = propose(totals, allowed, k)
+    candidates = Candidates.of(totals, allowed, k)
+    parents = torch.arange(k * k) // candidates.each
     assert candidates.totals.shape == (sources, k * k)
     for source in range(sources):
-        pairs = zip(candidates.parents[source], candidates.tokens[source], strict=True)
+        pairs = zip(parents, candidates.tokens[source], strict=True)
         found = {(int(parent), int(token)) for parent, token in pairs}
         assert len(found) == k * k  # all different
         for parent in range(k):

@@ -22,8 +22,8 @@ from seqloom.decoding.beam import Beam
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request, Search, Stepper
-from seqloom.decoding.tables import BeamTables, GreedyTables, Tables
-from seqloom.models.interface import DecoderModule, Memory
+from seqloom.decoding.tables import tables_for
+from seqloom.models.interface import DecoderModule, Memory, Tree
 
 STRIDE = 8
 """Steps between two looks of the host."""
@@ -68,9 +68,10 @@ class Program:
         # Programs live as long as their decoder: one that held it would keep it alive for ever.
         self._live, self._copy = ref(decoder), in_precision(decoder, shape.precision)
         self.memory = like_shape(memory, shape)
-        kind = GreedyTables if isinstance(shape.search, Greedy) else BeamTables
         wide = torch.float64 if memory.states.dtype == torch.float64 else torch.float32
-        self.tables: Tables = kind(shape.search, shape.sources, shape.capacity, wide, self.memory)
+        self.tables = tables_for(
+            shape.search, shape.sources, shape.capacity, wide, self.memory.mask.device
+        )
         self.forced = shape.forced
         if memory.mask.is_cuda:
             self.begin, self.advance = record(self._begin, self._advance, self.memory.mask.device)
@@ -99,6 +100,11 @@ class Program:
         state = step.state if parents is None else step.state.select(parents)
         self._state.become(state)
 
+    def tensors(self) -> list[Tensor]:
+        """All that a step leaves to the next."""
+        own = [one for one in vars(self.tables).values() if isinstance(one, Tensor)]
+        return [*own, *leaves(self._state.moving), *leaves(self._state.position)]
+
     def run(self, memory: Memory, request: Request) -> list[list[Hypothesis]]:
         """Search one batch, at most of this program's shape."""
         fill(self.memory, memory)
@@ -110,6 +116,13 @@ class Program:
             if step % STRIDE == 0 and step < steps and self.tables.all_done():
                 break
         return self.tables.read(request)
+
+
+def leaves(tree: Tree) -> list[Tensor]:
+    """The tensors of a tree, and not what its Movables hold."""
+    if isinstance(tree, tuple):
+        return [leaf for branch in tree for leaf in leaves(branch)]
+    return [tree] if isinstance(tree, Tensor) else []
 
 
 def like_shape(memory: Memory, shape: Shape) -> Memory:
@@ -193,9 +206,10 @@ class Captured:
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])
         with torch.autocast(memory.mask.device.type, enabled=False):
-            return self._program(decoder, memory, request).run(memory, request)
+            return self.program(decoder, memory, request).run(memory, request)
 
-    def _program(self, decoder: Stepper, memory: Memory, request: Request) -> Program:
+    def program(self, decoder: Stepper, memory: Memory, request: Request) -> Program:
+        """The program for this shape: one that was kept, or a new one."""
         size, length = memory.mask.shape
         weights = list(decoder.parameters()) if isinstance(decoder, nn.Module) else []
         shape = Shape(
@@ -216,9 +230,7 @@ class Captured:
         return programs[shape]
 
 
-def fastest(
-    search: Search, device: torch.device, precision: torch.dtype | None = None
-) -> Search:
+def fastest(search: Search, device: torch.device, precision: torch.dtype | None = None) -> Search:
     """The form of a search that suits a device: recorded where it can be, else as it is."""
     if device.type == "cuda" and isinstance(search, Greedy | Beam):
         return Captured(search, precision)

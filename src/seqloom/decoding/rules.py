@@ -60,9 +60,9 @@ class Rules:
         """
         end = own[:, END].clone()
         wanted = None if forced is None else own.gather(1, forced.unsqueeze(1))
-        own[:, PAD : START + 1] = FORBIDDEN
+        own[:, PAD : START + 1].fill_(FORBIDDEN)
         if not self.allow_unknown:
-            own[:, UNKNOWN] = FORBIDDEN
+            own[:, UNKNOWN].fill_(FORBIDDEN)
         if self.no_repeat_ngram:
             forbid_repeats(own, written, self.no_repeat_ngram, clock)
         self._put_off_end(own, end, written.shape[1] - 1 if clock is None else clock)
@@ -76,8 +76,10 @@ class Rules:
         """No END before min_length, unless there is nothing else. own (R, V), end (R,)"""
         if self.min_length == 0 or (isinstance(length, int) and length >= self.min_length):
             return
-        early: Tensor | bool = length < self.min_length
-        own[:, END] = FORBIDDEN if early is True else end.masked_fill(early, FORBIDDEN)
+        if isinstance(length, int):
+            own[:, END].fill_(FORBIDDEN)
+        else:
+            own[:, END] = end.masked_fill(length < self.min_length, FORBIDDEN)
         if self.no_repeat_ngram or own.shape[1] <= UNKNOWN + 1:  # else a word is always left
             stuck = own.amax(dim=1) == FORBIDDEN
             own[:, END] = torch.where(stuck, end, own[:, END])

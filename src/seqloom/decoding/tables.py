@@ -16,7 +16,6 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import Request, log_softmax, normalise
-from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, PAD, START
 
 Array = NDArray[Any]
@@ -32,8 +31,9 @@ class Tables:
     written: (R, 1 + T) START and the tokens so far, if a rule asks for them
     """
 
-    def __init__(self, search: Greedy | Beam, width: int, size: int, steps: int, like: Memory):
-        device = like.mask.device
+    def __init__(
+        self, search: Greedy | Beam, width: int, size: int, steps: int, device: torch.device
+    ):
         self.search, self.size, self.width, self.steps = search, size, width, steps
         rows = size * width
         self.sources = torch.arange(size, device=device).repeat_interleave(width)
@@ -94,11 +94,11 @@ class GreedyTables(Tables):
     search: Greedy
 
     def __init__(
-        self, search: Greedy, size: int, steps: int, dtype: torch.dtype, like: Memory
+        self, search: Greedy, size: int, steps: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        super().__init__(search, 1, size, steps, like)
-        self.tokens = torch.full((steps, size), PAD, device=like.mask.device)
-        self.log_probabilities = torch.zeros(steps, size, dtype=dtype, device=like.mask.device)
+        super().__init__(search, 1, size, steps, device)
+        self.tokens = torch.full((steps, size), PAD, device=device)
+        self.log_probabilities = torch.zeros(steps, size, dtype=dtype, device=device)
 
     def enter(self, logits: Tensor, forced: bool) -> Tensor | None:
         best, tokens = self.allowed(logits, forced).max(dim=1)
@@ -123,9 +123,7 @@ class GreedyTables(Tables):
         finished &= tokens[lengths - 1, np.arange(size)] == END
         return [
             [found]
-            for found in outputs(
-                tokens.T, own.T, lengths, finished, self.search.length_exponent
-            )
+            for found in outputs(tokens.T, own.T, lengths, finished, self.search.length_exponent)
         ]
 
 
@@ -165,10 +163,10 @@ class BeamTables(Tables):
     search: Beam
 
     def __init__(
-        self, search: Beam, size: int, steps: int, dtype: torch.dtype, like: Memory
+        self, search: Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        super().__init__(search, search.width, size, steps, like)
-        device, rows = like.mask.device, size * search.width
+        super().__init__(search, search.width, size, steps, device)
+        rows = size * search.width
         self.whole = torch.zeros(steps, 4, rows, dtype=torch.long, device=device)
         self.real = torch.zeros(steps, 4, rows, dtype=dtype, device=device)
         self.totals = torch.zeros(size, search.width, dtype=dtype, device=device)
@@ -179,7 +177,7 @@ class BeamTables(Tables):
     def clear(self) -> None:
         super().clear()
         self.totals.fill_(FORBIDDEN)
-        self.totals[:, 0] = 0.0
+        self.totals[:, 0].zero_()
         self.saved.zero_()
         self.stops.zero_()
 
@@ -268,3 +266,12 @@ def trace(
     for number, hypothesis in zip(source.tolist(), found, strict=True):
         answers[number].append(hypothesis)
     return answers
+
+
+def tables_for(
+    search: Greedy | Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
+) -> Tables:
+    """The search, as tables for this many sources and steps."""
+    if isinstance(search, Greedy):
+        return GreedyTables(search, size, steps, dtype, device)
+    return BeamTables(search, size, steps, dtype, device)

@@ -19,15 +19,9 @@ from seqloom.config.transformer import (
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
+from seqloom.models.handover import Handover, LayerHandover, WholeHandover
 from seqloom.models.interface import DecoderModule, EncoderModule
-from seqloom.models.recurrent import (
-    Handover,
-    LayerHandover,
-    RecurrentDecoder,
-    RecurrentDecoderParts,
-    RecurrentEncoder,
-    WholeHandover,
-)
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions

@@ -27,6 +27,7 @@ def look_back_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """One position looks at itself and all before it, and enters its key and value."""
     row = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS
     here = tl.load(position).to(tl.int32)
@@ -79,6 +80,7 @@ def look_across_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """One hypothesis looks at the keys of its source."""
     row = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS
     source = row // hypotheses

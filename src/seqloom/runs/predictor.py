@@ -2,16 +2,26 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
+from seqloom.config.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    ExhaustiveConfig,
+    GreedyConfig,
+    MinimumBayesRiskConfig,
+    SampleConfig,
+    SearchConfig,
+)
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Padded
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search
+from seqloom.decoding.captured import fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import default_max_length
@@ -24,7 +34,10 @@ from seqloom.tasks.task import Prepared, Task
 from seqloom.text.vocabulary import END
 
 BATCH_TOKENS = 4_096
-"""Source tokens decoded together: enough to fill the machine, few enough to fit beside a beam."""
+"""Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
+BYTES_A_TOKEN = 2**21
+"""Memory of a GPU that there must be for each of them: a twentieth of it is used by a batch of a
+large model, and several kinds of batches are kept ready."""
 
 Advance = Callable[[int, int], None]
 """Told how many inputs of how many are done; may raise to stop."""
@@ -53,6 +66,26 @@ WORDS_ALONE = Wish(attention=False)
 def mean_attention(attention: Tensor) -> Tensor:
     """Layers and heads averaged: (R, L, H, S) -> (R, S)"""
     return attention.mean((1, 2))
+
+
+def batch_tokens(device: torch.device) -> int:
+    """Source tokens of all hypotheses that are decoded together."""
+    if device.type != "cuda":
+        return BATCH_TOKENS
+    return int(torch.cuda.get_device_properties(device).total_memory // BYTES_A_TOKEN)
+
+
+def hypotheses_of(decoding: DecodingConfig) -> int:
+    """How many outputs of an input are followed at a time."""
+    match decoding:
+        case BeamConfig(width=width):
+            return width
+        case SampleConfig(samples=samples):
+            return samples
+        case GreedyConfig() | ExhaustiveConfig():
+            return 1
+        case _:
+            assert_never(decoding)
 
 
 @dataclass(frozen=True)
@@ -88,9 +121,9 @@ class Predictor:
         self.refuse_too_long(prepared, wish.first)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
-        search = build_search(decoding)
+        search = fastest(build_search(decoding), self.device)
         done = len(texts) - len(wanted)
-        for indices in self._batches(prepared, wanted):
+        for indices in self._batches(prepared, wanted, hypotheses_of(decoding)):
             batch = [prepared[index] for index in indices]
             request = Request(
                 max_lengths=[self._limit(one, decoding) for one in batch],
@@ -150,8 +183,14 @@ class Predictor:
             results.update(zip(indices, scored, strict=True))
         return [present(self.task, prepared[i], results[i]) for i in range(len(prepared))]
 
-    def _batches(self, prepared: Sequence[Prepared], wanted: list[int]) -> Iterator[list[int]]:
-        """Inputs of like length together, the longest first: a batch too large fails at once."""
+    def _batches(
+        self, prepared: Sequence[Prepared], wanted: list[int], hypotheses: int = 1
+    ) -> Iterator[list[int]]:
+        """Inputs of like length together, the longest first: a batch too large fails at once.
+
+        hypotheses: that are followed at a time for each input
+        """
+        budget = batch_tokens(self.device) // hypotheses
 
         def length(index: int) -> int:
             one = prepared[index]
@@ -159,7 +198,7 @@ class Predictor:
 
         batch: list[int] = []
         for index in sorted(wanted, key=length, reverse=True):
-            if batch and length(batch[0]) * (len(batch) + 1) > BATCH_TOKENS:
+            if batch and length(batch[0]) * (len(batch) + 1) > budget:
                 yield batch
                 batch = []
             batch.append(index)
