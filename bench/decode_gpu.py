@@ -105,9 +105,10 @@ def time_seqloom(shape: Shape, batch: int, beam: int, model: Any) -> dict[str, f
     program = search.program(model.decoder, memory, request)
 
     def replay() -> None:
-        program.begin()
-        for _ in range(TOKENS):
-            program.advance()
+        with torch.inference_mode():
+            program.begin()
+            for _ in range(TOKENS):
+                program.advance()
 
     device = seconds_of(replay)
     return {"first": first, "whole": whole, "device": device, "encoder": seconds_of(encode)}
