@@ -200,8 +200,9 @@ class Captured:
         self, decoder: Stepper, memory: Memory, request: Request
     ) -> list[list[Hypothesis]]:
         """What the search itself would find."""
-        training = isinstance(decoder, nn.Module) and decoder.training
-        if request.keep_attention is not None or training:
+        moves = isinstance(decoder, DecoderModule) and not decoder.steps_statically
+        draws = isinstance(decoder, nn.Module) and decoder.training
+        if request.keep_attention is not None or moves or draws:
             # Attention grows with every step, and dropout is drawn anew: not for recordings.
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])

@@ -8,7 +8,7 @@ same ids. Search does not know: an ensemble is a Model like any other.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -75,22 +75,27 @@ class EnsembleDecoder(DecoderModule):
         self.max_length = _shortest(members)
         self.readout = Passage()
 
-    def start(self, memory: Memory, steps: int) -> State:
+    steps_statically = False
+
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
+        assert not static, "each member would count its own position"
         states = [
-            member.start(own, steps)
+            member.start(own, steps, watched=watched)
             for member, own in zip(self.members, self._memories(memory), strict=True)
         ]
         fixed, moving = (tuple(one.fixed for one in states), tuple(one.moving for one in states))
-        return State(fixed, moving, 0)
+        return State(fixed, moving, 0, watched)
 
     def step(self, tokens: Tensor, state: State) -> Step:
         parts = zip(self.members, state.fixed, state.moving, strict=True)
         steps = [
-            member.step(tokens, State(fixed, moving, state.position))
+            member.step(tokens, replace(state, fixed=fixed, moving=moving))
             for member, fixed, moving in parts
         ]
         looks = [one.attention.mean((1, 2)) for one in steps if one.attention is not None]
-        after = State(state.fixed, tuple(one.state.moving for one in steps), state.position + 1)
+        after = state.after(tuple(one.state.moving for one in steps))
         return Step(
             logits=mean_log_probability([one.logits for one in steps]),
             state=after,

@@ -183,6 +183,8 @@ class DecoderModule(nn.Module):
     readout: Readout
     max_length: int | None
     """Tokens it can take in at most (its position table ends there); None means any number."""
+    steps_statically = True
+    """Can `start` be asked for a static state?"""
     teaches_packed = False
     """Can a row hold several pairs? A chain of states would run from one into the next."""
 

@@ -75,7 +75,7 @@ def batch_tokens(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).total_memory // BYTES_A_TOKEN)
 
 
-def hypotheses_of(decoding: DecodingConfig) -> int:
+def hypotheses_of(decoding: SearchConfig) -> int:
     """How many outputs of an input are followed at a time."""
     match decoding:
         case BeamConfig(width=width):
