@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.cache import KeysValues, Past
-from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import Place
 
 Norm = Literal["pre", "post"]
