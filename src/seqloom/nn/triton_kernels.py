@@ -33,16 +33,16 @@ def look_back_kernel(
     here = tl.load(position).to(tl.int32)
     column = head * WIDTH + tl.arange(0, WIDTH)
     query = tl.load(queries + row * query_stride + column).to(tl.float32) * scale
-    key = tl.load(new_keys + row * key_stride + column)
-    value = tl.load(new_values + row * value_stride + column)
+    own_key = tl.load(new_keys + row * key_stride + column)
+    own_value = tl.load(new_values + row * value_stride + column)
     own = tl.load(places + row * capacity + here) * (HEADS * WIDTH)
-    tl.store(keys + own + column, key)
-    tl.store(values + own + column, value)
+    tl.store(keys + own + column, own_key)
+    tl.store(values + own + column, own_value)
 
     # The position itself is the first key that is met.
-    greatest = tl.sum(query * key.to(tl.float32), axis=0)
+    greatest = tl.sum(query * own_key.to(tl.float32), axis=0)
     total = tl.exp(greatest - greatest)
-    context = value.to(tl.float32)
+    context = own_value.to(tl.float32)
     for start in range(0, here, BLOCK):
         earlier = start + tl.arange(0, BLOCK)
         there = earlier < here
