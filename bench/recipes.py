@@ -4,7 +4,9 @@
     python bench/recipes.py OUT --write                                 put the figures into the
                                                                         recipes' headers
 
-Recipes run side by side, each in a process of its own, so their times are upper bounds.
+NAME may be a file, such as bench/multi30k/multi30k-de-en.toml, a recipe that is not bundled yet:
+`--write` bundles it together with its figures. Recipes run side by side, each in a process of its
+own, so their times are upper bounds.
 """
 
 import argparse
@@ -68,11 +70,12 @@ def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
         summary = seqloom.train(config, Path(folder) / "run", report=watch)
         seconds = time.monotonic() - began
         run = seqloom.load(Path(folder) / "run")
-        report = run.evaluate("test")
+        report = run.evaluate("test", lowercase=Path(name).stem.startswith("multi30k"))
         samples = report.outputs[:10]
     cuda = torch.cuda.is_available()
     result = {
-        "recipe": name,
+        "recipe": Path(name).stem,
+        "text": Path(name).read_text() if Path(name).is_file() else None,
         "overrides": overrides,
         "seconds": round(seconds, 1),
         "machine": torch.cuda.get_device_name() if cuda else platform.machine(),
@@ -83,10 +86,12 @@ def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
         "steps": summary.step,
         "best_step": summary.best_step,
         "curve": curve,
-        "report": report.to_json() | {"run": name},
+        "report": report.to_json() | {"run": Path(name).stem},
         "outputs": samples,
     }
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
+    if Path(name).stem.startswith("multi30k"):  # for bench.tricks.moses
+        (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in report.outputs))
     figures = {score.name: round(score.value, 2) for score in report.scores}
     print(f"{label}: {figures} after {seconds:.0f} s", flush=True)
 
@@ -134,6 +139,10 @@ def write(out: Path) -> None:
         result = json.loads(path.read_text())
         results[result["recipe"]] = result
         recipe = RECIPES / f"{result['recipe']}.toml"
+        if result.get("text"):
+            changes = [one for one in result["overrides"] if not one.startswith("data.folder=")]
+            assert not changes, f"{path}: measured with {changes}; put them into the recipe first"
+            recipe.write_text(result["text"])
         header = f"{GOAL}{goal(result)}.\n{MARK}{line(result)}."
         text = re.sub(
             r"^(# Should reach: .*\n)?# M(EASURED|easured: .*)$",
@@ -187,17 +196,19 @@ def main() -> None:
         write(chosen.out)
         return
     if chosen.one:
-        measure(chosen.names[0], chosen.out, chosen.overrides, chosen.label or chosen.names[0])
+        [name] = chosen.names
+        measure(name, chosen.out, chosen.overrides, chosen.label or Path(name).stem)
         return
     names = chosen.names or sorted(path.stem for path in RECIPES.glob("*.toml"))
 
     def start(name: str) -> int:
         extra = [f"--set={one}" for one in chosen.overrides]
-        if name.startswith("multi30k"):
+        if Path(name).stem.startswith("multi30k"):
             if chosen.multi30k is None:
                 print(f"{name}: left out, it needs --multi30k FOLDER")
                 return 0
             extra.append(f"--set=data.folder={chosen.multi30k}")
+        extra += [f"--label={chosen.label}"] if chosen.label else []
         command = [sys.executable, __file__, str(chosen.out), name, "--one", *extra]
         return subprocess.run(command, check=False).returncode
 

@@ -3,9 +3,14 @@
 Both sides are treated as the data set's own script treats them (lower case, punctuation
 normalised, Moses tokeniser), and BLEU is computed on what is then between the spaces. Needs
 sacremoses; without it there is no such figure.
+
+    python -m bench.tricks.moses OUTPUTS REFERENCES LANGUAGE      files, a sentence a line; or .gz
 """
 
+import gzip
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from seqloom.metrics.bleu import bleu
@@ -30,3 +35,18 @@ def moses_bleu(
         return None
     score = bleu(both[0], [[line] for line in both[1]], tokenize="none")
     return score.value, f"{score.signature}, lower-cased, normalised and tokenised by sacremoses"
+
+
+def _lines(name: str) -> list[str]:
+    data = Path(name).read_bytes()
+    return (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
+
+
+def main() -> None:
+    outputs, references, language = sys.argv[1:]
+    score = moses_bleu(_lines(outputs), _lines(references), language)
+    print("sacremoses is not installed" if score is None else f"BLEU {score[0]:.2f} ({score[1]})")
+
+
+if __name__ == "__main__":
+    main()

@@ -148,7 +148,8 @@ def preset_row(name: str, results: Sequence[Result]) -> str:
     model = build_model(config.model, Signature(ids, ids, shared=True))
     parameters = sum(one.numel() for one in model.parameters())
     first = bundled_presets()[name].read_text(encoding="utf-8").split("\n\n")[0]
-    purpose = " ".join(line.removeprefix("# ") for line in first.splitlines())
+    words = " ".join(line.removeprefix("# ") for line in first.splitlines())
+    purpose = words.split(". ")[0].rstrip(".")
     own = [one for one in results if one["variant"] == f"preset {name}"]
     reached = spread(scores(own)) if own else "–"
     took = f"{statistics.mean([one['seconds'] for one in own]):.0f} s" if own else "–"

@@ -62,11 +62,12 @@ def _overlap(sequences: Sequence[Sequence[str]], size: int) -> tuple[Matrix, Mat
         ]
         for one in sequences
     ]
-    table = np.zeros((len(sequences), max(len(numbers), 1)))
+    # Small numbers, because this table is read as often as there are sequences.
+    table = np.zeros((len(sequences), max(len(numbers), 1)), np.uint16)
     for row, found in enumerate(grams):
         np.add.at(table[row], found, 1)
     common = np.stack([np.minimum(table, one).sum(axis=1) for one in table])
-    return common, table.sum(axis=1)
+    return common.astype(np.float64), table.sum(axis=1).astype(np.float64)
 
 
 def _chrf(texts: Sequence[str]) -> Matrix:
