@@ -176,4 +176,5 @@ def write(out: Path) -> None:
     rows = [preset_row(name, known["multi30k-de-en"]) for name in names]
     page = PRESET_PAGE.format(rows="\n".join(rows))
     (DOCS / "presets.md").write_text(page, encoding="utf-8")
-    print(f"{len(results)} results; {DOCS / 'tricks.md'} and {DOCS / 'presets.md'} written")
+    pages = "docs/tricks.md and docs/presets.md" if results else "docs/presets.md"
+    print(f"{len(results)} results; {pages} written")

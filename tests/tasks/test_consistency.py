@@ -1,5 +1,6 @@
 """R-Drop: two passes, the mean of their losses, and a penalty for the difference."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,9 @@ def test_padding_costs_nothing() -> None:
         for source, target in PAIRS
     ]
     torch.testing.assert_close(whole, torch.stack(parts).sum())
+    targets = batch.targets
+    garbage = replace(targets, values=targets.values.masked_fill(~targets.mask, 7))
+    torch.testing.assert_close(r_drop_loss(model, replace(batch, targets=garbage), 0.1, 5.0), whole)
 
 
 def test_the_setting_reaches_training_and_leaves_the_dev_loss_alone(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
     with the loss of one pass. Padding is multiplied away rather than left out: every tensor has a
     shape that the batch's shape decides, as a recorded CUDA graph needs.
     """
-    targets = batch.targets.values
+    # Lengths say what is real, whatever lies behind them.
+    targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
     one, other = Answers.of(model, batch), Answers.of(model, batch)
     truth = one.cross_entropy(targets, smoothing) + other.cross_entropy(targets, smoothing)
     return truth / 2 + weight / 4 * symmetric_divergence(one, other, targets)
