@@ -5,14 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RECIPES ?= demo
+DATA ?= $(if $(wildcard ../shared/data/multi30k),multi30k,tatoeba)
+BENCH ?=
 
-.PHONY: help setup demo test lint bench campaign clean
+.PHONY: help setup demo test lint bench bench-peers bench-recipes campaign clean
 
 help:
 	@echo "make demo      install, then train a German-English translator on the bundled pairs"
 	@echo "make test      install, then check everything: ruff, mypy, pytest"
 	@echo "make lint      ruff and mypy alone"
-	@echo "make bench     train the demo's recipe and write down what it reaches; RECIPES=\"…\" for others"
+	@echo "make bench     seqloom and its peers side by side on this CPU; make bench-peers installs them, once"
+	@echo "make bench-recipes  train the demo's recipe and write down what it reaches; RECIPES=\"…\" for others"
 	@echo "make campaign  the reliability tests with ten times the counts"
 	@echo "make clean     remove the environment and caches (runs are kept)"
 
@@ -36,7 +39,14 @@ lint: setup
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
+# Twenty minutes on two cores. DATA: a folder with Multi30k's raw files; else the bundled pairs.
 bench: setup
+	$(BIN)/python -m bench all --data $(DATA) $(BENCH)
+
+bench-peers: setup
+	$(BIN)/python -m bench.install
+
+bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python bench/recipes.py bench/results $(RECIPES)
 
 campaign: setup

@@ -20,6 +20,7 @@ class Contender:
     """The folder under bench/peers that says what it needs; None: where seqloom runs."""
     kinds: tuple[str, ...] = ("transformer",)
     """The workloads it has a model for."""
+    arguments: tuple[str, ...] = ()
 
     @property
     def python(self) -> Path:
@@ -46,4 +47,36 @@ TRAINING = [
     ),
     Contender("opennmt", "OpenNMT-py", "bench.peers.opennmt.train", "opennmt", EVERY_MODEL),
     Contender("joey", "Joey NMT", "bench.peers.joey.train", "joey", EVERY_MODEL),
+]
+SEQLOOM_DECODING = Contender(
+    "seqloom", "seqloom, torch", "bench.peers.seqloom.decode", arguments=("torch",)
+)
+DECODING = [
+    *(
+        Contender(
+            f"seqloom-{precision}",
+            f"seqloom, engine CTranslate2 {label}",
+            "bench.peers.seqloom.decode",
+            "ctranslate2",
+            arguments=(precision,),
+        )
+        for precision, label in (("int8", "int8"), ("float32", "fp32"))
+    ),
+    *(
+        Contender(
+            f"ctranslate2-{precision}",
+            f"CTranslate2 {label} alone",
+            "bench.peers.ctranslate2.decode",
+            "ctranslate2",
+            arguments=(precision,),
+        )
+        for precision, label in (("int8", "int8"), ("float32", "fp32"))
+    ),
+    Contender(
+        "huggingface",
+        "Hugging Face Marian, generate",
+        "bench.peers.huggingface.decode",
+        "huggingface",
+    ),
+    Contender("joey", "Joey NMT", "bench.peers.joey.decode", "joey"),
 ]

@@ -62,7 +62,7 @@ def _write(data: str, place: Path, final: Path) -> None:
     (place / "pieces").mkdir()
     means = {}
     for split in ("train", "dev"):
-        corpus = build_corpus(CorpusRequest(config.data, split, source, target))  # type: ignore[arg-type]
+        corpus = build_corpus(CorpusRequest(config.data, split, source, target))
         count = len(corpus) if split == "train" else min(len(corpus), DEV_LINES)
         for side, row in (("source", corpus.source), ("target", corpus.target)):
             rows = [row(index).tolist() for index in range(count)]

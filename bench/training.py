@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.contenders import CEILING, SEQLOOM, Contender
-from bench.rounds import Tell, open_all, take_turns
+from bench.rounds import Plan, open_all, take_turns
 from bench.workers import Broken, Worker
 from bench.workload import Workload, matmul_flops, weights_met
 
 WARM_UP_SECONDS = 4.0
 
 
-def compare(
-    path: Path, peers: Sequence[Contender], rounds: int, seconds: float, tell: Tell
-) -> dict[str, Any]:
+def compare(path: Path, peers: Sequence[Contender], plan: Plan) -> dict[str, Any]:
     """Every round of every contender: {key: {about, rounds}} or {key: {reason}}."""
     contenders = [SEQLOOM, CEILING, *peers]
     logs = path.parent / "logs"
@@ -26,8 +24,8 @@ def compare(
         for measure in (SEQLOOM, CEILING):
             if isinstance(reason := workers[measure.key], str):
                 raise Broken(f"{measure.name}: {reason}")
-        take_turns(workers, 1, [{"seconds": WARM_UP_SECONDS}], lambda _: None)
-        answers = take_turns(workers, rounds, [{"seconds": seconds}], tell)
+        take_turns(workers, [{"seconds": WARM_UP_SECONDS}], Plan(rounds=1))
+        answers = take_turns(workers, [{"seconds": plan.seconds}], plan)
     finally:
         for worker in workers.values():
             if isinstance(worker, Worker):

@@ -5,6 +5,7 @@ import os
 import queue
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class Worker:
                 text=True,
             )
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self.about: dict[str, Any] = {}
 
     def wait_until_ready(self) -> None:
@@ -54,18 +56,22 @@ class Worker:
         return self._answer(request.get("seconds", 0) + GRACE_SECONDS)
 
     def close(self) -> None:
-        if self.process.stdin is not None:
+        """Nobody is left to answer to: it goes, or is made to."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self._listener.join()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
+        with self.process.stdout as lines:
+            for line in lines:
+                self._lines.put(line)
         self._lines.put("")
 
     def _answer(self, seconds: float) -> dict[str, Any]:

@@ -1,0 +1,41 @@
+"""CTranslate2 alone: pieces in, pieces out, on the files that seqloom's engine uses."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import torch
+from seqloom.runs.engine.convert import convert
+
+import seqloom
+from bench.decoder import TOKENS, serve
+from bench.peers.seqloom.random_run import random_run
+from bench.workload import END, Workload
+
+
+def main() -> None:
+    workload, precision = Workload.load(Path(sys.argv[1])), sys.argv[2]
+    folder = workload.folder / f"ctranslate2-{precision}"
+    if not folder.exists():
+        folder.mkdir()
+        convert(seqloom.load(random_run(workload)).model, folder, precision)
+    translator = ctranslate2.Translator(
+        str(folder), device="cpu", compute_type=precision, intra_threads=torch.get_num_threads()
+    )
+
+    def decode(sources: list[list[int]], beam: int) -> Any:
+        return translator.translate_batch(
+            [[str(one) for one in (*source, END)] for source in sources],  # ids are their names
+            beam_size=beam,
+            min_decoding_length=TOKENS,
+            max_decoding_length=TOKENS,
+        )
+
+    serve(
+        decode, workload, version=ctranslate2.__version__, threads=torch.get_num_threads(), torch=""
+    )
+
+
+if __name__ == "__main__":
+    main()

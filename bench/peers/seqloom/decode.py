@@ -1,0 +1,53 @@
+"""`Run.translate`: text in, text out; by torch, or by the engine CTranslate2 in int8 or fp32."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import seqloom
+from bench.decoder import TOKENS, serve
+from bench.peers.seqloom.random_run import random_run
+from bench.workload import Workload
+from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.run import RunConfig
+
+
+def main() -> None:
+    workload, engine = Workload.load(Path(sys.argv[1])), sys.argv[2]
+    run = seqloom.load(random_run(workload), settings_for(engine))
+    tokenizer = run.task.target_tokenizer  # one vocabulary for both sides
+    texts: dict[tuple[int, ...], str] = {}
+
+    def decode(sources: list[list[int]], beam: int) -> Any:
+        asked = []
+        for source in map(tuple, sources):
+            if source not in texts:
+                texts[source] = tokenizer.decode(source)
+            asked.append(texts[source])
+        return run.translate(asked, decoding=forced(beam), attention=False)
+
+    serve(
+        decode,
+        workload,
+        version=seqloom.__version__,
+        torch=torch.__version__,
+        threads=torch.get_num_threads(),
+    )
+
+
+def settings_for(engine: str) -> list[str]:
+    """torch, int8 or float32."""
+    if engine == "torch":
+        return ["engine.kind=torch"] if "engine" in RunConfig.model_fields else []
+    return ["engine.kind=ctranslate2", f"engine.precision={engine}"]
+
+
+def forced(beam: int) -> DecodingConfig:
+    rules = {"min_length": TOKENS - 1, "max_length": TOKENS}
+    return GreedyConfig(**rules) if beam == 1 else BeamConfig(width=beam, **rules)
+
+
+if __name__ == "__main__":
+    main()

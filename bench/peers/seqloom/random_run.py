@@ -1,0 +1,32 @@
+"""A run folder of the workload's model whose weights are random: decoding takes as long."""
+
+from pathlib import Path
+
+import torch
+
+from bench.peers.seqloom.recipe import config_for
+from bench.prepare import data_section
+from bench.workload import Workload
+from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.models.build import build_model
+from seqloom.runs.bundle import WEIGHTS, create_run, weights_shelf
+from seqloom.runs.weights import weights_of, write_tensors
+from seqloom.tasks.build import build_task
+
+
+def random_run(workload: Workload) -> Path:
+    """Made once, beside the prepared corpus."""
+    folder = workload.folder / "run"
+    if folder.exists():
+        return folder
+    config = config_for(workload, data_section((workload.folder / "data.txt").read_text()))
+    source, target = learn_tokenizers(config)
+    torch.manual_seed(workload.seed)
+    model = build_model(config.model, build_task(config.task, source, target).signature)
+    create_run(folder, config, source, target, {"corpus": "none"})
+
+    def fill(place: Path) -> None:
+        write_tensors(place / WEIGHTS, weights_of(model))
+
+    weights_shelf(folder).add(1, fill, keep=1)
+    return folder
