@@ -1,12 +1,14 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.config.data import DataConfig, SyntheticConfig
 from seqloom.config.text import CharactersConfig
+from seqloom.core.errors import DataError
 from seqloom.core.sequences import Batch
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.layout import PaddedLayout
@@ -32,6 +34,17 @@ def same(one: Batch, other: Batch) -> bool:
     )
 
 
+@pytest.fixture(scope="module", params=["whole epochs", "rounds"], autouse=True)
+def rounds(request: pytest.FixtureRequest) -> Iterator[int]:
+    """How many rounds an epoch has: all laws hold for one and for several."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "rounds":
+            patch.setattr("seqloom.data.rounds.ROUND", 64)
+            patch.setattr("seqloom.data.rounds.BLOCK", 8)
+        yield 1 if request.param == "whole epochs" else 4
+
+
+@settings(deadline=None)
 @given(before=st.integers(0, 60), seed=st.integers(0, 3), ranks=st.integers(1, 3))
 def test_a_stream_resumed_anywhere_continues_as_if_it_had_never_stopped(
     corpus: Corpus, before: int, seed: int, ranks: int
@@ -56,12 +69,15 @@ def test_ranks_share_the_batches_of_one_without_gap_or_overlap(corpus: Corpus, r
         assert {stream.position for stream in together} == {alone.position}
 
 
-def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(corpus: Corpus) -> None:
+def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(
+    corpus: Corpus, rounds: int
+) -> None:
     stream = BatchStream(corpus, PaddedLayout(150), 1)
+    assert stream.rounds == rounds
     epochs = []
     for epoch in range(2):
         rows: list[list[int]] = []
-        while stream.position[0] == epoch:
+        while stream.epoch_of(stream.position) == epoch:
             batch = next(stream)
             rows.extend(batch.targets.values.tolist())
         epochs.append([[id_ for id_ in row if id_] for row in rows])
@@ -70,7 +86,28 @@ def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(corpus: 
     assert epochs[0] != epochs[1]
 
 
-def test_a_position_past_the_end_of_an_epoch_is_in_the_next(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_position_past_the_end_of_a_round_is_in_the_next(corpus: Corpus, tmp_path: Path) -> None:
     stream = BatchStream(corpus, PaddedLayout(150), 1)
     stream.position = (0, stream.batches_in(0) + 2)
     assert stream.position == (1, 2)
+
+
+def test_the_examples_of_batches_are_those_that_the_batches_hold(corpus: Corpus) -> None:
+    stream = BatchStream(corpus, PaddedLayout(150), 1)
+    stream.position = (0, stream.batches_in(0) - 1)  # the second batch is in the next round
+    named = stream.examples_from(stream.position, 2)
+    rows = [row for _ in range(2) for row in next(stream).targets.values.tolist()]
+    held = sorted([id_ for id_ in row if id_][:-1] for row in rows)
+    assert sorted(corpus.target(one).tolist() for one in named) == held
+
+
+def test_a_budget_below_one_example_is_refused_before_any_batch_by_its_place_in_the_corpus(
+    corpus: Corpus,
+) -> None:
+    longest = int(corpus.target_lengths.max())
+    worst = int(corpus.target_lengths.argmax())
+    BatchStream(corpus, PaddedLayout(longest + 1), 1)
+    with pytest.raises(DataError) as info:
+        BatchStream(corpus, PaddedLayout(longest), 1)
+    assert f"example {worst} (counted from 0) has {longest + 1} tokens" in str(info.value)
+    assert f"training.batch_tokens is {longest}; raise it to {longest + 1}" in str(info.value)

@@ -21,22 +21,22 @@ class AheadStream(BatchStream):
         self._maker = stream
         self._prepare = prepare
         self._worker: _Worker | None = None
-        self._epoch, self._index = stream.position
+        self._position = stream.position
 
     @property
     def position(self) -> tuple[int, int]:
-        return self._epoch, self._index
+        return self._position
 
     @position.setter
     def position(self, position: tuple[int, int]) -> None:
         self.close()
-        self._epoch, self._index = self._carry(*position)
+        self._position = self._carry(*position)
 
     def __next__(self) -> Batch:
         if self._worker is None:
             self._maker.position = self.position
             self._worker = _Worker(self._maker, self._prepare)
-        batch, (self._epoch, self._index) = self._worker.take()
+        batch, self._position = self._worker.take()
         return batch
 
     def close(self) -> None:

@@ -1,11 +1,14 @@
 """Which examples travel together: of like lengths, as many as the token budget allows."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.core.errors import DataError
 
-Sizes = NDArray[np.int64]
+Sizes = NDArray[Any]
+"""Of any kind of integer."""
 
 
 BAND = 0.05
@@ -27,9 +30,9 @@ def plan_batches(
     bands change. A batch ends where the budget does, or earlier where rare lengths would be
     padded too much. Equal lengths, and the order of the batches, are shuffled.
     """
-    targets = np.asarray(target_lengths) + 1
-    sources = targets if source_lengths is None else np.asarray(source_lengths) + 1
-    refuse_too_long(np.maximum(sources, targets), budget)
+    refuse_too_long(sizes_of(source_lengths, target_lengths), budget)
+    targets = target_lengths.astype(np.int64) + 1
+    sources = targets if source_lengths is None else source_lengths.astype(np.int64) + 1
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(targets))
     targets, sources = targets[shuffled], sources[shuffled]
@@ -59,39 +62,46 @@ def _bands(targets: Sizes) -> Sizes:
 
 def _cuts(sources: Sizes, targets: Sizes, budget: int) -> list[int]:
     """Where a new batch begins, but for the first."""
-    cuts = []
-    enough = FULL_ENOUGH * budget
-    start = size = widest_source = widest_target = source_tokens = target_tokens = 0
-    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        rows = place - start + 1
-        source_tokens += source
-        target_tokens += target
-        if source > widest_source:
-            widest_source = source
-        if target > widest_target:
-            widest_target = target
-        # `size` is still that of the batch without this example.
-        too_padded = size >= enough and (
-            source_tokens < (1 - PADDING) * rows * widest_source
-            or target_tokens < (1 - PADDING) * rows * widest_target
-        )
-        size = rows * (widest_source if widest_source > widest_target else widest_target)
-        if too_padded or size > budget:
-            cuts.append(place)
-            start = place
-            widest_source = source_tokens = source
-            widest_target = target_tokens = target
-            size = source if source > target else target
-    return cuts
+    cuts: list[int] = []
+    start = 0
+    while True:
+        # No batch from here has more rows than would fit if all were as short as its first.
+        reach = start + budget // int(max(sources[start], targets[start])) + 1
+        start += _rows_of_first(sources[start:reach], targets[start:reach], budget)
+        if start == len(sources):
+            return cuts
+        cuts.append(start)
 
 
-def refuse_too_long(longest: Sizes, budget: int) -> None:
-    too_long = np.flatnonzero(longest > budget)
+def _rows_of_first(sources: Sizes, targets: Sizes, budget: int) -> int:
+    """How many of these go into the first batch."""
+    rows = np.arange(1, len(sources) + 1)
+    padded_source = rows * np.maximum.accumulate(sources)
+    padded_target = rows * np.maximum.accumulate(targets)
+    size = np.maximum(padded_source, padded_target)
+    too_padded = (np.cumsum(sources) < (1 - PADDING) * padded_source) | (
+        np.cumsum(targets) < (1 - PADDING) * padded_target
+    )
+    # The next row goes elsewhere if it does not fit, or pads too much what is full enough.
+    leaves = (size[1:] > budget) | (too_padded[1:] & (size[:-1] >= FULL_ENOUGH * budget))
+    return int(np.argmax(leaves)) + 1 if leaves.any() else len(rows)
+
+
+def sizes_of(source_lengths: Sizes | None, target_lengths: Sizes) -> Sizes:
+    """The longer side of each example, with its START or END."""
+    if source_lengths is None:
+        return target_lengths + 1
+    return np.maximum(source_lengths, target_lengths) + 1
+
+
+def refuse_too_long(sizes: Sizes, budget: int) -> None:
+    """No example may be longer than a whole batch."""
+    too_long = np.flatnonzero(sizes > budget)
     if len(too_long):
-        worst = too_long[np.argmax(longest[too_long])]
+        worst = too_long[np.argmax(sizes[too_long])]
         raise DataError(
-            f"{len(too_long)} of {len(longest)} examples are longer than a whole batch may be: "
-            f"example {worst} (counted from 0) has {longest[worst]} tokens, and training."
-            f"batch_tokens is {budget}; raise it to {longest[worst]} or more, or leave long "
+            f"{len(too_long)} of {len(sizes)} examples are longer than a whole batch may be: "
+            f"example {worst} (counted from 0) has {sizes[worst]} tokens, and training."
+            f"batch_tokens is {budget}; raise it to {sizes[worst]} or more, or leave long "
             "examples out with data.filter.max_source_tokens and max_target_tokens"
         )

@@ -1,8 +1,9 @@
 """A tokenised split on disk, read through memory maps."""
 
 import json
+import mmap
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,13 +22,17 @@ from seqloom.data.splits import read_split
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the files of a corpus change their meaning."""
 REPORT = "report.json"
 PROGRESS_EVERY = 1_000
 
-Ids = NDArray[np.int32]
-Sizes = NDArray[np.int64]
+Ids = NDArray[Any]
+"""uint16 or int32."""
+Sizes = NDArray[Any]
+"""int32 or int64."""
+NARROW = 2**16
+"""Vocabularies up to this size are written in two bytes an id."""
 
 
 @dataclass
@@ -68,32 +73,51 @@ class Side:
     """Token ids of many texts: text i is ids[offsets[i]:offsets[i + 1]]."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        offsets = _map(folder / f"{name}.offsets", np.int64)
-        self.ids = _map(folder / f"{name}.ids", np.int32)
-        self.offsets: Sizes = offsets
-        self.lengths: Sizes = np.diff(offsets)
+        self._maps: list[np.memmap[Any, Any]] = []
+        self.offsets: Sizes = self._map(folder / f"{name}.offsets", np.int64)
+        tokens = int(self.offsets[-1])
+        # Ids of a small vocabulary take two bytes each, others four.
+        narrow = tokens and (folder / f"{name}.ids").stat().st_size == 2 * tokens
+        self.ids: Ids = self._map(folder / f"{name}.ids", np.uint16 if narrow else np.int32)
+        self.lengths: Sizes = np.diff(self.offsets).astype(np.int32)
+
+    def _map(self, path: Path, kind: type[Any]) -> NDArray[Any]:
+        if path.stat().st_size == 0:  # which cannot be mapped
+            return np.zeros(0, dtype=kind)
+        self._maps.append(np.memmap(path, dtype=kind, mode="r"))
+        # A plain array over the map: np.memmap's own class makes every slice ten times slower.
+        return np.asarray(self._maps[-1])
 
     def __getitem__(self, index: int) -> Ids:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def take(self, indices: Sizes) -> Rows:
         """Some texts, in this order, with no loop over them."""
-        lengths = self.lengths[indices]
+        lengths = self.lengths[indices].astype(np.int64)
         ends = np.cumsum(lengths)
         # Text n begins at ends[n] - lengths[n] here and at offsets[indices[n]] there.
         shifts = self.offsets[indices] - (ends - lengths)
         return Rows(self.ids[np.arange(ends[-1]) + np.repeat(shifts, lengths)], lengths)
 
+    def release(self) -> None:
+        """Hand the pages read so far back to the system; they are mapped again when needed."""
+        for each in self._maps:
+            each._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
 
 class Corpus:
     """The examples of a split as ids, without START and END, in the order they were read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
+        """others: the same split, cut into tokens in other ways, for the epochs to come"""
         self.folder = folder
+        self._others = tuple(others)
+        self._opened: Corpus | None = None
         self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
         self.target_side = Side(folder, "target")
         has_source = (folder / "source.offsets").exists()
         self.source_side = Side(folder, "source") if has_source else None
+        self.release()
 
     def __len__(self) -> int:
         return len(self.target_lengths)
@@ -113,12 +137,25 @@ class Corpus:
     def target(self, index: int) -> Ids:
         return self.target_side[index]
 
+    def for_epoch(self, epoch: int) -> "Corpus":
+        """The same examples as they are cut into tokens in this epoch."""
+        place = epoch % (1 + len(self._others))
+        if place == 0:
+            return self
+        folder = self._others[place - 1]
+        if self._opened is None or self._opened.folder != folder:
+            self._opened = Corpus(folder)
+        return self._opened
 
-def _map(path: Path, kind: type[Any]) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # which cannot be mapped
-        return np.zeros(0, dtype=kind)
-    # A plain array over the map: np.memmap's own class makes every slice ten times slower.
-    return np.asarray(np.memmap(path, dtype=kind, mode="r"))
+    def variants(self) -> Iterator["Corpus"]:
+        """The corpora of all epochs, each once."""
+        return (self.for_epoch(epoch) for epoch in range(1 + len(self._others)))
+
+    def release(self) -> None:
+        """Hand the pages read so far back to the system."""
+        for side in (self.source_side, self.target_side):
+            if side is not None:
+                side.release()
 
 
 def _no_progress(examples: int) -> None:
@@ -141,15 +178,16 @@ def build_corpus(request: CorpusRequest, progress: Callable[[int], None] = _no_p
 class _Writer:
     """Appends texts to the two files of a side."""
 
-    def __init__(self, ids: BinaryIO, offsets: BinaryIO) -> None:
+    def __init__(self, ids: BinaryIO, offsets: BinaryIO, vocabulary: int) -> None:
         self._ids = ids
+        self._kind = "H" if vocabulary <= NARROW else "i"
         self._offsets = offsets
         self.total = 0
         self.unknown = 0
         offsets.write(np.int64(0).tobytes())
 
     def append(self, ids: list[int]) -> None:
-        self._ids.write(array("i", ids).tobytes())
+        self._ids.write(array(self._kind, ids).tobytes())
         self.total += len(ids)
         self.unknown += ids.count(UNKNOWN)
         self._offsets.write(self.total.to_bytes(8, "little"))
@@ -161,7 +199,7 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
         (folder / "target.ids").open("wb") as target_ids,
         (folder / "target.offsets").open("wb") as target_offsets,
     ):
-        targets = _Writer(target_ids, target_offsets)
+        targets = _Writer(target_ids, target_offsets, request.target.size)
         if request.source is None:
             _write_kept(request, report, None, targets, progress)
         else:
@@ -169,7 +207,7 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
                 (folder / "source.ids").open("wb") as source_ids,
                 (folder / "source.offsets").open("wb") as source_offsets,
             ):
-                sources = _Writer(source_ids, source_offsets)
+                sources = _Writer(source_ids, source_offsets, request.source.size)
                 _write_kept(request, report, sources, targets, progress)
             report.source_tokens, report.source_unknown = sources.total, sources.unknown
     report.target_tokens, report.target_unknown = targets.total, targets.unknown

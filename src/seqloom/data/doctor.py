@@ -9,8 +9,9 @@ import numpy as np
 from seqloom.config.data import DataConfig, HoldOutConfig, SyntheticConfig
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
-from seqloom.data.batching import plan_batches
+from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.example import Split
+from seqloom.data.rounds import examples_of_round, rounds_in_epoch
 from seqloom.data.splits import corpora_of
 from seqloom.data.survey import Survey, Tokenizers, survey
 from seqloom.data.vocabularies import learn_tokenizers
@@ -127,14 +128,25 @@ def _worst_batch(train: Survey, config: RunConfig) -> WorstBatch | None:
     kept = np.asarray(train.kept)
     targets = np.asarray(train.target.lengths)[kept]
     sources = None if train.source is None else np.asarray(train.source.lengths)[kept]
-    training = config.training
-    batches = plan_batches(sources, targets, training.batch_tokens, training.seed, 0)
+    batches = _batches_of_epoch(sources, targets, config)
     worst = max(batches, key=lambda batch: len(batch) * (int(targets[batch].max()) + 1))
     return WorstBatch(
         rows=len(worst),
         source_length=0 if sources is None else int(sources[worst].max()) + 1,
         target_length=int(targets[worst].max()) + 1,
     )
+
+
+def _batches_of_epoch(sources: Sizes | None, targets: Sizes, config: RunConfig) -> Iterator[Sizes]:
+    """As the first epoch of training will see them, planned round by round."""
+    budget, seed = config.training.batch_tokens, config.training.seed
+    refuse_too_long(sizes_of(sources, targets), budget)
+    rounds = rounds_in_epoch(len(targets))
+    for number in range(rounds):
+        rows = examples_of_round(len(targets), rounds, seed, number)
+        some = None if sources is None else sources[rows]
+        for batch in plan_batches(some, targets[rows], budget, seed, number):
+            yield rows[batch]
 
 
 def _about(found: Survey, config: RunConfig) -> Iterator[Finding]:

@@ -16,8 +16,8 @@ from seqloom.config.data import (
     SyntheticConfig,
     TsvConfig,
 )
-from seqloom.core.storage import sha256
 from seqloom.data.bundled import bundled_file
+from seqloom.data.digests import file_digest
 from seqloom.data.example import Split
 from seqloom.data.files import locate
 from seqloom.data.splits import corpora_of, held_out_share
@@ -48,13 +48,13 @@ def fingerprint(config: DataConfig, split: Split) -> str:
 def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
-            return [sha256(locate(name, folder)) for name in (source, target, *references)]
+            return [file_digest(locate(name, folder)) for name in (source, target, *references)]
         case TsvConfig() | JsonlConfig() | LinesConfig():
             settings = corpus.model_dump(mode="json", exclude={"path"})
-            return [settings, sha256(locate(corpus.path, folder))]
+            return [settings, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
             with as_file(bundled_file(corpus, split)) as path:
-                return [corpus.model_dump(mode="json"), sha256(path)]
+                return [corpus.model_dump(mode="json"), file_digest(path)]
         case SyntheticConfig():
             return [corpus.model_dump(mode="json"), VERSION, split]
         case _:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from seqloom.core.sequences import Batch
-from seqloom.data.batching import Sizes, plan_batches
+from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.collate import collate_rows
 from seqloom.data.corpus import Corpus
 
@@ -17,9 +17,13 @@ class Layout(Protocol):
     ) -> list[Sizes]:
         """The batches of an epoch: every index once. A pure function of its arguments.
 
-        Lengths are those of a corpus, without START and END. An example that fits into no batch
-        is a DataError that says which, how long it is and what to set.
+        Lengths are those of a corpus, or of a part of it, without START and END.
         """
+        ...
+
+    def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
+        """An example of a whole corpus that fits into no batch is a DataError that says which,
+        how long it is and what to set."""
         ...
 
     def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
@@ -37,6 +41,9 @@ class PaddedLayout:
         self, source_lengths: Sizes | None, target_lengths: Sizes, seed: int, epoch: int
     ) -> list[Sizes]:
         return plan_batches(source_lengths, target_lengths, self.budget, seed, epoch)
+
+    def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
+        refuse_too_long(sizes_of(source_lengths, target_lengths), self.budget)
 
     def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
         source = corpus.source_side

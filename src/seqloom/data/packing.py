@@ -60,6 +60,9 @@ class PackedLayout:
             batches += _groups(rows, self.budget // row)
         return [batches[place] for place in generator.permutation(len(batches))]
 
+    def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
+        refuse_too_long(_sizes(source_lengths, target_lengths), self.budget)
+
     def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
         source, target = corpus.source_side, corpus.target_side
         targets = target.take(indices)
@@ -208,6 +211,9 @@ class BucketLayout:
             rows = self.budget // length
             batches += [chosen[start : start + rows] for start in range(0, len(chosen), rows)]
         return [batches[place] for place in generator.permutation(len(batches))]
+
+    def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
+        refuse_too_long(_sizes(source_lengths, target_lengths), self.budget)
 
     def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
         source = corpus.source_side

@@ -41,7 +41,7 @@ class Histogram:
 class Side:
     """The tokens of one side of a split."""
 
-    lengths: "array[int]" = field(default_factory=lambda: array("q"))
+    lengths: "array[int]" = field(default_factory=lambda: array("i"))
     tokens: int = 0
     unknown: int = 0
 
@@ -70,9 +70,31 @@ class Extreme:
     where: str
 
 
+class Hashes:
+    """Texts, remembered as 64-bit hashes: eight bytes each, however many there are."""
+
+    def __init__(self) -> None:
+        self._added = array("Q")
+        self._sorted = np.zeros(0, dtype=np.uint64)
+
+    def add(self, value: int) -> None:
+        self._added.append(value)
+
+    def settle(self) -> int:
+        """Make ready for `in`; returns how many were added that had been there before."""
+        self._sorted = np.unique(np.frombuffer(self._added, dtype=np.uint64))
+        repeated = len(self._added) - len(self._sorted)
+        self._added = array("Q")
+        return repeated
+
+    def __contains__(self, value: int) -> bool:
+        place = np.searchsorted(self._sorted, np.uint64(value))
+        return bool(place < len(self._sorted) and self._sorted[place] == value)
+
+
 @dataclass
 class Survey:
-    """What was counted in one split. Texts are remembered as 64-bit hashes."""
+    """What was counted in one split."""
 
     split: Split
     examples: int = 0
@@ -89,10 +111,10 @@ class Survey:
     source: Side | None = None
     target: Side | None = None
     """None where there was no tokenizer to count with."""
-    kept: "array[int]" = field(default_factory=lambda: array("q"))
+    kept: "array[int]" = field(default_factory=lambda: array("i"))
     """Places of the examples that no filter drops."""
-    pairs: set[int] = field(default_factory=set)
-    sources: set[int] = field(default_factory=set)
+    pairs: Hashes = field(default_factory=Hashes)
+    sources: Hashes = field(default_factory=Hashes)
     leaked_pairs: int = 0
     leaked_sources: int = 0
     """Examples that the training split holds too."""
@@ -121,6 +143,8 @@ def survey(
         if found.examples % PROGRESS_EVERY == 0:
             progress(found.examples)
     progress(found.examples)
+    found.repeated_pairs = found.pairs.settle()
+    found.repeated_sources = found.sources.settle()
     found.extremes.sort(reverse=True)
     return found
 
@@ -142,8 +166,6 @@ def _hash(*texts: str) -> int:
 def _compare(found: Survey, example: Example, train: Survey | None) -> None:
     source, target = example.source.strip(), example.target.strip()
     pair_hash, source_hash = _hash(source, target), _hash(source or target)
-    found.repeated_pairs += pair_hash in found.pairs
-    found.repeated_sources += source_hash in found.sources
     found.pairs.add(pair_hash)
     found.sources.add(source_hash)
     found.identical += bool(source) and source == target

@@ -49,10 +49,10 @@ def save_checkpoint(session: Session) -> None:
         moments = optimizer_tensors(session.optimizer, session.model)
         write_tensors(folder / OPTIMIZER, moments)
         write_tensors(folder / AVERAGES, session.averager.tensors())
-        epoch, index = session.stream.position
+        number, index = session.stream.position
         record = {
             "step": session.step,
-            "epoch": epoch,
+            "round": number,
             "index": index,
             "evaluated": session.evaluated,
             "seconds": session.seconds,
@@ -97,7 +97,7 @@ def _restore(session: Session, place: Path) -> dict[str, Any]:
     averages = read_tensors(place / AVERAGES)
     session.averager.restore({name: tensor.to(device) for name, tensor in averages.items()})
     session.step = record["step"]
-    session.stream.position = (record["epoch"], record["index"])
+    session.stream.position = (record["round"], record["index"])
     session.evaluated = record["evaluated"]
     session.saved = (session.step, session.evaluated)
     session.seconds = record["seconds"]

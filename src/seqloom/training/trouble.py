@@ -12,7 +12,7 @@ SHOWN = 10
 
 @contextmanager
 def explained_trouble(session: Session, place: tuple[int, int]) -> Iterator[None]:
-    """Say at which step training failed, and on which examples. place: (epoch, batch) of them."""
+    """Say at which step training failed, and on which examples. place: that of the first."""
     step = session.step + 1
     try:
         yield

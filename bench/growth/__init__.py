@@ -1,0 +1,1 @@
+"""What work costs as it grows: memory, time to the first step, decoding, attention, start-up."""
