@@ -230,6 +230,16 @@ def test_rules_between_settings_name_the_setting_they_are_about() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_only_subwords_can_be_cut_in_random_ways(kind: str) -> None:
+    assert resolve(tables(text={"sampling": {}})).config.text.sampling is not None
+    for text in ({"tokenizer": {"kind": kind}}, {"target_tokenizer": {"kind": kind}}):
+        assert problems(tables(text={**text, "sampling": {"alpha": 0.1}})) == [
+            "text: sampling cuts subwords in several ways, but there is one way only to cut text "
+            f"into {kind}; leave sampling out, or use kind = 'subwords'"
+        ]
+
+
 def test_a_table_without_a_kind_keeps_the_kind_of_its_default() -> None:
     config = resolve(tables(decoding={"width": 3}, data={"dev": {"fraction": 0.1}})).config
     assert config.decoding.kind == "beam"

@@ -2,6 +2,7 @@
 
 import fcntl
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,17 @@ def test_examples_longer_than_the_model_are_refused_before_training(tmp_path: Pa
         assert words in str(caught.value)
 
 
+def test_a_batch_smaller_than_an_example_is_refused_before_there_is_a_folder(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(DataError) as caught:
+        train(recipe("training.batch_tokens=4"), tmp_path / "run")
+    message = str(caught.value)
+    assert re.search(r"example \d+ \(counted from 0\) has 5 tokens", message)
+    assert "training.batch_tokens is 4; raise it to 5 or more" in message
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -274,6 +286,7 @@ def test_examples_longer_than_the_model_are_refused_before_training(tmp_path: Pa
         ("training.feeding.kind=free-running", "training.label_smoothing=0.1"),
         ("training.accumulate=3", "training.schedule={kind='cosine', warmup=2}"),
         ("model.decoder.embedding.noise=0.1", "training.precision=bf16"),
+        ("text.tokenizer={kind='subwords', size=14}", "text.sampling={alpha=0.4, variants=2}"),
     ],
     ids=lambda changes: changes[0].split("=")[0],
 )

@@ -37,6 +37,17 @@ TokenizerConfig = Annotated[
 ]
 
 
+class SamplingConfig(Section):
+    """Subword regularisation: words of the training split are cut in random ways, which differ
+    from epoch to epoch. What is scored or translated is always cut in the one best way."""
+
+    alpha: float = Field(0.1, gt=0, le=1)
+    """BPE: each merge is left out with this probability (Provilkov et al. 2020). Unigram: cuts
+    are drawn in proportion to their probability to this power (Kudo 2018)."""
+    variants: int = Field(8, ge=1)
+    """So many ways are drawn and kept in the cache; epochs take them in turn."""
+
+
 class TextConfig(Section):
     tokenizer: TokenizerConfig = SubwordsConfig()
     """How both sides are cut into tokens."""
@@ -49,6 +60,9 @@ class TextConfig(Section):
     tags: tuple[str, ...] = ()
     """Strings such as '<U>' or '<2fr>' that are one token each, whatever the tokenizer."""
 
+    sampling: SamplingConfig | None = None
+    """Cut the training split into subwords in random ways. Left out: in the one best way."""
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.shared and self.target_tokenizer is not None:
@@ -59,6 +73,12 @@ class TextConfig(Section):
         bad = [tag for tag in self.tags if not tag or tag != tag.strip() or " " in tag]
         if bad:
             raise ValueError(f"tags must be non-empty and without spaces, not {bad}")
+        fixed = [one.kind for one in (self.tokenizer, self.target) if one.kind != "subwords"]
+        if self.sampling is not None and fixed:
+            raise ValueError(
+                f"sampling cuts subwords in several ways, but there is one way only to cut text "
+                f"into {fixed[0]}; leave sampling out, or use kind = 'subwords'"
+            )
         return self
 
     @property

@@ -34,7 +34,7 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
             FORMAT,
             sentencepiece.__version__,
             fingerprint(config.data, "train"),
-            text.model_dump(mode="json"),
+            text.model_dump(mode="json", exclude={"sampling"}),
             speaks,
         ]
     )

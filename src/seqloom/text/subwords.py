@@ -102,11 +102,14 @@ class Subwords:
         return content_digest(self._content())
 
     def encode(self, text: str) -> list[int]:
+        return self._processor.encode(self._utf8(text))
+
+    def _utf8(self, text: str) -> bytes:
+        """As sentencepiece wants it."""
         try:
-            utf8 = _fold(text, self.tags, self.lowercase).encode("utf-8")
+            return _fold(text, self.tags, self.lowercase).encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(f"{text!r}: is not valid Unicode: half of a surrogate pair") from error
-        return self._processor.encode(utf8)
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]

@@ -19,10 +19,12 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed,
 )
+from seqloom.data.batching import refuse_too_long, sizes_of
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
+from seqloom.data.variants import build_variants
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
@@ -82,7 +84,7 @@ def open_session(
     dev = _corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
-    _refuse_too_long(model, train, dev)
+    _refuse_too_long(config, model, train, dev)
     batching = choose_batching(config.training, model, world.device)
     if world.leads:
         _make_folder(
@@ -177,6 +179,9 @@ def _corpus(config: RunConfig, task: Task, split: Split, report: Report) -> Corp
         report(Event("tokenise", 0, {"split": split, "examples": examples}))
 
     request = CorpusRequest(config.data, split, task.source_tokenizer, task.target_tokenizer)
+    sampling = config.text.sampling
+    if split == "train" and sampling is not None:
+        return build_variants(request, sampling, config.training.seed, progress)
     return build_corpus(request, progress)
 
 
@@ -188,30 +193,38 @@ def _dev_examples(config: RunConfig) -> list[Example]:
     return list(islice(examples, config.training.evaluate_examples))
 
 
-def _refuse_too_long(model: Model, train: Corpus, dev: Corpus) -> None:
-    """No example may be longer than the model's positions reach: nothing is cut silently."""
+def _refuse_too_long(config: RunConfig, model: Model, train: Corpus, dev: Corpus) -> None:
+    """No example may be longer than a batch or than the model's positions reach: nothing is cut
+    silently."""
+    for variant in train.variants():
+        sizes = sizes_of(variant.source_lengths, variant.target_lengths)
+        refuse_too_long(sizes, config.training.batch_tokens)
+        problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
+        if problems:
+            raise DataError(
+                "lines are longer than the model's positions reach:\n" + "\n".join(problems)
+            )
+
+
+def _beyond_positions(model: Model, corpus: Corpus, split: Split) -> list[str]:
     problems = []
-    for split, corpus in (("train", train), ("dev", dev)):
-        sides = (
-            ("source", corpus.source_lengths, model.max_source_length, "encoder"),
-            ("target", corpus.target_lengths, model.max_target_length, "decoder"),
-        )
-        for side, lengths, limit, part in sides:
-            if lengths is None or limit is None:
-                continue
-            longer = int((lengths + 1 > limit).sum())
-            if longer:
-                remedy = (
-                    f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
-                    if split == "train"
-                    else "take them out of its files"  # no filter touches what is scored
-                )
-                problems.append(
-                    f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
-                    f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "
-                    f"{int(lengths.max()) + 1}, or {remedy}"
-                )
-    if problems:
-        raise DataError(
-            "lines are longer than the model's positions reach:\n" + "\n".join(problems)
-        )
+    sides = (
+        ("source", corpus.source_lengths, model.max_source_length, "encoder"),
+        ("target", corpus.target_lengths, model.max_target_length, "decoder"),
+    )
+    for side, lengths, limit, part in sides:
+        if lengths is None or limit is None:
+            continue
+        longer = int((lengths + 1 > limit).sum())
+        if longer:
+            remedy = (
+                f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
+                if split == "train"
+                else "take them out of its files"  # no filter touches what is scored
+            )
+            problems.append(
+                f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
+                f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "
+                f"{int(lengths.max()) + 1}, or {remedy}"
+            )
+    return problems
