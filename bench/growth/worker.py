@@ -10,6 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+PART = {"kind": "transformer", "width": 32, "layers": 1, "feedforward": 64}
+RECIPE: dict[str, Any] = {
+    "text": {"tokenizer": {"kind": "subwords", "size": 8_000}, "shared": True},
+    "model": {"encoder": PART, "decoder": PART, "tie": "all"},
+}
+
 
 def memory() -> dict[str, int]:
     """Bytes in RAM: all, and those that no file stands behind."""
@@ -19,38 +25,33 @@ def memory() -> dict[str, int]:
     return {name: int(fields[field].split()[0]) * 1024 for name, field in names.items()}
 
 
-PART = {"kind": "transformer", "width": 32, "layers": 1, "feedforward": 64}
-RECIPE: dict[str, Any] = {
-    "text": {"tokenizer": {"kind": "subwords", "size": 8_000}, "shared": True},
-    "model": {"encoder": PART, "decoder": PART, "tie": "all"},
-}
-
-
 class Watch:
-    """When what happened, and the most memory there was until then."""
+    """When which phase ended, and the most memory there was in it."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.happened: dict[str, float] = {}
+        self.phase = "importing"
         self.peaks: dict[str, dict[str, int]] = {}
-        self.phase = "tokenising"
-        self.steps: list[float] = []
+        self.ends: dict[str, dict[str, float]] = {}
+        self._began = time.monotonic()
         threading.Thread(target=self._sample, daemon=True).start()
 
     def _sample(self) -> None:
         while True:
-            now, peak = memory(), self.peaks.setdefault(self.phase, {})
-            for name, value in now.items():
-                peak[name] = max(peak.get(name, 0), value)
-            time.sleep(0.02)
+            self._look()
+            time.sleep(0.05)
 
-    def hear(self, event: Any) -> None:
-        now = time.monotonic() - self.began
-        self.happened.setdefault(event.kind, now)
-        if event.kind == "start":
-            self.phase = "training"
-        if event.kind == "step":
-            self.steps.append(now)
+    def _look(self) -> None:
+        now, peak = memory(), self.peaks.setdefault(self.phase, {})
+        for name, value in now.items():
+            peak[name] = max(peak.get(name, 0), value)
+
+    def enter(self, phase: str) -> None:
+        self._look()
+        self.ends[self.phase] = {
+            "seconds": time.monotonic() - self._began,
+            "processor": time.process_time(),
+        }
+        self.phase = phase
 
 
 def main() -> None:
@@ -59,47 +60,37 @@ def main() -> None:
     import torch
 
     from seqloom.config.run import RunConfig
+    from seqloom.data.vocabularies import learn_tokenizers
     from seqloom.training import loop
 
     torch.set_num_threads(1)
-    config = RunConfig.model_validate(
-        RECIPE
-        | {
-            "data": {
-                "train": {"kind": "tsv", "path": str(data)},
-                "dev": {"kind": "tsv", "path": str(data.with_suffix(".dev"))},
-            },
-            "training": {
-                "steps": steps,
-                "batch_tokens": 2_048,
-                "evaluate_every": steps,
-                "evaluate_examples": 1,
-            },
-        }
-    )
-    before = memory()
+    files = {
+        "train": {"kind": "tsv", "path": str(data)},
+        "dev": {"kind": "tsv", "path": str(data.with_suffix(".dev"))},
+    }
+    every = {"evaluate_every": steps, "evaluate_examples": 1, "checkpoint_every": steps}
+    training = {"steps": steps, "batch_tokens": 2_048, "precision": "fp32", **every}
+    config = RunConfig.model_validate({**RECIPE, "data": files, "training": training})
+    watch.enter("vocabulary")
+    learn_tokenizers(config)
+    watch.enter("opening")
     take_step = loop._take_step
-    ends: list[float] = []
+    taken: list[int] = []
 
-    def timed(session: Any) -> Any:
+    def watched(session: Any) -> Any:
         result = take_step(session)
-        ends.append(time.monotonic() - watch.began)
+        taken.append(session.step)
+        if len(taken) == 1:
+            watch.enter("warming up")
+        elif len(taken) == steps // 4:
+            watch.enter("training")
+        elif len(taken) == steps:
+            watch.enter("closing")
         return result
 
-    loop._take_step = timed
-    loop.train(config, folder, report=watch.hear)
-    later = ends[len(ends) // 4 :]
-    print(
-        json.dumps(
-            {
-                "imported": before,
-                "to_start": watch.happened["start"],
-                "to_first_step": ends[0],
-                "steps_per_second": (len(later) - 1) / (later[-1] - later[0]),
-                "peaks": watch.peaks,
-            }
-        )
-    )
+    loop._take_step = watched
+    loop.train(config, folder)
+    print(json.dumps({"steps": steps, "peaks": watch.peaks, "ends": watch.ends}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""Training against the size of the corpus: memory, time to tokenise, time to the first step."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.growth.pairs import write_pairs
+
+STEPS = 200
+
+
+def measure(pairs: int, work: Path) -> dict[str, Any]:
+    """Once with nothing in the cache, once with everything in it."""
+    data = work / f"{pairs}.tsv"
+    if not data.exists():
+        unfinished = data.with_suffix(".part")
+        write_pairs(unfinished, pairs)
+        write_pairs(data.with_suffix(".dev"), 200, seed=9)
+        unfinished.rename(data)
+    cache = work / f"cache-{pairs}"
+    shutil.rmtree(cache, ignore_errors=True)
+    cold, warm = (_train(data, work / "run", cache) for _ in range(2))
+    stored = sum(file.stat().st_size for file in (cache / "seqloom" / "corpora").rglob("*"))
+    return {"pairs": pairs, "bytes": data.stat().st_size, "stored": stored, "cold": cold} | {
+        "warm": warm
+    }
+
+
+def _train(data: Path, folder: Path, cache: Path) -> dict[str, Any]:
+    shutil.rmtree(folder, ignore_errors=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.growth.worker", str(data), str(folder), str(STEPS)],
+        env=os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def between(run: dict[str, Any], first: str, last: str, clock: str = "seconds") -> float:
+    """Seconds from the end of one phase to the end of another."""
+    return float(run["ends"][last][clock]) - float(run["ends"][first][clock])
