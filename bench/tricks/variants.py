@@ -55,6 +55,7 @@ VARIANTS = [
         ["training.averaging={kind='last', count=3}", "training.evaluate_every=200"],
         "Vaswani et al. 2017",
     ),
+    Variant("+ BPE dropout 0.1", ["text.sampling={alpha=0.1}"], "Provilkov et al. 2020"),
     Variant("+ word dropout 0.1", both("embedding.word_dropout=0.1"), "Sennrich and Zhang 2019"),
     Variant("+ noise on embeddings 0.1", both("embedding.noise=0.1"), "the lectures"),
     Variant(
@@ -83,9 +84,9 @@ VARIANTS = [
         [
             "training.r_drop=5.0",
             "training.averaging={kind='moving', decay=0.998}",
-            *both("embedding.word_dropout=0.05"),
+            "text.sampling={alpha=0.1}",
         ],
-        "R-Drop, moving average, word dropout",
+        "R-Drop, moving average, BPE dropout",
     ),
 ]
 PRESETS = [

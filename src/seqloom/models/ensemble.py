@@ -69,13 +69,13 @@ class EnsembleDecoder(DecoderModule):
     first, because members may differ in both: (R, 1, 1, S).
     """
 
+    steps_statically = False
+
     def __init__(self, members: Sequence[DecoderModule]) -> None:
         super().__init__()
         self.members = stack(list(members))
         self.max_length = _shortest(members)
         self.readout = Passage()
-
-    steps_statically = False
 
     def start(
         self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
