@@ -13,7 +13,7 @@ SURFACE = {
     "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
-        "--with",
+        *("--with", "--engine"),
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
@@ -21,6 +21,7 @@ SURFACE = {
     },
     "evaluate": {
         *("RUN", "--split", "--against", "--beam", "--json", "--set", "--with", "--lowercase"),
+        "--engine",
     },
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "doctor": {"RECIPE", "--set", "--json"},

@@ -8,12 +8,14 @@ import typer
 from seqloom.cli.later import work
 from seqloom.cli.options import (
     BeamWidth,
+    Engine,
     EvaluationSettings,
     Json,
     Partners,
     RunFolder,
     existing_run,
     existing_runs,
+    known_engine,
 )
 
 
@@ -28,6 +30,7 @@ def evaluate(
     ] = None,
     beam: BeamWidth = None,
     json: Json = False,
+    engine: Engine = None,
     settings: EvaluationSettings = None,
     partners: Partners = None,
     lowercase: Annotated[
@@ -37,11 +40,13 @@ def evaluate(
     """Score a run on held-out data: a table of scores, by length, and the worst outputs.
 
     The data are those of the recipe, or others: --set data.folder=… where they have moved,
-    --set data.test=… for another test set. With --against, both runs side by side.
+    --set data.test=… for another test set. With --against, both runs side by side. What is scored
+    is the model itself, by torch, unless --engine says otherwise.
     """
     runs = existing_runs(run, partners)
     if against is not None:
         existing_run(against)
     if split not in ("test", "dev", "train"):
         raise typer.BadParameter(f"'{split}' is no split; there are test, dev and train")
-    work("evaluate")(runs, against, split, (beam, settings or []), lowercase, json)
+    how = [*(settings or []), f"engine.kind={known_engine(engine) or 'torch'}"]
+    work("evaluate")(runs, against, split, (beam, how), lowercase, json)

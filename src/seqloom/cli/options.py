@@ -1,11 +1,12 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from seqloom.config.bundled import bundled_recipes
+from seqloom.config.engine import EngineKind
 from seqloom.config.presets import bundled_presets
 from seqloom.core.errors import NotFoundError
 
@@ -38,12 +39,21 @@ DecodingSettings = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a decoding setting, as decoding.max_length=60."
     ),
 ]
+OutputSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting of decoding or engine, as decoding.max_length=60 or "
+        "engine.precision=float32.",
+    ),
+]
 EvaluationSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change a setting of decoding or data, as decoding.max_length=60, "
+        help="Change a setting of decoding, engine or data, as decoding.max_length=60, "
         "data.folder=/elsewhere or data.test={kind='tsv', path='x.tsv'}.",
     ),
 ]
@@ -53,7 +63,24 @@ BeamWidth = Annotated[
         "--beam", min=1, max=1000, help="Beam width; wins over --set. Left out: as the recipe says."
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="auto|torch|ctranslate2",
+        help="What computes. auto: ctranslate2 for Transformers on a CPU, where it can; else torch.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for a program to read.")]
+
+
+def known_engine(name: str | None) -> str | None:
+    """Answer a mistyped engine before anything heavy is loaded."""
+    if name is not None and name not in get_args(EngineKind):
+        raise typer.BadParameter(
+            f"there is no engine '{name}'; there are {', '.join(get_args(EngineKind))}"
+        )
+    return name
 
 
 def existing_run(folder: Path) -> Path:

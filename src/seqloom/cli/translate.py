@@ -8,11 +8,13 @@ import typer
 from seqloom.cli.later import work
 from seqloom.cli.options import (
     BeamWidth,
-    DecodingSettings,
+    Engine,
     Json,
+    OutputSettings,
     Partners,
     RunFolder,
     existing_runs,
+    known_engine,
 )
 
 
@@ -31,7 +33,8 @@ def translate(
         bool, typer.Option("--alignments", help="Put out word alignments (0-0 1-2) beside texts.")
     ] = False,
     json: Json = False,
-    settings: DecodingSettings = None,
+    engine: Engine = None,
+    settings: OutputSettings = None,
     partners: Partners = None,
 ) -> None:
     """Translate: one line in is one line out, in order, blank lines kept.
@@ -39,6 +42,5 @@ def translate(
     With --n-best N, lines are `id ||| output ||| log-probabilities ||| score`.
     """
     runs = existing_runs(run, partners)
-    work("translate")(
-        runs, files or [], settings or [], beam, n_best, shown=(scores, alignments, json)
-    )
+    how = [*(settings or []), *([f"engine.kind={known_engine(engine)}"] if engine else [])]
+    work("translate")(runs, files or [], how, beam, n_best, shown=(scores, alignments, json))

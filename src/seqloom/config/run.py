@@ -6,6 +6,7 @@ from pydantic import model_validator
 
 from seqloom.config.data import DataConfig, LinesConfig
 from seqloom.config.decoding import BeamConfig, DecodingConfig
+from seqloom.config.engine import EngineConfig
 from seqloom.config.model import ModelConfig, NoEncoderConfig
 from seqloom.config.section import Section
 from seqloom.config.task import LanguageModelConfig, TaskConfig, TranslationConfig
@@ -20,6 +21,7 @@ class RunConfig(Section):
     model: ModelConfig
     training: TrainingConfig
     decoding: DecodingConfig = BeamConfig()
+    engine: EngineConfig = EngineConfig()
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:

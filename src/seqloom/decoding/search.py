@@ -1,7 +1,7 @@
 """What is asked of a search, what it answers, and the few formulas all searches share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -34,6 +34,16 @@ class Request:
     n_best: int = 1
     keep_attention: KeepAttention | None = None
     indices: Sequence[int] | None = None
+
+    def only(self, places: Sequence[int]) -> "Request":
+        """What is wanted for the sources at these places."""
+        indices = range(len(self.max_lengths)) if self.indices is None else self.indices
+        return replace(
+            self,
+            max_lengths=[self.max_lengths[place] for place in places],
+            prefixes=None if self.prefixes is None else [self.prefixes[place] for place in places],
+            indices=[indices[place] for place in places],
+        )
 
     def check(self, sources: int) -> None:
         """Is there one answer's worth of request for each source, and can it be met?"""

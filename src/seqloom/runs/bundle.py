@@ -7,6 +7,7 @@
     checkpoints/step-…/  all that training needs to go on  ← latest
     metrics.jsonl      what happened, a line an event
     evaluation/…/      scores and the outputs they are of
+    engines/…/         the weights as another engine reads them, made again if damaged
 
 Every file is covered by a manifest (the journal up to the last checkpoint), and all of it is
 checked before any of it is used.
@@ -22,7 +23,7 @@ import torch
 from seqloom.config.load import dump, load_recipe
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import NotFoundError, StorageError
-from seqloom.core.storage import MANIFEST, damage, new_folder, sha256
+from seqloom.core.storage import MANIFEST, damage, new_folder, read_manifest, sha256
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.shelf import Shelf
@@ -47,6 +48,7 @@ class Bundle:
     """What a run folder holds, ready for use.
 
     partners: the folders of the other members, if the model is an ensemble
+    digest:   SHA-256 of the file of its weights
     """
 
     folder: Path
@@ -54,6 +56,7 @@ class Bundle:
     task: Task
     model: Model
     partners: tuple[Path, ...] = ()
+    digest: str = ""
 
 
 def weights_shelf(folder: Path) -> Shelf:
@@ -143,7 +146,8 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
         )
     model = build_model(config.model, task.signature)
     assign_weights(model, read_tensors(place / WEIGHTS), place / WEIGHTS)
-    return Bundle(folder, config, task, model.to(device).eval())
+    digest = str(read_manifest(place)["files"][WEIGHTS]["sha256"])
+    return Bundle(folder, config, task, model.to(device).eval(), digest)
 
 
 def run_damage(folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
-"""How to decode: what a recipe says, changed for the occasion."""
+"""How to decode, and by which engine: what a recipe says, changed for the occasion."""
 
-from typing import Any
+from typing import Any, get_args
 
 from seqloom.config.decoding import (
     BeamConfig,
@@ -10,6 +10,7 @@ from seqloom.config.decoding import (
     RulesConfig,
     SampleConfig,
 )
+from seqloom.config.engine import EngineConfig, EngineKind
 from seqloom.core.errors import ConfigError
 
 
@@ -30,6 +31,19 @@ def widened(decoding: DecodingConfig, beam: int) -> BeamConfig:
     if isinstance(decoding, BeamConfig):
         return decoding.model_copy(update={"width": beam})
     return BeamConfig(width=beam, **_kept(decoding))
+
+
+def chosen_engine(settings: EngineConfig, asked: EngineConfig | str | None) -> EngineConfig:
+    """The engine that was asked for, if one was; what was not said stays."""
+    if isinstance(asked, EngineConfig):
+        return asked
+    if asked is None:
+        return settings
+    if asked not in get_args(EngineKind):
+        raise ConfigError(
+            f"there is no engine '{asked}'; there are {', '.join(get_args(EngineKind))}"
+        )
+    return settings.model_copy(update={"kind": asked})
 
 
 def refuse_too_many(decoding: DecodingConfig, n_best: int) -> None:

@@ -54,6 +54,8 @@ class Report:
     data: DataConfig
     members: int = 1
     """Runs that were asked together: more than one is an ensemble."""
+    engine: str = "torch"
+    """What searched for the outputs."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the sentences, which are saved beside it."""
@@ -66,6 +68,7 @@ class Report:
             "scores": [asdict(score) for score in self.scores],
             "by_length": [asdict(bucket) for bucket in self.by_length],
             "decoding": self.decoding.model_dump(),
+            "engine": self.engine,
             "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }

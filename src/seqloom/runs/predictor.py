@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 import torch
@@ -52,15 +52,27 @@ class Wish:
     prefixes:  how each output must begin, in words; a blank one leaves it free
     first:     the number of the first text, if these are a portion of a longer list: errors name
                lines by it and samples depend on it, so that portions may be cut anywhere
+    steps:     the log-probability of each piece, too. torch knows it anyway
     """
 
     n_best: int = 1
     attention: bool = True
     prefixes: Sequence[str] | None = None
     first: int = 0
+    steps: bool = True
 
 
-WORDS_ALONE = Wish(attention=False)
+WORDS_ALONE = Wish(attention=False, steps=False)
+
+
+class Engine(Protocol):
+    """Searches instead of torch, where it can."""
+
+    def search(
+        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+    ) -> list[list[Hypothesis] | None]:
+        """For each source what our own search would find; None where that is not certain."""
+        ...
 
 
 def mean_attention(attention: Tensor) -> Tensor:
@@ -90,9 +102,12 @@ def hypotheses_of(decoding: SearchConfig) -> int:
 
 @dataclass(frozen=True)
 class Predictor:
+    """engine: asked first; what it leaves open is searched by torch. None: all is."""
+
     model: Model
     task: Task
     device: torch.device
+    engine: Engine | None = None
 
     def predict(
         self,
@@ -132,14 +147,29 @@ class Predictor:
                 keep_attention=mean_attention if wish.attention else None,
                 indices=[wish.first + index for index in indices],
             )
-            with torch.inference_mode():
-                found = search(self.model.decoder, self._encode(batch), request)
+            found = self._search(batch, request, decoding, wish.steps)
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
                 results[index] = [present(self.task, one, each) for each in hypotheses]
             done += len(indices)
             if advance is not None:
                 advance(done, len(texts))
         return results
+
+    def _search(
+        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, by the engine where it can."""
+        found: list[list[Hypothesis] | None] = [None] * len(batch)
+        if self.engine is not None:
+            found = self.engine.search(batch, request, decoding, steps)
+        left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
+        if left:
+            with torch.inference_mode():
+                memory = self._encode([batch[place] for place in left])
+                rest = build_search(decoding)(self.model.decoder, memory, request.only(left))
+            for place, hypotheses in zip(left, rest, strict=True):
+                found[place] = hypotheses
+        return [hypotheses for hypotheses in found if hypotheses is not None]
 
     def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[Prepared]:
         prepared = [self.task.prepare(text) for text in texts]

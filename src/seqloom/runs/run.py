@@ -1,12 +1,14 @@
 """Run: a trained model in use."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from seqloom.config.data import DataConfig
 from seqloom.config.decoding import DecodingConfig, SampleConfig
+from seqloom.config.engine import EngineConfig, EngineKind
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
@@ -14,12 +16,14 @@ from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
-from seqloom.runs.choices import refuse_too_many, widened
+from seqloom.runs.choices import chosen_engine, refuse_too_many, widened
 from seqloom.runs.devices import best_device
+from seqloom.runs.engine.choose import Choice, Engines
+from seqloom.runs.engine.kept import Origin
 from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Advance, Predictor, Wish
+from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
 from seqloom.tasks.task import Task
 
 
@@ -29,13 +33,19 @@ class Run:
     partners: the folders of the other members of an ensemble; recipe and folder are the first's
     """
 
-    def __init__(self, bundle: Bundle, device: torch.device) -> None:
+    def __init__(
+        self, bundle: Bundle, device: torch.device, engine: EngineKind | None = None
+    ) -> None:
         self.folder: Path = bundle.folder
         self.partners: tuple[Path, ...] = bundle.partners
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: Task = bundle.task
         self.predictor = Predictor(bundle.model, bundle.task, device)
+        self.engine: EngineConfig = chosen_engine(bundle.config.engine, engine)
+        how = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
+        origin = Origin(bundle.folder, bundle.model, how)
+        self.engines = Engines(origin, bundle.task, on_cpu=device.type == "cpu")
 
     @property
     def name(self) -> str:
@@ -48,14 +58,16 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
-        attention: bool = True,
+        attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> list[Prediction]:
         """The best output for each text, in order; a blank text gives a blank one.
 
-        prefixes: how each output must begin, in words.
+        attention: where each piece looked, too; None: unless the engine was set to ctranslate2,
+                   which does not know. Without it, other engines than torch may answer.
+        prefixes:  how each output must begin, in words
         """
-        wish = Wish(attention=attention, prefixes=prefixes)
+        wish = Wish(attention=self._attention(attention), prefixes=prefixes)
         return [best[0] for best in self.predict(texts, wish, beam=beam, decoding=decoding)]
 
     def translate_n_best(
@@ -65,11 +77,11 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
-        attention: bool = True,
+        attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Prediction]]:
         """The n best outputs for each text, best first."""
-        wish = Wish(n_best, attention, prefixes)
+        wish = Wish(n_best, self._attention(attention), prefixes)
         return self.predict(texts, wish, beam=beam, decoding=decoding)
 
     def predict(
@@ -89,7 +101,17 @@ class Run:
         _refuse_a_bare_string(texts)
         chosen = self._decoding(beam, decoding)
         refuse_too_many(chosen, wish.n_best)
-        return self.predictor.predict(texts, chosen, wish)
+        engine = self.engines.choose(self.engine, chosen, wish).engine
+        return replace(self.predictor, engine=engine).predict(texts, chosen, wish)
+
+    def choose_engine(
+        self, wish: Wish, *, beam: int | None = None, decoding: DecodingConfig | None = None
+    ) -> Choice:
+        """Which engine answers such a request, and why; it is made ready if it was not yet."""
+        return self.engines.choose(self.engine, self._decoding(beam, decoding), wish)
+
+    def _attention(self, asked: bool | None) -> bool:
+        return self.engine.kind != "ctranslate2" if asked is None else asked
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
@@ -133,17 +155,23 @@ class Run:
         decoding: DecodingConfig | None = None,
         data: DataConfig | None = None,
         lowercase: bool = False,
+        engine: EngineConfig | EngineKind = "torch",
         advance: Advance | None = None,
     ) -> Report:
         """Scores on a split of the recipe's data, or of other data of the same kind.
 
         lowercase: BLEU when case does not count, too.
+        engine:    what searches for the outputs. torch unless told otherwise, so that scores are
+                   those of the model itself.
         """
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
         chosen = self._decoding(beam, decoding)
-        scores, buckets, outputs, cut_off = evaluate(self.predictor, examples, chosen, advance)
+        settings = chosen_engine(self.engine, engine)
+        choice = self.engines.choose(settings, chosen, WORDS_ALONE)
+        predictor = replace(self.predictor, engine=choice.engine)
+        scores, buckets, outputs, cut_off = evaluate(predictor, examples, chosen, advance)
         if lowercase and outputs:
             scores.append(lowercased_bleu(outputs, [one.references for one in examples]))
         scores += likelihood_scores(self.predictor, pairs)
@@ -159,6 +187,7 @@ class Run:
             cut_off=cut_off,
             decoding=chosen,
             data=source,
+            engine=choice.name,
         )
 
     def _decoding(self, beam: int | None, decoding: DecodingConfig | None) -> DecodingConfig:
@@ -172,17 +201,23 @@ def _refuse_a_bare_string(texts: Sequence[str]) -> None:
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
 
 
-def load(folder: str | Path | Sequence[str | Path], settings: Sequence[str] = ()) -> Run:
+def load(
+    folder: str | Path | Sequence[str | Path],
+    settings: Sequence[str] = (),
+    engine: EngineKind | None = None,
+) -> Run:
     """Load a run folder, wherever it is now; everything in it is checked first.
 
     A list of folders is loaded as an ensemble: at every step the mean of their probabilities.
 
     settings: changes to its recipe that the weights still fit, for example
     ["model.decoder.attention.selection=argmax"] to look hard with a model that learned softly.
+    engine: what searches for outputs, "auto", "torch" or "ctranslate2"; left out: as the recipe
+    says ("auto", unless it says otherwise).
     """
     device = best_device()
     folders = [folder] if isinstance(folder, str | Path) else list(folder)
     if not folders:
         raise ConfigError("no run folder was given; an ensemble needs one or more")
     bundles = [load_bundle(Path(each), device, settings) for each in folders]
-    return Run(join(bundles), device)
+    return Run(join(bundles), device, engine)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqloom.core.errors import ConfigError
+from seqloom.core.extras import require
 from seqloom.core.storage import write_file
-from seqloom.viz.extras import require
 
 FORMATS = ("png", "svg", "pdf")
 _CELL = 0.36

@@ -9,7 +9,11 @@ from seqloom.config.run import RunConfig
 from seqloom.config.toml import parse
 from seqloom.core.errors import ConfigError
 
-EXAMPLES = {"decoding": "decoding.max_length=60", "data": "data.folder=/where/the/data/are"}
+EXAMPLES = {
+    "decoding": "decoding.max_length=60",
+    "engine": "engine.precision=float32",
+    "data": "data.folder=/where/the/data/are",
+}
 
 
 def changed_decoding(

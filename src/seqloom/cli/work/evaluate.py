@@ -10,6 +10,7 @@ from rich.text import Text
 
 from seqloom.cli.output import put, tell, warn
 from seqloom.cli.work.changes import changed
+from seqloom.cli.work.engine import tell_engine
 from seqloom.cli.work.examples import differing, show_examples, worst
 from seqloom.cli.work.tables import bar, stdout_console, table
 from seqloom.cli.work.watch import named
@@ -17,6 +18,7 @@ from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Split
 from seqloom.metrics.significance import Comparison
 from seqloom.runs.evaluate import Report, compare_reports
+from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
 EXAMPLES = 5
@@ -62,13 +64,16 @@ def _report(
     run: Run, split: Split, changes: tuple[int | None, Sequence[str]], lowercase: bool
 ) -> Report:
     beam, overrides = changes
-    config = changed(run.config, overrides, beam, ("decoding", "data"))
+    config = changed(run.config, overrides, beam, ("decoding", "engine", "data"))
+    run.engine = config.engine
+    tell_engine(run.choose_engine(WORDS_ALONE, decoding=config.decoding))
     with bar(run.name) as advance:
         report = run.evaluate(
             split,
             decoding=config.decoding,
             data=config.data,
             lowercase=lowercase,
+            engine=config.engine,
             advance=advance,
         )
     try:

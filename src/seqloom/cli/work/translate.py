@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from seqloom.cli.output import put, put_now, warn
-from seqloom.cli.work.changes import changed_decoding
+from seqloom.cli.work.changes import changed
+from seqloom.cli.work.engine import tell_engine
 from seqloom.cli.work.lines import portions
 from seqloom.metrics.alignment import format_pharaoh
 from seqloom.runs.choices import refuse_too_many
@@ -68,14 +69,16 @@ def translate(
     shown: tuple[bool, bool, bool],
 ) -> None:
     run = load(folders)
-    decoding = changed_decoding(run.config, overrides, beam)
+    config = changed(run.config, overrides, beam, ("decoding", "engine"))
+    decoding, run.engine = config.decoding, config.engine
     refuse_too_many(decoding, n_best)
     form = Format(n_best, *shown)
+    wish = Wish(n_best, form.alignments, steps=form.json or n_best > 1)
+    tell_engine(run.choose_engine(wish, decoding=decoding))
     cut: list[int] = []
     number = 0
     for texts in portions(files):
-        wish = Wish(n_best, form.alignments, first=number)
-        found = run.predict(texts, wish, decoding=decoding)
+        found = run.predict(texts, replace(wish, first=number), decoding=decoding)
         for source, outputs in zip(texts, found, strict=True):
             for line in form.lines(number, source, outputs):
                 put(line)

@@ -1,0 +1,14 @@
+"""[engine]: what computes the outputs of a trained run."""
+
+from typing import Literal
+
+from seqloom.config.section import Section
+
+EngineKind = Literal["auto", "torch", "ctranslate2"]
+
+
+class EngineConfig(Section):
+    kind: EngineKind = "auto"
+    """What computes outputs: auto takes ctranslate2 for Transformers on a CPU if it can."""
+    precision: Literal["auto", "int8", "float32"] = "auto"
+    """Of ctranslate2. auto takes int8 where it was found to hold, else float32."""

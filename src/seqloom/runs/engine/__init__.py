@@ -1,0 +1,1 @@
+"""CTranslate2 as the engine of Transformers on a CPU."""

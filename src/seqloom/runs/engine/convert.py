@@ -1,0 +1,187 @@
+"""A Transformer of ours, written down as CTranslate2 reads it.
+
+Weights go straight into a specification: no other checkpoint format lies in between. Positions
+are always stored as we compute them. Tokens have their ids as names, so that nothing depends on
+what a piece looks like.
+"""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from seqloom.core.extras import require
+from seqloom.models.seq2seq import Model
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.nn.attention import DotScore
+from seqloom.nn.embedding import Embedder, LearnedLookup
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
+from seqloom.text.vocabulary import END, START, UNKNOWN
+
+Precision = Literal["int8", "float32"]
+LONGEST = 1_024
+"""Positions that are stored where ours have no end; what is longer is left to torch."""
+
+
+def ctranslate2() -> ModuleType:
+    """The package itself, or how to get it."""
+    return require("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
+
+
+def convert(model: Model, folder: Path, precision: Precision) -> None:
+    """Write the model into a folder that is there already."""
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoder)
+    assert isinstance(decoder, TransformerDecoder)
+    specs = ctranslate2().specs
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(**_switches(specs, encoder)),
+        specs.TransformerDecoderSpec(**_switches(specs, decoder)),
+    )
+    _embed(spec.encoder, spec.encoder.embeddings[0], encoder.embedder)
+    _embed(spec.decoder, spec.decoder.embeddings, decoder.embedder)
+    for part, encoder_layer in zip(spec.encoder.layer, encoder.layers, strict=True):
+        _encoder_layer(part, encoder_layer)
+    for part, decoder_layer in zip(spec.decoder.layer, decoder.layers, strict=True):
+        _decoder_layer(part, decoder_layer)
+    for part, module in ((spec.encoder, encoder), (spec.decoder, decoder)):
+        if isinstance(module.norm, nn.LayerNorm):
+            _norm(part.layer_norm, module.norm)
+    _linear(spec.decoder.projection, _output(decoder))
+    _name_tokens(spec, encoder.embedder, decoder.embedder)
+    spec.validate()
+    spec.optimize(quantization=None if precision == "float32" else precision)
+    spec.save(str(folder))
+
+
+def embedders(model: Model) -> tuple[Embedder, Embedder]:
+    """What embeds the source and the target of a Transformer."""
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoder)
+    assert isinstance(decoder, TransformerDecoder)
+    return encoder.embedder, decoder.embedder
+
+
+def vocabulary_size(embedder: Embedder) -> int:
+    assert isinstance(embedder.lookup, LearnedLookup)
+    return len(embedder.lookup.weight)
+
+
+def stored_positions(embedder: Embedder) -> int:
+    """How far the stored positions reach."""
+    return embedder.positions.max_length or LONGEST
+
+
+def _switches(specs: ModuleType, part: TransformerEncoder | TransformerDecoder) -> dict[str, Any]:
+    first: EncoderLayer | DecoderLayer = part.layers[0]
+    plan = first.attention.plan
+    activations = specs.common_spec.Activation
+    return {
+        "num_layers": len(part.layers),
+        "num_heads": plan.heads,
+        "pre_norm": first.around_attention.first,
+        "activation": {"relu": activations.RELU, "gelu": activations.GELU}[
+            first.feedforward.activation
+        ],
+        "head_dim": plan.query_head,
+        "rotary_dim": 0 if first.attention.rotary else None,
+    }
+
+
+def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
+    lookup = embedder.lookup
+    assert isinstance(lookup, LearnedLookup)
+    embeddings.weight = _array(lookup.weight)
+    part.scale_embeddings = lookup.scale != 1.0
+    if not hasattr(part, "position_encodings"):
+        return
+    # What is added to nothing is what is added: zeros where there are no positions.
+    nothing = torch.zeros(1, stored_positions(embedder), lookup.width)
+    added = embedder.positions(nothing.to(lookup.weight.device), 0)
+    part.position_encodings.encodings = _array(added[0])
+
+
+def _encoder_layer(part: Any, layer: EncoderLayer) -> None:
+    _self_attention(part.self_attention, layer.attention, layer.around_attention)
+    _feedforward(part.ffn, layer.feedforward, layer.around_feedforward)
+
+
+def _decoder_layer(part: Any, layer: DecoderLayer) -> None:
+    assert layer.cross_attention is not None
+    assert layer.around_cross is not None
+    _self_attention(part.self_attention, layer.attention, layer.around_attention)
+    _cross_attention(part.attention, layer.cross_attention, layer.around_cross)
+    _feedforward(part.ffn, layer.feedforward, layer.around_feedforward)
+
+
+def _self_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
+    query, key, value = _maps(attention)
+    part.linear[0].weight = np.concatenate([query[0], key[0], value[0]])
+    part.linear[0].bias = np.concatenate([query[1], key[1], value[1]])
+    _linear(part.linear[1], attention.merge)
+    _norm(part.layer_norm, around.norm)
+
+
+def _cross_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
+    query, key, value = _maps(attention)
+    part.linear[0].weight, part.linear[0].bias = query
+    part.linear[1].weight = np.concatenate([key[0], value[0]])
+    part.linear[1].bias = np.concatenate([key[1], value[1]])
+    _linear(part.linear[2], attention.merge)
+    _norm(part.layer_norm, around.norm)
+
+
+Map = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+def _maps(attention: MultiHeadAttention) -> list[Map]:
+    """Weight and bias of queries, keys and values.
+
+    CTranslate2 divides the product by √d; another divisor is multiplied into the queries.
+    """
+    assert isinstance(attention.score, DotScore)
+    factor = attention.plan.query_head**0.5 / attention.score.divisor
+    maps = []
+    for part, by in ((attention.to_query, factor), (attention.to_key, 1), (attention.to_value, 1)):
+        assert isinstance(part, nn.Linear)
+        maps.append((_array(part.weight * by), _array(part.bias * by)))
+    return maps
+
+
+def _feedforward(part: Any, feedforward: FeedForward, around: Residual) -> None:
+    _linear(part.linear_0, feedforward.widen)
+    _linear(part.linear_1, feedforward.narrow)
+    _norm(part.layer_norm, around.norm)
+
+
+def _linear(part: Any, linear: nn.Module) -> None:
+    assert isinstance(linear, nn.Linear)
+    part.weight, part.bias = _array(linear.weight), _array(linear.bias)
+
+
+def _norm(part: Any, norm: nn.LayerNorm) -> None:
+    part.gamma, part.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _output(decoder: TransformerDecoder) -> nn.Module:
+    return decoder.readout.get_submodule("output")
+
+
+def _name_tokens(spec: Any, source: Embedder, target: Embedder) -> None:
+    for register, embedder in (
+        (spec.register_source_vocabulary, source),
+        (spec.register_target_vocabulary, target),
+    ):
+        register([str(token) for token in range(vocabulary_size(embedder))])
+    spec.config.unk_token, spec.config.bos_token = str(UNKNOWN), str(START)
+    spec.config.eos_token, spec.config.decoder_start_token = str(END), str(START)
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = tensor.detach().float().cpu().numpy().copy()
+    return array

@@ -1,0 +1,151 @@
+"""Outputs searched for by CTranslate2, such as our own search finds them.
+
+Its beam is ours: the best candidates of all hypotheses, those with END saved and not extended,
+until as many are saved as `finished` says, ranked by log p / length^exponent with END counted.
+Two of our rules it does not know: a length limit of its own for each source, and tokens that are
+never put out although they keep their probability. So it searches without them, and answers only
+where neither was touched: all outputs that are wanted ended within their limit and hold no
+forbidden token. What it leaves open is searched by torch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.config.decoding import BeamConfig, DecodingConfig
+from seqloom.decoding.build import build_rules
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.search import Request, normalise
+from seqloom.models.seq2seq import Model
+from seqloom.runs.engine.convert import (
+    Precision,
+    ctranslate2,
+    embedders,
+    stored_positions,
+    vocabulary_size,
+)
+from seqloom.tasks.task import Prepared
+from seqloom.text.vocabulary import END
+
+ALMOST_ZERO = 1e-9
+"""A length penalty of exactly 0 would end its search before ours ends."""
+
+Found = list[list[Hypothesis] | None]
+"""For each source its hypotheses; None where CTranslate2 cannot tell."""
+
+
+@dataclass(frozen=True)
+class CTranslate2Engine:
+    """A converted model, loaded.
+
+    translator:     CTranslate2's own object
+    names:          what each id is called there
+    longest_source: tokens that it can read, END included
+    longest_target: tokens that it can put out, END included
+    """
+
+    translator: Any
+    names: Sequence[str]
+    longest_source: int
+    longest_target: int
+
+    @classmethod
+    def load(cls, folder: Path, model: Model, precision: Precision) -> "CTranslate2Engine":
+        source, target = embedders(model)
+        largest = max(vocabulary_size(source), vocabulary_size(target))
+        return cls(
+            translator=ctranslate2().Translator(
+                str(folder),
+                device="cpu",
+                compute_type=precision,
+                intra_threads=torch.get_num_threads(),
+            ),
+            names=[str(id_) for id_ in range(largest)],
+            longest_source=stored_positions(source),
+            longest_target=stored_positions(target),
+        )
+
+    def search(
+        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+    ) -> Found:
+        """The n best of each source, with the log-probability of each token if `steps`."""
+        found: Found = [None] * len(batch)
+        places = [
+            place
+            for place, one in enumerate(batch)
+            if not one.prefix
+            and one.source  # END alone it answers with nothing, without asking the model
+            and len(one.source) + 1 <= self.longest_source
+            and request.max_lengths[place] <= self.longest_target
+        ]
+        if not places:
+            return found
+        sources = [self._named(batch[place].source or ()) for place in places]
+        limits = [request.max_lengths[place] for place in places]
+        results = self.translator.translate_batch(
+            sources, max_decoding_length=max(limits), **_options(decoding, request.n_best)
+        )
+        never = set(build_rules(decoding).never)
+        for place, limit, result in zip(places, limits, results, strict=True):
+            outputs = [[int(name) for name in output] for output in result.hypotheses]
+            if len(outputs) == request.n_best and all(
+                output[-1] == END and len(output) <= limit and never.isdisjoint(output)
+                for output in outputs
+            ):
+                found[place] = [
+                    Hypothesis(tuple(output[:-1]), True, (), score, None)
+                    for output, score in zip(outputs, result.scores, strict=True)
+                ]
+        return self._with_steps(batch, found, decoding.length_exponent) if steps else found
+
+    def _with_steps(self, batch: Sequence[Prepared], found: Found, exponent: float) -> Found:
+        """The same, each token with its log-probability."""
+        pairs = [
+            (one.source or (), hypothesis.tokens)
+            for one, hypotheses in zip(batch, found, strict=True)
+            for hypothesis in hypotheses or ()
+        ]
+        scored = iter(self.score(pairs))
+
+        def scoring(hypothesis: Hypothesis) -> Hypothesis:
+            own = next(scored)
+            score = normalise(sum(own), len(own), exponent)
+            return Hypothesis(hypothesis.tokens, True, own, score, None)
+
+        return [None if each is None else [scoring(one) for one in each] for each in found]
+
+    def score(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[tuple[float, ...]]:
+        """Of each source and target the log-probabilities of the target's tokens and its END."""
+        if not pairs:
+            return []
+        results = self.translator.score_batch(
+            [self._named(source) for source, _ in pairs],
+            [[self.names[token] for token in target] for _, target in pairs],
+            max_input_length=0,
+        )
+        return [tuple(result.log_probs) for result in results]
+
+    def _named(self, source: Sequence[int]) -> list[str]:
+        """The names of a source's tokens, and of END."""
+        names = self.names
+        return [*[names[token] for token in source], names[END]]
+
+
+def _options(decoding: DecodingConfig, n_best: int) -> dict[str, Any]:
+    """What makes its search ours."""
+    beam = decoding if isinstance(decoding, BeamConfig) else BeamConfig(width=1)
+    return {
+        "beam_size": beam.width,
+        "patience": (beam.finished or beam.width) / beam.width,
+        "num_hypotheses": n_best,
+        "length_penalty": decoding.length_exponent or ALMOST_ZERO,
+        "return_end_token": True,
+        "return_scores": True,
+        "max_input_length": 0,
+        "min_decoding_length": 0,
+    }
