@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from seqloom.config.decoding import BeamConfig
+from seqloom.config.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search
@@ -86,22 +86,24 @@ def probes(model: Model) -> list[Prepared]:
 def compare(model: Model, engine: CTranslate2Engine) -> Agreement:
     """Let both engines search, and both judge what torch has found."""
     batch = probes(model)
-    _, target = embedders(model)
-    decoding = BeamConfig(width=4 if vocabulary_size(target) >= 8 else 1)
+    decoding = GreedyConfig()
     limit = min(LONGEST_PROBE, model.max_target_length or LONGEST_PROBE)
     request = Request(max_lengths=[limit] * len(batch))
     rows = [np.array(one.source, np.int32) for one in batch]
     device = next(model.parameters()).device
     memory = model.encode(pad_ids(rows, last=END).to(device), len(batch))
     ours = [best for [best] in build_search(decoding)(model.decoder, memory, request)]
+    room = engine.longest_target - 1  # it scores END behind every target, which needs a position
     scored = engine.score(
-        [(one.source or (), best.tokens) for one, best in zip(batch, ours, strict=True)]
+        [(one.source or (), best.tokens[:room]) for one, best in zip(batch, ours, strict=True)]
     )
     differences = [
         abs(mine - other)
         for best, theirs in zip(ours, scored, strict=True)
-        # A target that was cut off has no END to compare.
-        for mine, other in zip(best.log_probabilities, theirs, strict=False)
+        # What was cut off has no END of its own.
+        for mine, other in zip(
+            best.log_probabilities, theirs if best.finished else theirs[:-1], strict=False
+        )
     ]
     found = engine.search(batch, request, decoding, steps=False)
     answered = [(best, other[0]) for best, other in zip(ours, found, strict=True) if other]

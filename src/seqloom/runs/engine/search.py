@@ -1,7 +1,10 @@
 """Outputs searched for by CTranslate2, such as our own search finds them.
 
-Its beam is ours: the best candidates of all hypotheses, those with END saved and not extended,
-until as many are saved as `finished` says, ranked by log p / length^exponent with END counted.
+Its greedy search is ours. So is its beam: the best candidates of all hypotheses, those with END
+saved and not extended, until as many are saved as `finished` says, ranked by log p /
+length^exponent with END counted. In one point it is wider: we take the k best tokens of a
+hypothesis, END among them; it takes the k best beside END. That rarely matters.
+
 Two of our rules it does not know: a length limit of its own for each source, and tokens that are
 never put out although they keep their probability. So it searches without them, and answers only
 where neither was touched: all outputs that are wanted ended within their limit and hold no

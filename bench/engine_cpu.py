@@ -1,0 +1,159 @@
+"""The CPU engine against CTranslate2 itself and against torch: speed, latency, quality.
+
+    python bench/engine_cpu.py RUN [OUT.json] [SENTENCES]
+
+The run is a Transformer; its own test split is translated. "bare" is CTranslate2's translate_batch
+on the same converted files, given ready tokens and its own batching; the engine gets text and gives
+predictions. Rounds are interleaved, so that a machine that gets busy slows all of them alike.
+"""
+
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.engine import EngineConfig
+from seqloom.data.splits import merge_references, read_split
+from seqloom.metrics.bleu import bleu
+from seqloom.runs.engine.search import CTranslate2Engine
+from seqloom.runs.predictor import BATCH_TOKENS, WORDS_ALONE
+from seqloom.runs.run import Run, load
+
+ROUNDS = 5
+DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
+PRECISIONS = ("int8", "float32")
+
+
+def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
+    """Everything there is to say about the engines of one run."""
+    run = load(folder)
+    pairs = list(read_split(run.config.data, "test"))
+    examples = merge_references(pairs)[:sentences]
+    texts = [example.source for example in examples]
+    references = [example.references for example in examples]
+    report: dict[str, Any] = {"machine": _machine(), "run": str(folder), "sentences": len(texts)}
+    for name, decoding in DECODINGS.items():
+        ours = {precision: _ours(run, precision, texts, decoding) for precision in PRECISIONS}
+        bare = {precision: _bare(run, precision, texts, decoding) for precision in PRECISIONS}
+        by_torch = _ours(run, None, texts, decoding)
+        outputs = {"torch": by_torch(), **{key: job() for key, job in ours.items()}}
+        report[name] = {
+            "bleu": {key: round(bleu(rows, references).value, 2) for key, rows in outputs.items()},
+            "same as torch": {
+                key: sum(map(str.__eq__, outputs["torch"], outputs[key])) for key in PRECISIONS
+            },
+            **_speed(
+                {f"engine {key}": job for key, job in ours.items()}
+                | {f"bare {key}": job for key, job in bare.items()},
+                len(texts),
+            ),
+            "torch seconds": round(_seconds(by_torch), 2),
+            "overhead": {},
+        }
+        seconds = report[name]["seconds"]
+        for key in PRECISIONS:
+            ratios = [
+                mine / other
+                for mine, other in zip(
+                    seconds[f"engine {key}"], seconds[f"bare {key}"], strict=True
+                )
+            ]
+            report[name]["overhead"][key] = {
+                "ratio": round(statistics.median(ratios), 3),
+                "from": round(min(ratios), 3),
+                "to": round(max(ratios), 3),
+            }
+    report["latency_ms"] = {
+        str(precision or "torch"): _latency(run, precision, texts[:60])
+        for precision in (*PRECISIONS, None)
+    }
+    return report
+
+
+def _ours(
+    run: Run, precision: str | None, texts: Sequence[str], decoding: DecodingConfig
+) -> Callable[[], list[str]]:
+    """Texts in, texts out."""
+    kind = "torch" if precision is None else "ctranslate2"
+    settings = EngineConfig.model_validate({"kind": kind, "precision": precision or "auto"})
+
+    def job() -> list[str]:
+        run.engine = settings
+        return [best[0].text for best in run.predict(texts, WORDS_ALONE, decoding=decoding)]
+
+    return job
+
+
+def _bare(
+    run: Run, precision: str, texts: Sequence[str], decoding: DecodingConfig
+) -> Callable[[], list[Any]]:
+    """Tokens in, tokens out, as CTranslate2's own users call it."""
+    settings = EngineConfig.model_validate({"kind": "ctranslate2", "precision": precision})
+    engine = run.engines.choose(settings, decoding, WORDS_ALONE).engine
+    assert isinstance(engine, CTranslate2Engine)
+    prepared = [run.task.prepare(text).source or () for text in texts]
+    tokens = [[*[engine.names[token] for token in row], engine.names[2]] for row in prepared]
+    width = decoding.width if isinstance(decoding, BeamConfig) else 1
+
+    def job() -> list[Any]:
+        return list(
+            engine.translator.translate_batch(
+                tokens, beam_size=width, max_batch_size=BATCH_TOKENS, batch_type="tokens"
+            )
+        )
+
+    return job
+
+
+def _speed(jobs: dict[str, Callable[[], list[Any]]], sentences: int) -> dict[str, Any]:
+    """Each job once a round, in turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for round_ in range(ROUNDS):
+        names = list(jobs) if round_ % 2 == 0 else list(jobs)[::-1]
+        for name in names:
+            seconds[name].append(round(_seconds(jobs[name]), 4))
+    rates = {name: round(sentences / statistics.median(row), 1) for name, row in seconds.items()}
+    return {"sentences per second": rates, "seconds": seconds}
+
+
+def _seconds(job: Callable[[], list[Any]]) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+def _latency(run: Run, precision: str | None, texts: Sequence[str]) -> dict[str, float]:
+    """One sentence at a time, greedily."""
+    jobs = [_ours(run, precision, [text], GreedyConfig()) for text in texts]
+    jobs[0]()
+    taken = sorted(1_000 * _seconds(job) for job in jobs)
+    return {
+        "p50": round(statistics.median(taken), 2),
+        "p95": round(taken[int(0.95 * len(taken))], 2),
+    }
+
+
+def _machine() -> dict[str, Any]:
+    import ctranslate2
+
+    return {
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "ctranslate2": ctranslate2.__version__,
+    }
+
+
+if __name__ == "__main__":
+    found = measure(Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
+    text = json.dumps(found, indent=2)
+    print(text)
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(f"{text}\n", encoding="utf-8")
