@@ -21,6 +21,7 @@ import torch
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.data.splits import merge_references, read_split
+from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import BATCH_TOKENS, WORDS_ALONE
@@ -102,10 +103,16 @@ def _bare(
     tokens = [[*[engine.names[token] for token in row], engine.names[2]] for row in prepared]
     width = decoding.width if isinstance(decoding, BeamConfig) else 1
 
+    longest = max(default_max_length(len(row), decoding) for row in prepared)
+
     def job() -> list[Any]:
         return list(
             engine.translator.translate_batch(
-                tokens, beam_size=width, max_batch_size=BATCH_TOKENS, batch_type="tokens"
+                tokens,
+                beam_size=width,
+                max_batch_size=BATCH_TOKENS,
+                batch_type="tokens",
+                max_decoding_length=longest,
             )
         )
 

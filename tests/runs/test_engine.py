@@ -19,6 +19,7 @@ from seqloom.core.storage import damage
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import run_damage
 from seqloom.runs.engine import kept
+from seqloom.runs.engine.convert import Precision, convert
 from seqloom.runs.predictor import WORDS_ALONE, Wish
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train
@@ -100,11 +101,12 @@ def test_most_of_it_is_really_done_by_the_engine(
     """So that the test above compares two engines, and not torch with itself."""
     run = load(folder, FLOAT, engine="ctranslate2")
     run.translate(["a"])
-    steps = []
-    step = run.model.decoder.step
-    monkeypatch.setattr(run.model.decoder, "step", lambda *given: steps.append(1) or step(*given))
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("torch was asked")
+
+    monkeypatch.setattr(run.model.decoder, "start", refuse)
     run.translate(["abcd", "bl", "dcba"], decoding=BeamConfig(width=3))
-    assert not steps
 
 
 def test_an_output_that_is_cut_off_is_the_same_too(folder: Path) -> None:
@@ -203,9 +205,7 @@ def test_without_the_package_it_says_what_to_install(
 def test_a_conversion_that_computes_something_else_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    convert = kept.convert
-
-    def spoil(model: Model, place: Path, precision: kept.Precision) -> None:
+    def spoil(model: Model, place: Path, precision: Precision) -> None:
         bias = model.decoder.readout.get_submodule("output").get_parameter("bias").data
         bias[5] += 0.01
         convert(model, place, precision)

@@ -8,11 +8,12 @@ hypothesis, END among them; it takes the k best beside END. That rarely matters.
 Two of our rules it does not know: a length limit of its own for each source, and tokens that are
 never put out although they keep their probability. So it searches without them, and answers only
 where neither was touched: all outputs that are wanted ended within their limit and hold no
-forbidden token. What it leaves open is searched by torch.
+forbidden token. What it leaves open is searched by torch. A greedy output is simply cut off at
+its limit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,29 +95,42 @@ class CTranslate2Engine:
         never = set(build_rules(decoding).never)
         for place, limit, result in zip(places, limits, results, strict=True):
             outputs = [[int(name) for name in output] for output in result.hypotheses]
-            if len(outputs) == request.n_best and all(
-                output[-1] == END and len(output) <= limit and never.isdisjoint(output)
-                for output in outputs
-            ):
+            if len(outputs) < request.n_best:
+                continue
+            if _greedy(decoding) and limit < self.longest_target:
+                # Without other hypotheses, whatever comes after the limit changes nothing before.
+                outputs = [output[:limit] for output in outputs]
+            elif any(output[-1] != END or len(output) > limit for output in outputs):
+                continue
+            if all(never.isdisjoint(output) for output in outputs):
                 found[place] = [
-                    Hypothesis(tuple(output[:-1]), True, (), score, None)
+                    _hypothesis(output, score)
                     for output, score in zip(outputs, result.scores, strict=True)
                 ]
-        return self._with_steps(batch, found, decoding.length_exponent) if steps else found
+        return self._with_steps(batch, found, decoding.length_exponent, steps)
 
-    def _with_steps(self, batch: Sequence[Prepared], found: Found, exponent: float) -> Found:
-        """The same, each token with its log-probability."""
+    def _with_steps(
+        self, batch: Sequence[Prepared], found: Found, exponent: float, everywhere: bool
+    ) -> Found:
+        """Each token with its log-probability: everywhere, or where an output was cut off."""
+
+        def wanted(hypothesis: Hypothesis) -> bool:
+            return everywhere or not hypothesis.finished
+
         pairs = [
             (one.source or (), hypothesis.tokens)
             for one, hypotheses in zip(batch, found, strict=True)
             for hypothesis in hypotheses or ()
+            if wanted(hypothesis)
         ]
         scored = iter(self.score(pairs))
 
         def scoring(hypothesis: Hypothesis) -> Hypothesis:
-            own = next(scored)
+            if not wanted(hypothesis):
+                return hypothesis
+            own = next(scored)[: len(hypothesis.tokens) + hypothesis.finished]
             score = normalise(sum(own), len(own), exponent)
-            return Hypothesis(hypothesis.tokens, True, own, score, None)
+            return replace(hypothesis, log_probabilities=own, score=score)
 
         return [None if each is None else [scoring(one) for one in each] for each in found]
 
@@ -137,6 +151,15 @@ class CTranslate2Engine:
         """The names of a source's tokens, and of END."""
         names = self.names
         return [*[names[token] for token in source], names[END]]
+
+
+def _greedy(decoding: DecodingConfig) -> bool:
+    return not isinstance(decoding, BeamConfig) or decoding.width == 1
+
+
+def _hypothesis(output: Sequence[int], score: float) -> Hypothesis:
+    finished = output[-1] == END
+    return Hypothesis(tuple(output[:-1] if finished else output), finished, (), score, None)
 
 
 def _options(decoding: DecodingConfig, n_best: int) -> dict[str, Any]:
