@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.decoding import SearchConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search
@@ -71,7 +71,7 @@ def some_sources(count: int = 20, longest: int = 9) -> list[Prepared]:
 
 @torch.inference_mode()
 def by_torch(
-    model: Model, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig
+    model: Model, batch: Sequence[Prepared], request: Request, decoding: SearchConfig
 ) -> list[list[Hypothesis]]:
     rows = [np.array(one.source, np.int32) for one in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))

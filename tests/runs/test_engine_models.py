@@ -17,7 +17,7 @@ from engine_models import (
 )
 from torch import Tensor
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
 from seqloom.decoding.beam import Candidates, propose
 from seqloom.decoding.search import Request
@@ -97,7 +97,7 @@ def one_wider(totals: Tensor, allowed: Tensor, width: int) -> Candidates:
     return propose(totals, allowed, width + (width > 1))
 
 
-DECODINGS: dict[str, tuple[DecodingConfig, int]] = {
+DECODINGS: dict[str, tuple[SearchConfig, int]] = {
     "greedy": (GreedyConfig(length_exponent=0.5), 1),
     "beam of one": (BeamConfig(width=1), 1),
     "beam": (BeamConfig(width=5), 1),

@@ -69,7 +69,7 @@ class Engine(Protocol):
     """Searches instead of torch, where it can."""
 
     def search(
-        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
     ) -> list[list[Hypothesis] | None]:
         """For each source what our own search would find; None where that is not certain."""
         ...
@@ -156,7 +156,7 @@ class Predictor:
         return results
 
     def _search(
-        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, by the engine where it can."""
         found: list[list[Hypothesis] | None] = [None] * len(batch)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, ExhaustiveConfig, SampleConfig
+from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.signature import Signature
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
@@ -87,7 +87,7 @@ def request_reasons(
 
 
 def _search_reasons(decoding: DecodingConfig, wish: Wish, vocabulary: int) -> Iterator[str]:
-    if isinstance(decoding, SampleConfig | ExhaustiveConfig):
+    if not isinstance(decoding, GreedyConfig | BeamConfig):
         yield f"decoding.kind: '{decoding.kind}' is done by torch alone"
     if isinstance(decoding, BeamConfig):
         if 2 * decoding.width > vocabulary:

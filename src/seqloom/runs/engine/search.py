@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig
+from seqloom.config.decoding import BeamConfig, SearchConfig
 from seqloom.decoding.build import build_rules
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request, normalise
@@ -73,7 +73,7 @@ class CTranslate2Engine:
         )
 
     def search(
-        self, batch: Sequence[Prepared], request: Request, decoding: DecodingConfig, steps: bool
+        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
     ) -> Found:
         """The n best of each source, with the log-probability of each token if `steps`."""
         found: Found = [None] * len(batch)
@@ -153,7 +153,7 @@ class CTranslate2Engine:
         return [*[names[token] for token in source], names[END]]
 
 
-def _greedy(decoding: DecodingConfig) -> bool:
+def _greedy(decoding: SearchConfig) -> bool:
     return not isinstance(decoding, BeamConfig) or decoding.width == 1
 
 
@@ -162,7 +162,7 @@ def _hypothesis(output: Sequence[int], score: float) -> Hypothesis:
     return Hypothesis(tuple(output[:-1] if finished else output), finished, (), score, None)
 
 
-def _options(decoding: DecodingConfig, n_best: int) -> dict[str, Any]:
+def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:
     """What makes its search ours."""
     beam = decoding if isinstance(decoding, BeamConfig) else BeamConfig(width=1)
     return {
