@@ -51,7 +51,7 @@ def test_a_run_is_scored_on_other_data_that_are_given_now(reverse: Path, tmp_pat
     assert json.loads(answer.out)["sentences"] == 3
     foreign = call("evaluate", reverse, "--set", "training.steps=1")
     assert foreign.code == 78
-    assert "only settings of decoding and data can be changed now" in foreign.err
+    assert "only settings of decoding and engine and data can be changed now" in foreign.err
 
 
 def test_a_split_that_is_not_set_is_answered_with_what_to_type(sentences: Path) -> None:

@@ -103,7 +103,12 @@ def test_outputs_cut_off_are_counted(reverse: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "given", "code", "words"),
     [
-        (["--set", "training.steps=1"], b"a\n", 78, "only settings of decoding can be changed"),
+        (
+            ["--set", "training.steps=1"],
+            b"a\n",
+            78,
+            "only settings of decoding and engine can be changed",
+        ),
         (["--set", "decoding.widht=1"], b"a\n", 78, "did you mean 'width'?"),
         (
             ["--n-best", "9"],

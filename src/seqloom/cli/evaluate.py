@@ -41,12 +41,12 @@ def evaluate(
 
     The data are those of the recipe, or others: --set data.folder=… where they have moved,
     --set data.test=… for another test set. With --against, both runs side by side. What is scored
-    is the model itself, by torch, unless --engine says otherwise.
+    is the model itself, by torch, unless --engine ctranslate2 is given.
     """
     runs = existing_runs(run, partners)
     if against is not None:
         existing_run(against)
     if split not in ("test", "dev", "train"):
         raise typer.BadParameter(f"'{split}' is no split; there are test, dev and train")
-    how = [*(settings or []), f"engine.kind={known_engine(engine) or 'torch'}"]
+    how = [*(settings or []), *([f"engine.kind={known_engine(engine)}"] if engine else [])]
     work("evaluate")(runs, against, split, (beam, how), lowercase, json)

@@ -33,10 +33,8 @@ def widened(decoding: DecodingConfig, beam: int) -> BeamConfig:
     return BeamConfig(width=beam, **_kept(decoding))
 
 
-def chosen_engine(settings: EngineConfig, asked: EngineConfig | str | None) -> EngineConfig:
+def chosen_engine(settings: EngineConfig, asked: str | None) -> EngineConfig:
     """The engine that was asked for, if one was; what was not said stays."""
-    if isinstance(asked, EngineConfig):
-        return asked
     if asked is None:
         return settings
     if asked not in get_args(EngineKind):

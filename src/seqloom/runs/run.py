@@ -18,7 +18,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.choices import chosen_engine, refuse_too_many, widened
 from seqloom.runs.devices import best_device
-from seqloom.runs.engine.choose import Choice, Engines
+from seqloom.runs.engine.choose import TORCH, Choice, Engines
 from seqloom.runs.engine.kept import Origin
 from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
@@ -155,21 +155,20 @@ class Run:
         decoding: DecodingConfig | None = None,
         data: DataConfig | None = None,
         lowercase: bool = False,
-        engine: EngineConfig | EngineKind = "torch",
         advance: Advance | None = None,
     ) -> Report:
         """Scores on a split of the recipe's data, or of other data of the same kind.
 
         lowercase: BLEU when case does not count, too.
-        engine:    what searches for the outputs. torch unless told otherwise, so that scores are
-                   those of the model itself.
+        Scores are those of the model itself, by torch, unless the engine was set to ctranslate2.
         """
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
         chosen = self._decoding(beam, decoding)
-        settings = chosen_engine(self.engine, engine)
-        choice = self.engines.choose(settings, chosen, WORDS_ALONE)
+        choice = TORCH
+        if self.engine.kind == "ctranslate2":
+            choice = self.engines.choose(self.engine, chosen, WORDS_ALONE)
         predictor = replace(self.predictor, engine=choice.engine)
         scores, buckets, outputs, cut_off = evaluate(predictor, examples, chosen, advance)
         if lowercase and outputs:

@@ -5,6 +5,7 @@ from seqloom.runs.engine.choose import Choice
 
 
 def tell_engine(choice: Choice) -> None:
-    """One line, if there is anything to say: torch that was asked for needs no words."""
-    if choice.why:
+    """One line, if there is anything to say: nobody expects another engine than torch where torch
+    was asked for, or where the model is no Transformer."""
+    if choice.why and not choice.expected:
         tell(choice.note)

@@ -66,14 +66,14 @@ def _report(
     beam, overrides = changes
     config = changed(run.config, overrides, beam, ("decoding", "engine", "data"))
     run.engine = config.engine
-    tell_engine(run.choose_engine(WORDS_ALONE, decoding=config.decoding))
+    if run.engine.kind == "ctranslate2":
+        tell_engine(run.choose_engine(WORDS_ALONE, decoding=config.decoding))
     with bar(run.name) as advance:
         report = run.evaluate(
             split,
             decoding=config.decoding,
             data=config.data,
             lowercase=lowercase,
-            engine=config.engine,
             advance=advance,
         )
     try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from seqloom.config.decoding import DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.core.errors import ConfigError, SeqloomError
+from seqloom.models.transformer import TransformerDecoder
 from seqloom.runs.engine.agreement import Agreement
 from seqloom.runs.engine.convert import Precision, ctranslate2
 from seqloom.runs.engine.kept import Origin, find_or_make
@@ -23,11 +24,13 @@ class Choice:
     engine: None is torch
     name:   "torch", "ctranslate2 int8" or "ctranslate2 float32"
     why:    why it is torch, or how well the other agrees with it; blank: because it was asked for
+    expected: no Transformer, so that nobody can have thought of another engine than torch
     """
 
     engine: CTranslate2Engine | None
     name: str
     why: str = ""
+    expected: bool = False
 
     @property
     def note(self) -> str:
@@ -55,7 +58,8 @@ class Engines:
             engine, precision, agreement = self._get(settings.precision)
         except SeqloomError as error:
             if settings.kind == "auto":
-                return Choice(None, "torch", str(error))
+                expected = not isinstance(self.origin.model.decoder, TransformerDecoder)
+                return Choice(None, "torch", str(error), expected)
             raise
         return Choice(engine, f"ctranslate2 {precision}", str(agreement))
 
@@ -63,7 +67,8 @@ class Engines:
         """Say everything that stands in the way."""
         task = self.task
         reasons = model_reasons(self.origin.model)
-        reasons += request_reasons(decoding, wish, task.signature, task.target_tokenizer)
+        if not (automatic and reasons):  # what is asked of such a model matters no more
+            reasons += request_reasons(decoding, wish, task.signature, task.target_tokenizer)
         if automatic:
             reasons += [] if self.on_cpu else ["there is a GPU"]
             if reasons:
