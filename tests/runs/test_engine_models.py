@@ -19,7 +19,7 @@ from torch import Tensor
 
 from seqloom.config.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
-from seqloom.decoding.beam import Candidates, propose
+from seqloom.decoding.beam import Candidates
 from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
 from seqloom.runs.engine.agreement import compare
@@ -92,9 +92,12 @@ def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> N
     assert compare(model, engine).exact
 
 
-def one_wider(totals: Tensor, allowed: Tensor, width: int) -> Candidates:
+class OneWider(Candidates):
     """The one point in which its beam is not ours: END does not count among the best tokens."""
-    return propose(totals, allowed, width + (width > 1))
+
+    @classmethod
+    def of(cls, totals: Tensor, allowed: Tensor, width: int) -> Candidates:
+        return Candidates.of(totals, allowed, width + (width > 1))
 
 
 DECODINGS: dict[str, tuple[SearchConfig, int]] = {
@@ -116,7 +119,7 @@ def test_what_is_answered_is_what_our_search_finds(
     name: str, ending: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With limits of their own for each source, and tokens that may not be put out."""
-    monkeypatch.setattr("seqloom.decoding.beam.propose", one_wider)
+    monkeypatch.setattr("seqloom.decoding.beam.Candidates", OneWider)
     decoding, n_best = DECODINGS[name]
     model = random_model(side(), side(), ending=ending)
     engine = engine_of(model, tmp_path)

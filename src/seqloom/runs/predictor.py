@@ -147,29 +147,28 @@ class Predictor:
                 keep_attention=mean_attention if wish.attention else None,
                 indices=[wish.first + index for index in indices],
             )
-            found = self._search(batch, request, decoding, wish.steps)
+            found = self._quickly(batch, request, decoding, wish.steps)
+            left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
+            if left:
+                with torch.inference_mode():
+                    memory = self._encode([batch[place] for place in left])
+                    rest = search(self.model.decoder, memory, request.only(left))
+                for place, searched in zip(left, rest, strict=True):
+                    found[place] = searched
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
-                results[index] = [present(self.task, one, each) for each in hypotheses]
+                results[index] = [present(self.task, one, each) for each in hypotheses or ()]
             done += len(indices)
             if advance is not None:
                 advance(done, len(texts))
         return results
 
-    def _search(
+    def _quickly(
         self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, by the engine where it can."""
-        found: list[list[Hypothesis] | None] = [None] * len(batch)
-        if self.engine is not None:
-            found = self.engine.search(batch, request, decoding, steps)
-        left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
-        if left:
-            with torch.inference_mode():
-                memory = self._encode([batch[place] for place in left])
-                rest = build_search(decoding)(self.model.decoder, memory, request.only(left))
-            for place, hypotheses in zip(left, rest, strict=True):
-                found[place] = hypotheses
-        return [hypotheses for hypotheses in found if hypotheses is not None]
+    ) -> list[list[Hypothesis] | None]:
+        """What the engine finds for each source; None where torch must search."""
+        if self.engine is None:
+            return [None] * len(batch)
+        return self.engine.search(batch, request, decoding, steps)
 
     def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[Prepared]:
         prepared = [self.task.prepare(text) for text in texts]
