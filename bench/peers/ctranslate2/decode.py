@@ -6,12 +6,12 @@ from typing import Any
 
 import ctranslate2
 import torch
-from seqloom.runs.engine.convert import convert
 
 import seqloom
 from bench.decoder import TOKENS, serve
 from bench.peers.seqloom.random_run import random_run
 from bench.workload import END, Workload
+from seqloom.runs.engine.convert import convert
 
 
 def main() -> None:
