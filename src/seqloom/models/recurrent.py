@@ -100,7 +100,7 @@ class _Source:
     """What is known of the source during decoding; the keys are prepared once."""
 
     readable: KeysValues | None
-    mask: Tensor  # (B, 1, 1, S)
+    mask: Tensor | None  # (B, 1, 1, S); None: all is visible
     summary: Tensor  # (B, D) the top layer's
     watched: bool = False  # does anybody want to know where a step looks?
 
@@ -157,8 +157,11 @@ class RecurrentDecoder(DecoderModule):
         table = self.embedder.positions.tabulate(steps, states)
         common = None if table is None else Common(table)
         position = torch.zeros((), dtype=torch.long, device=states.device) if static else 0
+        mask = source.mask
+        if self.attention is not None and mask is not None and not (watched or static):
+            mask = self.attention.visible(mask, states.dtype)
         return State(
-            (keys, source.mask, source.summary, common),
+            (keys, mask, source.summary, common),
             (states, self._no_context(states)),
             position,
             watched,

@@ -85,12 +85,13 @@ class TransformerDecoder(DecoderModule):
         )
         some = next(self.parameters())
         table = self.embedder.positions.tabulate(steps, some)
-        joined = tuple(_common(layer.attention.joined()) for layer in self.layers)
+        cross, mask = self.layers[0].cross_attention, memory.mask[:, None, None]
         fixed = (
             readable,
-            memory.mask[:, None, None],
+            mask if watched or static or cross is None else cross.visible(mask, some.dtype),
             None if table is None else Common(table),
-            joined,
+            # One product instead of three saves launching kernels, and nothing on a CPU.
+            tuple(_common(layer.attention.joined()) if static else None for layer in self.layers),
         )
         if not static:
             caches = tuple(KeyValueCache(steps) for _ in self.layers)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum, linear_cross_entropy_sum
 from seqloom.nn.positions import Place, Positions
 
@@ -110,9 +111,9 @@ class Readout(nn.Module):
     ) -> None:
         super().__init__()
         self.bend = (
-            nn.Identity() if hidden is None else nn.Sequential(nn.Linear(width, hidden), nn.Tanh())
+            nn.Identity() if hidden is None else nn.Sequential(Linear(width, hidden), nn.Tanh())
         )
-        self.output = nn.Linear(width if hidden is None else hidden, vocabulary)
+        self.output = Linear(width if hidden is None else hidden, vocabulary)
         for part in self.bend.modules():
             if isinstance(part, nn.Linear):
                 nn.init.xavier_uniform_(part.weight, nn.init.calculate_gain("tanh"))

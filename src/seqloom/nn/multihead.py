@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from seqloom.nn.attention import DotScore, Score, Selection, weigh
 from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
+from seqloom.nn.linear import Linear
 from seqloom.nn.positions import Place, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
@@ -87,15 +88,13 @@ class MultiHeadAttention(nn.Module):
         self.rotary = rotary
         self.dropout = dropout
         projected = plan.projection != "none"
-        self.to_query = nn.Linear(plan.query_width, plan.width) if projected else nn.Identity()
-        self.to_key = nn.Linear(plan.key_width, plan.width) if projected else nn.Identity()
-        self.to_value = (
-            nn.Linear(plan.key_width, plan.width) if plan.learned_values else nn.Identity()
-        )
+        self.to_query = Linear(plan.query_width, plan.width) if projected else nn.Identity()
+        self.to_key = Linear(plan.key_width, plan.width) if projected else nn.Identity()
+        self.to_value = Linear(plan.key_width, plan.width) if plan.learned_values else nn.Identity()
         self.merge = (
             nn.Identity()
             if plan.merged_width is None
-            else nn.Linear(plan.value_width, plan.merged_width)
+            else Linear(plan.value_width, plan.merged_width)
         )
         for part in (self.to_query, self.to_key, self.to_value, self.merge):
             if isinstance(part, nn.Linear):
@@ -187,21 +186,35 @@ class MultiHeadAttention(nn.Module):
         return self.merge(context.flatten(1))
 
     def step_across(
-        self, states: Tensor, memory: KeysValues, mask: Tensor, watched: bool
+        self, states: Tensor, memory: KeysValues, mask: Tensor | None, watched: bool
     ) -> tuple[Tensor, Tensor | None]:
         """One query for each hypothesis: (R, Dq) -> (R, C), and (R, H, S) if it is watched."""
         if watched:
+            assert mask is not None
             return self.look_once(states, memory, mask)
         heads = self.plan.heads
         queries = self._bend(self.to_query(states)).unflatten(1, (heads, -1))  # (R, H, D)
         assert not self.rotary, "positions of the source and of the target do not compare"
-        if self._fused and can_run(queries, memory.values):
+        if self._fused and mask is not None and can_run(queries, memory.values):
             context = look_across(queries, memory, mask, 1 / self._divisor)
             return self.merge(context.flatten(1)), None
         # The K hypotheses of a source are K queries to the same keys: nothing is copied.
         grouped = queries.unflatten(0, (memory.keys.shape[0], -1)).transpose(1, 2)  # (B, H, K, D)
         context = self._context(grouped, memory, mask)
         return self.merge(context.transpose(1, 2).flatten(0, 1).flatten(1)), None
+
+    def visible(self, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
+        """A mask (B, 1, 1, S) as `step_across` likes it best, if nobody watches.
+
+        None if there is nothing to hide; a fused kernel wants something to add to the scores, and
+        would make it from the mask at every step.
+        """
+        if mask.is_cuda or not self._fused:
+            return mask
+        if bool(mask.all()):
+            return None
+        nothing = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+        return nothing.masked_fill_(~mask, float("-inf"))
 
     @property
     def _fused(self) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from seqloom.nn.cache import KeysValues, Past
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.linear import Linear
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import Place
 
@@ -19,10 +20,13 @@ Joined = tuple[Tensor, Tensor] | None
 
 @dataclass(frozen=True)
 class Across:
-    """What a decoder's layer sees of the source: mask (B, 1, 1, S). Does anybody watch it look?"""
+    """What a decoder's layer sees of the source, and whether anybody watches it look.
+
+    mask: (B, 1, 1, S), or what `MultiHeadAttention.visible` makes of it
+    """
 
     memory: KeysValues
-    mask: Tensor
+    mask: Tensor | None
     watched: bool
 
 
@@ -53,8 +57,8 @@ class FeedForward(nn.Module):
         self, width: int, inner: int, activation: Literal["relu", "gelu"], dropout: float
     ) -> None:
         super().__init__()
-        self.widen = nn.Linear(width, inner)
-        self.narrow = nn.Linear(inner, width)
+        self.widen = Linear(width, inner)
+        self.narrow = Linear(inner, width)
         self.activation = activation
         self.dropout = Dropout(dropout)
         for part in (self.widen, self.narrow):
