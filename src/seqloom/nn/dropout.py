@@ -15,7 +15,9 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, states: Tensor) -> Tensor:
-        if not self.training or self.p == 0 or states.device.type != "cpu":
+        if not self.training or self.p == 0:
+            return states
+        if states.device.type != "cpu":
             return super().forward(states)
         return states * keep_mask(states, 1 - self.p)
 
