@@ -1,6 +1,9 @@
 """What is true of every decoder that can be built, whatever its switches."""
 
+import functools
+import gc
 import itertools
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -200,6 +203,36 @@ def test_a_recorded_step_asks_nothing_of_the_host(specimen: Specimen) -> None:
                 program.advance()
                 program.advance()
             assert [one.data_ptr() for one in program.tensors()] == places
+
+
+@pytest.mark.parametrize("precision", [torch.float64, torch.float32])
+def test_a_recorded_search_has_the_weights_of_now(precision: torch.dtype) -> None:
+    """Also where it works with a copy of them in another precision."""
+    specimen = next(one for one in EVERY_DECODER if not one.is_hard and one.source([1]) is not None)
+    model = specimen.build()
+    decoder = model.decoder
+    decoder.step = functools.wraps(decoder.step)(  # type: ignore[method-assign]
+        lambda tokens, state, original=decoder.step: original(tokens, state)
+    )  # as one that was compiled: it belongs to this decoder, and not to a copy
+    captured, request = Captured(Greedy(), precision), Request([6, 6, 6])
+    for _ in range(3):
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.5)
+        memory = specimen.memory(model)
+        plain = Greedy()(model.decoder, memory, request)
+        for [one], [other] in zip(captured(model.decoder, memory, request), plain, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+            assert one.tokens == other.tokens
+
+
+def test_programs_go_when_their_decoder_goes() -> None:
+    specimen = EVERY_DECODER[0]
+    model = specimen.build()
+    decoder = weakref.ref(model.decoder)
+    Captured(Greedy())(model.decoder, specimen.memory(model), Request([3, 3, 3]))
+    del model
+    gc.collect()
+    assert decoder() is None
 
 
 @every_decoder

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.runs.predictor import Wish
+from seqloom.models.interface import Memory
+from seqloom.runs import predictor
+from seqloom.runs.predictor import Predictor, Wish
 from seqloom.runs.run import Run, load
+from seqloom.tasks.task import Prepared
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
 
@@ -221,3 +224,28 @@ def test_nothing_in_is_nothing_out(translator: Run, speaker: Run) -> None:
     assert translator.translate([]) == []
     assert translator.score([], []) == []
     assert speaker.complete([]) == []
+
+
+def test_a_batch_holds_fewer_texts_when_more_hypotheses_of_each_are_followed(
+    translator: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    encode = Predictor._encode
+
+    def spy(self: Predictor, batch: Sequence[Prepared]) -> Memory:
+        sizes.append(sum(len(one.source or ()) + 1 for one in batch))
+        return encode(self, batch)
+
+    monkeypatch.setattr(Predictor, "_encode", spy)
+    monkeypatch.setattr(predictor, "BATCH_TOKENS", 120)
+    texts = ["a b c", "b", "c a"] * 12
+    searches: list[tuple[DecodingConfig, int]] = [
+        (GreedyConfig(max_length=3), 1),
+        (BeamConfig(width=4, max_length=3), 4),
+        (SampleConfig(samples=3, max_length=3), 3),
+    ]
+    for decoding, hypotheses in searches:
+        sizes.clear()
+        translator.predictor.predict(texts, decoding)
+        assert len(sizes) >= hypotheses
+        assert max(sizes) * hypotheses <= 120

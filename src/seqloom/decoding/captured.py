@@ -10,6 +10,7 @@ CPU the same functions are called instead of replayed, and find what the plain s
 """
 
 import copy
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Program:
         # Programs live as long as their decoder: one that held it would keep it alive for ever.
         self._live, self._copy = ref(decoder), in_precision(decoder, shape.precision)
         self.memory = like_shape(memory, shape)
-        wide = torch.float64 if memory.states.dtype == torch.float64 else torch.float32
+        wide = torch.float64 if shape.precision == torch.float64 else torch.float32
         self.tables = tables_for(
             shape.search, shape.sources, shape.capacity, wide, self.memory.mask.device
         )
@@ -160,7 +161,12 @@ def in_precision(decoder: Stepper, precision: torch.dtype) -> DecoderModule | No
         return None
     if all(one.dtype == precision for one in decoder.parameters()):
         return None
-    return copy.deepcopy(decoder).requires_grad_(False).to(precision)
+    copied = copy.deepcopy(decoder).requires_grad_(False).to(precision)
+    for part in copied.modules():
+        # A method that was compiled for the original would go on to use the original's weights.
+        for name in [name for name, it in vars(part).items() if inspect.isroutine(it)]:
+            delattr(part, name)
+    return copied
 
 
 def record(

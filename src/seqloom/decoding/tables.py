@@ -15,7 +15,7 @@ from seqloom.decoding.beam import Beam, Candidates, judge
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN
-from seqloom.decoding.search import Request, log_softmax, normalise
+from seqloom.decoding.search import Request, log_softmax
 from seqloom.text.vocabulary import END, PAD, START
 
 Array = NDArray[Any]
@@ -131,22 +131,20 @@ def outputs(
     tokens: Array, own: Array, lengths: Array, finished: Array, exponent: float
 ) -> list[Hypothesis]:
     """One hypothesis for each line of tokens (N, T), which has lengths (N,), END included."""
-    words, numbers = tokens.tolist(), own.tolist()
-    found = []
-    for line, length, ended in zip(
-        range(len(words)), lengths.tolist(), finished.tolist(), strict=True
-    ):
-        mine = tuple(numbers[line][:length])
-        found.append(
-            Hypothesis(
-                tokens=tuple(words[line][: length - ended]),
-                finished=ended,
-                log_probabilities=mine,
-                score=normalise(sum(mine), length, exponent),
-                attention=None,
-            )
-        )
-    return found
+    put_out = np.arange(tokens.shape[1]) < lengths[:, None]
+    totals = np.where(put_out, own, 0.0).sum(axis=1)
+    lines = zip(
+        map(tuple, tokens.tolist()),
+        map(tuple, own.tolist()),
+        lengths.tolist(),
+        finished.tolist(),
+        (totals / lengths**exponent).tolist(),
+        strict=True,
+    )
+    return [
+        Hypothesis(words[: length - ended], ended, numbers[:length], score, None)
+        for words, numbers, length, ended, score in lines
+    ]
 
 
 class BeamTables(Tables):
