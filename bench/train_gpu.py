@@ -1,6 +1,6 @@
 """How fast seqloom trains on a GPU, over a whole first epoch of real batches.
 
-    python bench/train_gpu.py OUT.json --multi30k FOLDER [--only NAME …]
+    python -m bench.train_gpu OUT.json --multi30k FOLDER [--only NAME …]
 
 Every setting runs the product's own loop on Multi30k de→en: planning, packing, copying and all.
 Recording (and compiling, where it is on) happens at the first sight of a shape and is stated
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from bench.peer_gpu import Settings, Shape, time_huggingface_loop
 from seqloom.config.load import find_recipe
 from seqloom.core.sequences import Batch
 from seqloom.runs.devices import best_device
@@ -44,15 +45,17 @@ RECURRENT = (
     "attention={projection='linear'}, context=['input', 'readout']}",
 )
 STILL = tuple(f"model.{side}.dropout=0.0" for side in SIDES)
+LARGE, SMALL = "training.batch_tokens=25600", "training.batch_tokens=4096"
+COMPILED, PLAIN = "training.compile=true", "training.loop=plain"
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "transformer-25k": (*BASE, "training.batch_tokens=25600", "training.compile=true"),
-    "transformer-4k": (*BASE, "training.batch_tokens=4096", "training.compile=true"),
-    "transformer-25k-uncompiled": (*BASE, "training.batch_tokens=25600"),
-    "transformer-4k-uncompiled": (*BASE, "training.batch_tokens=4096"),
-    "transformer-4k-plain": (*BASE, "training.batch_tokens=4096", "training.loop=plain"),
-    "recurrent-4k": (*RECURRENT, "training.batch_tokens=4096", "training.compile=true"),
-    "recurrent-4k-uncompiled": (*RECURRENT, "training.batch_tokens=4096"),
-    "recurrent-4k-plain": (*RECURRENT, "training.batch_tokens=4096", "training.loop=plain"),
+    "transformer-25k": (*BASE, LARGE, COMPILED),
+    "transformer-4k": (*BASE, SMALL, COMPILED),
+    "transformer-25k-uncompiled": (*BASE, LARGE),
+    "transformer-4k-uncompiled": (*BASE, SMALL),
+    "transformer-4k-plain": (*BASE, SMALL, PLAIN),
+    "recurrent-4k": (*RECURRENT, SMALL, COMPILED),
+    "recurrent-4k-uncompiled": (*RECURRENT, SMALL),
+    "recurrent-4k-plain": (*RECURRENT, SMALL, PLAIN),
 }
 CHECKS: dict[str, tuple[str, ...]] = {
     "check-transformer": (*BASE, *STILL),
@@ -133,6 +136,43 @@ def check(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, A
     return {"largest_difference": worst, "first": losses["plain"][0], "last": losses["plain"][-1]}
 
 
+def peer(multi30k: Path, folder: Path, budget: str, cudnn: bool | None) -> dict[str, Any]:
+    """A plain loop around Hugging Face's Marian of the same size, over batches of our plan for it:
+    like lengths together, each padded to its longest, and every position counted as real."""
+    session = open_at(folder, multi30k, (*BASE, budget, PLAIN))
+    stream = session.stream
+    shapes = []
+    for indices in stream._plan(0):
+        batch = stream.layout.gather(stream.corpus, indices)
+        assert batch.source is not None
+        shapes.append(
+            Shape(batch.size, batch.source.values.shape[1], batch.targets.values.shape[1])
+        )
+    passes = time_huggingface_loop(shapes, settings=Settings(passes=3, cudnn_attention=cudnn))
+    return {
+        "cudnn_attention": "as torch chooses" if cudnn is None else cudnn,
+        "target_tokens_per_second": passes[0].tokens_per_second,
+        "second_epoch_target_tokens_per_second": passes[1].tokens_per_second,
+        "third_epoch_target_tokens_per_second": passes[2].tokens_per_second,
+        "steps": len(shapes),
+    }
+
+
+PEERS = {
+    "marian-25k": (LARGE, None),
+    "marian-25k-without-cudnn": (LARGE, False),
+    "marian-4k-without-cudnn": (SMALL, False),
+}
+
+
+def work_of(name: str, folder: Path, multi30k: Path) -> dict[str, Any]:
+    if name in PEERS:
+        return peer(multi30k, folder, *PEERS[name])
+    if name in CHECKS:
+        return check(folder, multi30k, CHECKS[name])
+    return measure(folder, multi30k, SETTINGS[name])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
@@ -145,13 +185,11 @@ def main() -> None:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-    chosen = options.only or [*CHECKS, *SETTINGS]
+    chosen = options.only or [*CHECKS, *SETTINGS, *PEERS]
     for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                work = check if name in CHECKS else measure
-                changes = {**CHECKS, **SETTINGS}[name]
-                results[name] = work(Path(folder) / "run", options.multi30k, changes)
+                results[name] = work_of(name, Path(folder) / "run", options.multi30k)
             except Exception:
                 results[name] = {"failed": traceback.format_exc().splitlines()[-12:]}
         print(name, json.dumps(results[name], indent=None), flush=True)
