@@ -17,10 +17,12 @@ finally:
 """
 
 
-def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def started(
+    *arguments: str, folder: Path, program: str = PROGRAM
+) -> subprocess.CompletedProcess[str]:
     source = str(Path(__file__).parents[2] / "src")
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", program, *arguments],
         env=os.environ | {"PYTHONPATH": source},
         capture_output=True,
         text=True,
@@ -99,3 +101,10 @@ def test_an_output_that_goes_away_is_an_exit_code(
     )
     assert done.stderr == words
     assert (tmp_path / "code").read_text(encoding="utf-8") == f"{code}\n"
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "train --help", "config -h"])
+def test_help_and_versions_are_answered_without_the_schema(arguments: str, tmp_path: Path) -> None:
+    program = PROGRAM.replace("{", "{'seqloom.config.run', ")
+    done = started(*arguments.split(), folder=tmp_path, program=program)
+    assert done.stdout.rstrip().endswith("heavy:"), done.stdout + done.stderr

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from seqloom.config.bundled import bundled_presets
 from seqloom.config.load import dump, resolve
-from seqloom.config.presets import bundled_presets, overlay
+from seqloom.config.presets import overlay
 from seqloom.config.toml import parse
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens

@@ -1,13 +1,16 @@
 """seqloom config"""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import typer
 
+from seqloom.cli.later import resolved_recipe
 from seqloom.cli.options import Recipe, Settings
-from seqloom.cli.output import put, styled, warn
-from seqloom.config.load import find_recipe
-from seqloom.config.show import Line, lines
+from seqloom.cli.output import put, styled
+
+if TYPE_CHECKING:
+    from seqloom.config.show import Line
 
 _COLOURS = {
     "recipe": typer.colors.GREEN,
@@ -22,14 +25,14 @@ def config(recipe: Recipe, settings: Settings = None) -> None:
 
     What is put out is itself a recipe.
     """
-    resolved = find_recipe(recipe, settings or ())
-    for note in resolved.notes:
-        warn(note)
+    from seqloom.config.show import lines
+
+    resolved = resolved_recipe(recipe, settings)
     for line in _as_toml(lines(resolved)):
         put(line)
 
 
-def _as_toml(settings: list[Line]) -> Iterator[str]:
+def _as_toml(settings: "list[Line]") -> Iterator[str]:
     table = ""
     for line in settings:
         parent, _, name = line.key.rpartition(".")
@@ -45,7 +48,7 @@ def _header(table: str) -> str:
     return f"[[{table.partition('[')[0]}]]" if table.endswith("]") else f"[{table}]"
 
 
-def _setting(name: str, line: Line) -> str:
+def _setting(name: str, line: "Line") -> str:
     value = f"{name} = {line.value}  #" if line.value else f"# {name} is left out"
     meaning = f": {line.meaning}" if line.meaning else ""
     origin = styled(f"({line.origin})", fg=_COLOURS[line.origin])

@@ -7,7 +7,6 @@ import typer
 
 from seqloom.cli.later import work
 from seqloom.cli.options import Settings
-from seqloom.config.load import bundled_recipe
 
 
 def demo(
@@ -20,5 +19,7 @@ def demo(
 
     A demo that was interrupted goes on where it was.
     """
+    from seqloom.config.load import bundled_recipe
+
     resolved = bundled_recipe("demo", settings or ())
     raise typer.Exit(work("demo")(resolved.config, run))

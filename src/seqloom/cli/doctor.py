@@ -2,10 +2,8 @@
 
 import typer
 
-from seqloom.cli.later import work
+from seqloom.cli.later import resolved_recipe, work
 from seqloom.cli.options import Json, Recipe, Settings
-from seqloom.cli.output import warn
-from seqloom.config.load import find_recipe
 
 
 def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> None:
@@ -14,7 +12,5 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     Unequal, empty and extreme lines, duplicates, unknown tokens, test sentences that are also in
     the training data, lengths, and the memory of the worst batch. Exits with 66 if a file is missing, with 65 on other errors.
     """
-    resolved = find_recipe(recipe, settings or ())
-    for note in resolved.notes:
-        warn(note)
+    resolved = resolved_recipe(recipe, settings)
     raise typer.Exit(work("doctor")(resolved.config, json))

@@ -1,15 +1,31 @@
-"""Work that needs torch, imported only when it is about to begin.
+"""What takes long to import, imported only when it is about to be used.
 
 Importing torch takes seconds. Help, versions, mistyped options and wrong recipes are answered
-without it, so the modules of `seqloom.cli.work` are named here and imported by name.
+without it, so the modules of `seqloom.cli.work` are named here and imported by name. The schema
+of recipes takes a quarter of a second: help and versions are answered without it, too.
 """
 
 import importlib
 import os
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from seqloom.cli.output import warn
+
+if TYPE_CHECKING:
+    from seqloom.config.load import Resolved
 
 Job = Literal["train", "translate", "complete", "evaluate", "score", "doctor", "demo"]
+
+
+def resolved_recipe(name: str, settings: Sequence[str] | None) -> "Resolved":
+    """The recipe of this name or file, changed by --set; what is odd about it is told."""
+    from seqloom.config.load import find_recipe
+
+    resolved = find_recipe(name, settings or ())
+    for note in resolved.notes:
+        warn(note)
+    return resolved
 
 
 def work(job: Job) -> Callable[..., Any]:

@@ -5,9 +5,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from seqloom.config.bundled import bundled_recipes
-from seqloom.config.engine import EngineKind
-from seqloom.config.presets import bundled_presets
+from seqloom.config.bundled import bundled_presets, bundled_recipes
+from seqloom.config.kinds import EngineKind
 from seqloom.core.errors import NotFoundError
 
 Recipe = Annotated[

@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli.later import work
+from seqloom.cli.later import resolved_recipe, work
 from seqloom.cli.options import Recipe, Settings
-from seqloom.cli.output import warn
-from seqloom.config.load import find_recipe
 from seqloom.core.errors import ConfigError
 
 
@@ -35,9 +33,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model by a recipe, into a folder that works alone."""
-    resolved = find_recipe(recipe, settings or ())
-    for note in resolved.notes:
-        warn(note)
+    resolved = resolved_recipe(recipe, settings)
     folder = run or Path("runs") / Path(recipe).stem
     if not resume and (folder / "config.toml").exists():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The recipes that come inside the package."""
+"""The recipes and presets that come inside the package. Nothing heavy: every help text asks."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -11,3 +11,10 @@ def bundled_recipes() -> dict[str, Traversable]:
         return {}
     recipes = (file for file in folder.iterdir() if file.name.endswith(".toml"))
     return {file.name.removesuffix(".toml"): file for file in recipes}
+
+
+def bundled_presets() -> dict[str, Traversable]:
+    """Every preset, by its name."""
+    folder = files("seqloom").joinpath("recipes", "presets")
+    presets = (file for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {file.name.removesuffix(".toml"): file for file in presets}

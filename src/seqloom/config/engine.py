@@ -2,9 +2,8 @@
 
 from typing import Literal
 
+from seqloom.config.kinds import EngineKind
 from seqloom.config.section import Section
-
-EngineKind = Literal["auto", "torch", "ctranslate2"]
 
 
 class EngineConfig(Section):

@@ -10,10 +10,9 @@ it stands alone. What is built from a run folder later needs no preset: everythi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, TypeGuard
 
+from seqloom.config.bundled import bundled_presets
 from seqloom.config.problems import did_you_mean
 from seqloom.config.toml import parse
 
@@ -35,13 +34,6 @@ class Expanded:
     own: Tables
     overrides: Sequence[str]
     problems: list[str] = field(default_factory=list)
-
-
-def bundled_presets() -> dict[str, Traversable]:
-    """Every preset, by its name."""
-    folder = files("seqloom").joinpath("recipes", "presets")
-    presets = (file for file in folder.iterdir() if file.name.endswith(".toml"))
-    return {file.name.removesuffix(".toml"): file for file in presets}
 
 
 def expand(tables: Tables, overrides: Sequence[str]) -> Expanded:

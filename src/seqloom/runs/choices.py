@@ -10,7 +10,8 @@ from seqloom.config.decoding import (
     RulesConfig,
     SampleConfig,
 )
-from seqloom.config.engine import EngineConfig, EngineKind
+from seqloom.config.engine import EngineConfig
+from seqloom.config.kinds import EngineKind
 from seqloom.core.errors import ConfigError
 
 

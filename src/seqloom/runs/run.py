@@ -8,7 +8,8 @@ import torch
 
 from seqloom.config.data import DataConfig
 from seqloom.config.decoding import DecodingConfig, SampleConfig
-from seqloom.config.engine import EngineConfig, EngineKind
+from seqloom.config.engine import EngineConfig
+from seqloom.config.kinds import EngineKind
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
