@@ -4,7 +4,7 @@
     python -m bench.growth --full              up to 10^7 pairs: 4 GB of disk, half an hour or more
     python -m bench.growth --only startup      one part, the rest as it was measured before
 
-Writes docs/results/growth.json and docs/pictures/growth.png, and prints the tables.
+Writes docs/results/benchmarks/growth.json and docs/pictures/growth.png, and prints the tables.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from bench.growth import corpora, decoding, startup
 from bench.growth.table import picture, table
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results" / "benchmarks" / "growth.json"
 PARTS = ("corpora", "decoding", "startup")
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--pairs", nargs="*", type=int, help="these sizes alone")
     parser.add_argument("--work", type=Path, help="a folder for what is made on the way")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "growth.json")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = chosen.work or Path(temporary)

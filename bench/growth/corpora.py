@@ -41,8 +41,3 @@ def _train(data: Path, folder: Path, cache: Path) -> dict[str, Any]:
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def between(run: dict[str, Any], first: str, last: str, clock: str = "seconds") -> float:
-    """Seconds from the end of one phase to the end of another."""
-    return float(run["ends"][last][clock]) - float(run["ends"][first][clock])

@@ -1,11 +1,10 @@
 """Decoding against output length and beam width, attention against the length of a sequence."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
 from seqloom.config.model import ModelConfig
@@ -36,11 +35,6 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
         work()
         taken.append(time.perf_counter() - began)
     return min(taken)
-
-
-def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """k where time grows like size^k, by least squares over the logarithms."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def measure() -> dict[str, Any]:

@@ -3,10 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from bench.growth.corpora import between
-from bench.growth.decoding import slope
+from bench.growth.figures import between, slope
 
 MIB = 2**20
+LEAST = 1.0
+"""Seconds. Less cannot be told from what else a start takes."""
+ABOUT = """`python -m bench.growth --full` trains a tiny Transformer on made-up pairs, once with nothing in
+the cache and once with everything in it, one thread, each in a process of its own. Resident memory
+counts the pages of the tokenised corpus that are mapped, which the system takes back when it needs
+them; anonymous memory is what no file stands behind. The first step is counted from the end of all
+imports, with everything in the cache. Slopes are over the three largest sizes."""
 WORDS = {
     "output length": "decoding, against output length",
     "beam width": "decoding, against beam width",
@@ -18,6 +24,7 @@ def table(results: dict[str, Any]) -> str:
     """All that was measured, as Markdown."""
     parts = []
     if results.get("corpora"):
+        parts += [ABOUT, "![Memory and time against the size of a corpus](pictures/growth.png)"]
         parts.append(_corpora(results["corpora"]))
     if results.get("decoding"):
         parts.append(_decoding(results["decoding"]))
@@ -32,13 +39,13 @@ def above_smallest(corpora: list[dict[str, Any]], kind: str) -> list[float]:
     return [peak - peaks[0] for peak in peaks]
 
 
-def tokenising(one: dict[str, Any]) -> float:
-    """Processor seconds from text to the first step, less those when all is in the cache."""
-    cold, warm = (between(one[run], "vocabulary", "opening", "processor") for run in _RUNS)
-    return max(cold - warm, 1e-3)
-
-
-_RUNS = ("cold", "warm")
+def tokenising(one: dict[str, Any]) -> float | None:
+    """Processor seconds from text to the first step, less those when all is in the cache; None
+    where that is too little to be told."""
+    cold, warm = (
+        between(one[run], "vocabulary", "opening", "processor") for run in ("cold", "warm")
+    )
+    return cold - warm if cold - warm > LEAST else None
 
 
 def _corpora(corpora: list[dict[str, Any]]) -> str:
@@ -55,10 +62,11 @@ def _corpora(corpora: list[dict[str, Any]]) -> str:
 
 
 def _corpus_row(one: dict[str, Any], resident: float, anonymous: float) -> str:
-    warm = one["warm"]
+    warm, seconds = one["warm"], tokenising(one)
+    speed = "–" if seconds is None else f"{one['pairs'] / seconds:,.0f}"
     steps = warm["steps"] - warm["steps"] // 4
     return (
-        f"| {one['pairs']:,} | {one['pairs'] / tokenising(one):,.0f} "
+        f"| {one['pairs']:,} | {speed} "
         f"| {one['cold']['peaks']['opening']['resident'] / MIB:,.0f} "
         f"| {between(warm, 'importing', 'opening'):.1f} "
         f"| {steps / between(warm, 'warming up', 'training'):.0f} "
