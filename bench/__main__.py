@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from argparse import Namespace
@@ -61,13 +62,13 @@ def parse() -> Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of a window")
     parser.add_argument("--together", type=int, default=3, help="peers whose models share memory")
-    parser.add_argument("--lock", type=Path, help="a file to lock during every round")
     parser.add_argument("--write", action="store_true", help="the results and the page in docs")
     return parser.parse_args()
 
 
 def plan(chosen: Namespace, share: int = 1) -> Plan:
-    return Plan(chosen.rounds, chosen.seconds / share, tell, chosen.lock)
+    lock = os.environ.get("BENCH_LOCK")
+    return Plan(chosen.rounds, chosen.seconds / share, tell, Path(lock) if lock else None)
 
 
 def wanted(contenders: Sequence[Contender], chosen: Namespace, model: str) -> list[Contender]:

@@ -47,6 +47,8 @@ TRAINING = [
     ),
     Contender("opennmt", "OpenNMT-py", "bench.peers.opennmt.train", "opennmt", EVERY_MODEL),
     Contender("joey", "Joey NMT", "bench.peers.joey.train", "joey", EVERY_MODEL),
+    Contender("eole", "Eole", "bench.peers.eole.train", "eole"),
+    Contender("sockeye", "Sockeye", "bench.peers.sockeye.train", "sockeye"),
 ]
 SEQLOOM_DECODING = Contender(
     "seqloom", "seqloom, torch", "bench.peers.seqloom.decode", arguments=("torch",)
@@ -78,5 +80,6 @@ DECODING = [
         "bench.peers.huggingface.decode",
         "huggingface",
     ),
+    Contender("onnx", "ONNX Runtime, generate", "bench.peers.onnx.decode", "onnx"),
     Contender("joey", "Joey NMT", "bench.peers.joey.decode", "joey"),
 ]

@@ -10,8 +10,9 @@ import torch
 from onmt.bin.train import main as onmt_train
 from onmt.trainer import Trainer
 
+from bench.peers.opennmt.batches import counts
 from bench.peers.opennmt.options import options
-from bench.window import Counts, Window
+from bench.window import Window
 from bench.workload import Workload
 
 
@@ -53,13 +54,6 @@ def announce(window: Window, workload: Workload, trainer: Trainer) -> None:
         if workload.recurrent
         else "embedded input, sublayers' outputs, inside the feed-forward",
     )
-
-
-def counts(batch: dict[str, Any], padding: int) -> Counts:
-    """Its sources have no END; its targets begin after START."""
-    targets = batch["tgt"][:, 1:, 0]
-    real = int((targets != padding).sum())
-    return Counts(int(batch["srclen"].sum()), batch["src"][:, :, 0].numel(), real, targets.numel())
 
 
 if __name__ == "__main__":
