@@ -13,11 +13,20 @@ def speeds(contender: dict[str, Any], setting: str) -> list[float]:
     return [one[setting]["sentences"] / one[setting]["seconds"] for one in contender["rounds"]]
 
 
+def measured(results: dict[str, Any], setting: str) -> list[str]:
+    """The fastest first."""
+    found = [key for key, one in results.items() if "rounds" in one]
+    return sorted(found, key=lambda key: faster(key, results, setting).median)
+
+
+def faster(key: str, results: dict[str, Any], setting: str) -> Spread:
+    """How many times as fast as this contender seqloom's torch was."""
+    return ratios(speeds(results["seqloom"], setting), speeds(results[key], setting))
+
+
 def table(results: dict[str, Any]) -> str:
     """Fastest first; those that could not be measured last, with the reason."""
-    measured = [key for key, one in results.items() if "rounds" in one]
-    order = sorted(measured, key=lambda key: -Spread.of(speeds(results[key], COLUMNS[0])).median)
-    rows = [_row(key, results) for key in order]
+    rows = [_row(key, results) for key in measured(results, COLUMNS[0])]
     rows += [
         f"| {one['name']} | not measured: {one['reason']} | | | | |"
         for one in results.values()
@@ -28,17 +37,17 @@ def table(results: dict[str, Any]) -> str:
 
 def _row(key: str, results: dict[str, Any]) -> str:
     one = results[key]
-    cells = [_cell(one, results["seqloom"], setting, key == "seqloom") for setting in COLUMNS]
+    cells = [_cell(key, results, setting) for setting in COLUMNS]
     memory = max(part["peak_memory_mb"] for turn in one["rounds"] for part in turn.values())
     name = f"{one['name']} {one['about']['version']}"
     return f"| {name} | {' | '.join(cells)} | {memory:,.0f} MB |"
 
 
-def _cell(one: dict[str, Any], ours: dict[str, Any], setting: str, own: bool) -> str:
+def _cell(key: str, results: dict[str, Any], setting: str) -> str:
     """Sentences/s in batches, ms for one alone; and how many times as fast seqloom's torch is."""
-    speed = Spread.of(speeds(one, setting)).median
+    speed = Spread.of(speeds(results[key], setting)).median
     value = f"{speed:,.1f}/s" if setting.endswith("32") else f"{1000 / speed:,.1f} ms"
-    if own:
+    if key == "seqloom":
         return f"{value} (1)"
-    faster = ratios(speeds(ours, setting), speeds(one, setting))
-    return f"{value} ({faster.median:.2f}, {faster.low:.2f}–{faster.high:.2f})"
+    spread = faster(key, results, setting)
+    return f"{value} ({spread.median:.2f}, {spread.low:.2f}–{spread.high:.2f})"

@@ -40,7 +40,7 @@ def measured(groups: Sequence[Group]) -> list[tuple[str, Group]]:
         for key, one in group.items()
         if "rounds" in one and key != "ceiling"
     }
-    return sorted(found.items(), key=lambda item: -Spread.of(speeds(item[1][item[0]])).median)
+    return sorted(found.items(), key=lambda item: faster(*item).median)
 
 
 def faster(key: str, group: Group) -> Spread:

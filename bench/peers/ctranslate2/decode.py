@@ -28,7 +28,6 @@ def main() -> None:
         return translator.translate_batch(
             [[str(one) for one in (*source, END)] for source in sources],  # ids are their names
             beam_size=beam,
-            min_decoding_length=TOKENS,
             max_decoding_length=TOKENS,
         )
 

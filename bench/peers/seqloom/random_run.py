@@ -1,4 +1,7 @@
-"""A run folder of the workload's model whose weights are random: decoding takes as long."""
+"""A run folder of the workload's model whose weights are random: decoding takes as long.
+
+END is made so improbable that outputs are as long as they may be: not every engine can forbid it.
+"""
 
 from pathlib import Path
 
@@ -6,12 +9,14 @@ import torch
 
 from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
-from bench.workload import Workload
+from bench.workload import END, Workload
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.runs.bundle import WEIGHTS, create_run, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import build_task
+
+NEVER = -1e4
 
 
 def random_run(workload: Workload) -> Path:
@@ -23,6 +28,10 @@ def random_run(workload: Workload) -> Path:
     source, target = learn_tokenizers(config)
     torch.manual_seed(workload.seed)
     model = build_model(config.model, build_task(config.task, source, target).signature)
+    biases = [one for one in model.decoder.parameters() if one.shape == (workload.vocabulary,)]
+    assert len(biases) == 1, "one bias, that of the output layer, has an entry for each piece"
+    with torch.no_grad():
+        biases[0][END] = NEVER
     create_run(folder, config, source, target, {"corpus": "none"})
 
     def fill(place: Path) -> None:
