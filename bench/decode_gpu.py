@@ -131,6 +131,43 @@ def time_marian(shape: Shape, batch: int, beam: int, model: Any) -> float:
     return seconds_of(decode, 1)
 
 
+TEXT = """One {device}, torch {torch}, Python {python}; Transformer-base (6+6 layers of 512, 8 heads, 10,000
+pieces), random weights in bf16, outputs of 24 forced tokens. Whole: encoder, search, and the
+outputs back on the host. Replay: the search alone on the GPU; of the copy bandwidth ({copies:.1f} TB/s,
+measured in the same run), the share that the bytes it has to move at the least make up. Marian is
+timed after two passes over the same shapes. `python bench/decode_gpu.py
+docs/results/benchmarks/decoding-gpu.json`
+
+| batch | beam | seqloom, tok/s | in replay | of bandwidth | Hugging Face `generate` | ratio |
+|---|---|---|---|---|---|---|
+{rows}
+
+Recorded and plain searches in fp32: the same outputs for {check[same_outputs]} of {check[of]}, scores within
+{check[largest_difference_of_scores]:.1g}.
+"""
+
+
+def table(results: dict[str, Any]) -> str:
+    """The section of docs/benchmarks.md."""
+    peers = {(one["batch"], one["beam"]): one for one in results["rows"] if "marian" in one}
+    rows = []
+    for one in results["rows"]:
+        if "marian" in one:
+            continue
+        peer = peers.get((one["batch"], one["beam"]))
+        beside = ["", ""]
+        if peer is not None:
+            ratio = one["tokens_per_second"] / peer["rate"]
+            beside = [f"{peer['rate']:,.0f}", f"{ratio:.1f}"]
+        rows.append(
+            f"| {one['batch']:,} | {one['beam']} | {one['tokens_per_second']:,.0f} "
+            f"| {one['replay_tokens_per_second']:,.0f} | {100 * one['bandwidth_share']:.0f} % "
+            f"| {beside[0]} | {beside[1]} |"
+        )
+    copies = results["copy_bytes_per_second"] / 1e12
+    return TEXT.format(**(results | {"rows": "\n".join(rows), "copies": copies}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
