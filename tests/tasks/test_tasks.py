@@ -70,3 +70,26 @@ def test_a_small_attention_model_learns_to_change_case(tmp_path: Path) -> None:
     assert last["loss"] < 0.7 * first["loss"]
     scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("test").scores}
     assert scores["exact-match"] > 30
+
+
+def test_where_text_is_folded_capitals_of_the_references_do_not_count() -> None:
+    folded, cased = (
+        train_tokenizer(CharactersConfig(), ["the cat sat on the mat"], (), lowercase)
+        for lowercase in (True, False)
+    )
+    said, wanted = (
+        ["the cat sat on the mat"],
+        [Example("x", "The cat sat on THE mat", ("The cat sat on THE mat",), "here:1")],
+    )
+    by_case = {
+        tokenizer.lowercase: {
+            score.key: score
+            for score in build_task(TranslationConfig(), tokenizer, tokenizer).scores(said, wanted)
+        }
+        for tokenizer in (folded, cased)
+    }
+    assert by_case[True]["bleu"].value == pytest.approx(100)
+    assert "case:lc" in str(by_case[True]["bleu"].signature)
+    assert by_case[True]["exact-match"].value == 100
+    assert by_case[False]["bleu"].value < 60
+    assert by_case[False]["exact-match"].value == 0

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ def evaluate(
     outputs = [hypotheses[0].text for hypotheses in found]
     cut_off = sum(not hypotheses[0].finished for hypotheses in found)
     references = [example.references for example in examples]
-    buckets = by_length(bleu, questions, outputs, references)
+    measure = partial(bleu, lowercase=task.target_tokenizer.lowercase)
+    buckets = by_length(measure, questions, outputs, references)
     return task.scores(outputs, examples), buckets, outputs, cut_off
 
 

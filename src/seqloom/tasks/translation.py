@@ -39,6 +39,14 @@ class Translation:
         return token_loss(model, batch, smoothing)
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        references = [example.references for example in examples]
-        measures = (bleu, chrf, ter, exact_match, token_accuracy)
-        return [measure(outputs, references) for measure in measures]
+        """Where text is folded to lower case, references are as well: the signatures say so."""
+        folded = self.target_tokenizer.lowercase
+        references = [
+            tuple(one.lower() if folded else one for one in example.references)
+            for example in examples
+        ]
+        return [
+            bleu(outputs, references, lowercase=folded),
+            chrf(outputs, references, lowercase=folded),
+            *(measure(outputs, references) for measure in (ter, exact_match, token_accuracy)),
+        ]

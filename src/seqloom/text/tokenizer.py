@@ -13,6 +13,9 @@ from seqloom.core.storage import write_file
 class Tokenizer(Protocol):
     """Strings to ids and back. Ids are those of the text alone, without START and END."""
 
+    lowercase: bool
+    """Does it fold text to lower case, so that no capital ever comes out?"""
+
     @property
     def size(self) -> int:
         """How many ids there are: every id is below this."""
