@@ -86,13 +86,13 @@ def test_what_goes_wrong_ends_in_a_code_and_no_traceback(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("seqloom.cli.config.lines", fail)
+    monkeypatch.setattr("seqloom.config.show.lines", fail)
     answer = call("config", RECIPE)
     assert (answer.code, answer.out, answer.err) == (code, "", words)
 
 
 def test_our_own_mistakes_do_show_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.cli.config.lines", None)
+    monkeypatch.setattr("seqloom.config.show.lines", None)
     monkeypatch.setattr("sys.argv", ["seqloom", "config", str(RECIPE)])
     with pytest.raises(TypeError):
         main.run()

@@ -13,8 +13,9 @@ class Linear(nn.Linear):
 
     As torch keeps it, W has a row for each number that comes out, and a product with a few rows
     spends most of its time on rearranging it. Rearranged once and kept, such a product takes about
-    half the time, and a search makes thousands of them. What is kept is made anew whenever the
-    weights are others, or have been changed.
+    half the time, and a search makes thousands of them. Only weights that nobody learns are kept
+    so: an optimiser may change its weights without leaving a trace. Of the others, what is kept
+    is made anew whenever the weights are others, or have been changed.
     """
 
     def __init__(self, width: int, wanted: int) -> None:
@@ -23,7 +24,7 @@ class Linear(nn.Linear):
 
     def forward(self, states: Tensor) -> Tensor:
         few = states.dim() == 2 and states.shape[0] <= FEW and not states.is_cuda
-        if not few or torch.is_grad_enabled() or self.weight.is_inference():
+        if not few or self.weight.requires_grad or self.weight.is_inference():
             return super().forward(states)
         return torch.addmm(self.bias, states, self._turned())
 

@@ -147,7 +147,9 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
     model = build_model(config.model, task.signature)
     assign_weights(model, read_tensors(place / WEIGHTS), place / WEIGHTS)
     digest = str(read_manifest(place)["files"][WEIGHTS]["sha256"])
-    return Bundle(folder, config, task, model.to(device).eval(), digest=digest)
+    return Bundle(
+        folder, config, task, model.to(device).eval().requires_grad_(False), digest=digest
+    )
 
 
 def run_damage(folder: Path) -> list[str]:
