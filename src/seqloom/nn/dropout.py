@@ -28,4 +28,4 @@ def keep_mask(states: Tensor, share: float) -> Tensor:
     draws = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: states.numel()]
     kept = (bits < levels - LEVELS // 2).view(states.shape)
-    return kept.to(states.dtype).mul_(LEVELS / max(levels, 1))
+    return torch.where(kept, states.new_tensor(LEVELS / max(levels, 1)), states.new_zeros(()))

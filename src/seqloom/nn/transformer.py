@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -67,8 +68,10 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
-        bend = F.relu if self.activation == "relu" else F.gelu
-        return self.narrow(self.dropout(bend(self.widen(states))))
+        inner = self.widen(states)
+        # In place: nobody else needs what is below zero, and it is the widest tensor of a layer.
+        bent = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
+        return self.narrow(self.dropout(bent))
 
 
 class EncoderLayer(nn.Module):
