@@ -114,7 +114,7 @@ def test_reading_backwards_is_reading_the_reversed_sentence_forwards(cell: Cell)
 
 
 @every_cell
-def test_reading_without_a_look_at_the_lengths_finds_the_same(cell: Cell) -> None:
+def test_reading_in_turn_finds_the_same(cell: Cell) -> None:
     layer, source = layer_of(cell), some_source([5, 1, 3])
-    for one, other in zip(layer.read(source), layer.read_without_looking(source), strict=True):
+    for one, other in zip(layer.read(source), layer.read_in_turn(source), strict=True):
         torch.testing.assert_close(one, other)

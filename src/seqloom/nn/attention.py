@@ -20,6 +20,10 @@ Selection = Literal["softmax", "argmax"]
 class Score(nn.Module):
     """How well queries and keys match. Work that needs only the keys is done once, in `prepare`."""
 
+    is_product = False
+    """Is it the product of queries and prepared keys over `divisor`, as fused kernels compute it?"""
+    divisor = 1.0
+
     def prepare(self, keys: Tensor) -> Tensor:
         """(B, H, S, Dk) -> whatever `compare` wants to meet, with S in the same place."""
         return keys
@@ -41,6 +45,8 @@ class DotScore(Score):
     the weight; √d keeps it soft and free at the same time.
     """
 
+    is_product = True
+
     def __init__(self, scale: Literal["one", "sqrt", "width"], width: int) -> None:
         super().__init__()
         self.divisor = {"one": 1.0, "sqrt": math.sqrt(width), "width": float(width)}[scale]
@@ -54,6 +60,8 @@ class BilinearScore(Score):
 
     (Wq q) · (Wk k) = q^T (Wq^T Wk) k. Queries and keys may have different widths.
     """
+
+    is_product = True
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()

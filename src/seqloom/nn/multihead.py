@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.attention import DotScore, Score, Selection, weigh
+from seqloom.nn.attention import Score, Selection, weigh
 from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
 from seqloom.nn.linear import Linear
@@ -131,7 +131,7 @@ class MultiHeadAttention(nn.Module):
     def _read(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         """By the fused kernel, where that computes the same thing: (B, H, T, D) -> (B, T, C)"""
         dropout = self.dropout if self.training else 0.0
-        if isinstance(self.score, DotScore) and self.selection == "softmax":
+        if self.score.is_product and self.selection == "softmax":
             context = F.scaled_dot_product_attention(
                 queries,
                 memory.keys,
@@ -219,12 +219,11 @@ class MultiHeadAttention(nn.Module):
     @property
     def _fused(self) -> bool:
         """Is it what fused kernels compute: the softmax of dot products, and no dropout?"""
-        plain = isinstance(self.score, DotScore) and self.selection == "softmax"
+        plain = self.score.is_product and self.selection == "softmax"
         return plain and not (self.training and self.dropout)
 
     @property
     def _divisor(self) -> float:
-        assert isinstance(self.score, DotScore)
         return self.score.divisor
 
     def _one_position(

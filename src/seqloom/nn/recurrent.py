@@ -67,10 +67,20 @@ class RecurrentLayer(nn.Module):
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
     def read(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """(B, S, D) from a state of zeros -> hidden vectors (B, S, W), state at each row's end."""
-        if source.values.is_cuda:
-            return self.read_without_looking(source)
-        # Packed, a row stops at its own end: the last state is that of the last real position.
+        """(B, S, D) from a state of zeros -> hidden vectors (B, S, W), state at each row's end.
+
+        The network runs on behind a row's end, and nobody takes notice of what it finds there. To
+        stop it (torch's packed sequences) costs far more than the little padding that there is.
+        """
+        if self.cell == "lstm":
+            # torch does not tell the cells on the way, so a row's last one has to be kept.
+            return self.read_in_turn(source) if source.values.is_cuda else self._stop(source)
+        hidden, _ = self.network(source.values)
+        ends = (source.lengths - 1)[:, None, None].expand(-1, 1, self.width)
+        return hidden.masked_fill(~source.mask.unsqueeze(-1), 0), hidden.gather(1, ends).squeeze(1)
+
+    def _stop(self, source: Padded) -> tuple[Tensor, Tensor]:
+        """`read` by a network that stops at each row's end. A GPU would wait for the lengths."""
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False
         )
@@ -81,24 +91,13 @@ class RecurrentLayer(nn.Module):
         )
         return padded, self._pack(last)
 
-    def read_without_looking(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """As `read`, with no look at the lengths, which would make a GPU wait.
-
-        The network runs on behind a row's end, and nobody takes notice of what it finds there.
-        """
-        mask = source.mask.unsqueeze(-1)
-        if self.cell == "lstm":
-            # torch does not tell the cells on the way, so a row's last one has to be kept by hand.
-            return self._read_in_turn(source.values, mask)
-        hidden, _ = self.network(source.values)
-        ends = (source.lengths - 1)[:, None, None].expand(-1, 1, self.width)
-        return hidden.masked_fill(~mask, 0), hidden.gather(1, ends).squeeze(1)
-
-    def _read_in_turn(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        state = inputs.new_zeros(inputs.shape[0], self.state_width)
+    def read_in_turn(self, source: Padded) -> tuple[Tensor, Tensor]:
+        """`read` position by position, each row's state standing still behind its end."""
+        mask = source.mask.unsqueeze(-1)  # (B, S, 1)
+        state = source.values.new_zeros(len(source.lengths), self.state_width)
         hidden = []
-        for position in range(inputs.shape[1]):
-            state = torch.where(mask[:, position], self.step(inputs[:, position], state), state)
+        for inputs, real in zip(source.values.unbind(1), mask.unbind(1), strict=True):
+            state = torch.where(real, self.step(inputs, state), state)
             hidden.append(state[:, : self.width])
         return torch.stack(hidden, dim=1).masked_fill(~mask, 0), state
 
