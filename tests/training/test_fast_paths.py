@@ -12,7 +12,7 @@ from seqloom.core.sequences import Batch
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout
 from seqloom.tasks.likelihood import token_loss
-from seqloom.training import loop
+from seqloom.training import fast, loop
 from seqloom.training.distributed import World
 from seqloom.training.journal import Event
 from seqloom.training.loop import train
@@ -173,3 +173,21 @@ def test_a_row_that_does_not_fit_alone_is_an_error(
     memory_for(1, monkeypatch)
     with pytest.raises(TrainingError, match=r"a single row does not fit .* Make the model smaller"):
         train(recipe(), tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("times_as_fast", "chosen"), [(3.0, "bf16"), (1.2, "fp32"), (0.01, "fp32")]
+)
+def test_a_precision_is_used_on_a_cpu_only_where_it_was_measured_to_be_faster(
+    monkeypatch: pytest.MonkeyPatch, times_as_fast: float, chosen: str
+) -> None:
+    seconds = {torch.float32: 1.0, torch.bfloat16: 1.0 / times_as_fast}
+    monkeypatch.setattr(fast, "product_seconds", seconds.__getitem__)
+    settings = recipe().training
+    assert fast.choose_precision(settings, ALONE.device) == chosen
+    asked = recipe("training.precision=bf16").training
+    assert fast.choose_precision(asked, ALONE.device) == "bf16"
+
+
+def test_a_matrix_product_can_be_timed() -> None:
+    assert 0 < fast.product_seconds(torch.float32) < 5

@@ -115,12 +115,16 @@ def changes_since(session: Session) -> list[str]:
     return [
         f"{what}: {then[what]} then, {value} now"
         for what, value in now.items()
-        if then[what] != value
+        if then.get(what, value) != value
     ]
 
 
-def _circumstances(session: Session) -> dict[str, int]:
-    return {"threads": torch.get_num_threads(), "ranks": session.world.size}
+def _circumstances(session: Session) -> dict[str, int | str]:
+    return {
+        "threads": torch.get_num_threads(),
+        "ranks": session.world.size,
+        "precision": session.precision,
+    }
 
 
 def refuse_other_config(saved: RunConfig, wanted: RunConfig, folder: Path) -> None:

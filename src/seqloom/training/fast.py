@@ -1,5 +1,6 @@
-"""Which loop and which batches suit a model and a machine."""
+"""Which loop, which batches and which precision suit a model and a machine."""
 
+import time
 from typing import Literal, assert_never
 
 import torch
@@ -13,6 +14,11 @@ from seqloom.data.stream import BatchStream
 from seqloom.models.seq2seq import Model
 
 Batching = Literal["padded", "packed", "bucketed"]
+Precision = Literal["fp32", "bf16"]
+
+SIDE = 256
+PAYS = 1.5
+"""How many times as fast bf16 must be on a CPU: all that is no matrix product gets slower."""
 
 
 def choose_batching(settings: TrainingConfig, model: Model, device: torch.device) -> Batching:
@@ -29,6 +35,28 @@ def is_recorded(settings: TrainingConfig, device: torch.device) -> bool:
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.feeding, TeacherForcingConfig)
     return settings.loop == "recorded"
+
+
+def choose_precision(settings: TrainingConfig, device: torch.device) -> Precision:
+    """bf16 by itself only where it is known or measured to be faster."""
+    if settings.precision != "auto":
+        return settings.precision
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    times = {dtype: product_seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    return "bf16" if PAYS * times[torch.bfloat16] < times[torch.float32] else "fp32"
+
+
+def product_seconds(dtype: torch.dtype) -> float:
+    """The least time of a small matrix product. Without instructions of its own, a CPU may take
+    hundreds of times as long in bf16."""
+    factor = torch.ones(SIDE, SIDE, dtype=dtype)
+    times = []
+    for _ in range(4):
+        began = time.perf_counter()
+        torch.mm(factor, factor)
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def build_layout(batching: Batching, budget: int, corpus: Corpus) -> Layout:

@@ -210,10 +210,8 @@ def _draw_from(seed: int, step: int, world: World) -> None:
 
 def _precision(session: Session) -> AbstractContextManager[object]:
     """bf16 arithmetic with fp32 weights where the recipe and the machine want it."""
-    device, wanted = session.world.device, session.config.training.precision
-    able = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    if wanted == "bf16" or (wanted == "auto" and able):
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+    if session.precision == "bf16":
+        return torch.autocast(session.world.device.type, dtype=torch.bfloat16)
     return nullcontext()
 
 
@@ -225,6 +223,7 @@ def _announce(session: Session) -> None:
         "steps": session.config.training.steps,
         "device": str(session.world.device),
         "ranks": session.world.size,
+        "precision": session.precision,
         "folder": str(session.folder),
         "corpus": asdict(session.stream.corpus.report),
     }

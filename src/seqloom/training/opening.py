@@ -38,7 +38,14 @@ from seqloom.training.checkpoint import (
     restore_checkpoint,
 )
 from seqloom.training.distributed import World
-from seqloom.training.fast import Batching, ahead, build_layout, choose_batching, is_recorded
+from seqloom.training.fast import (
+    Batching,
+    ahead,
+    build_layout,
+    choose_batching,
+    choose_precision,
+    is_recorded,
+)
 from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
@@ -106,6 +113,7 @@ def open_session(
         dev=dev,
         dev_examples=_dev_examples(config),
         world=world,
+        precision=choose_precision(config.training, world.device),
         journal=Journal(folder / JOURNAL),
         report=report,
     )

@@ -13,6 +13,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
+from seqloom.training.fast import Precision
 from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.recorded import Recorder
 from seqloom.training.stopping import Progress
@@ -46,6 +47,7 @@ class Session:
     dev: Corpus
     dev_examples: list[Example]
     world: World
+    precision: Precision
     journal: Journal
     report: Report
 
