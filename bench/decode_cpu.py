@@ -1,6 +1,6 @@
 """Time decoding on this machine's CPU, beside Hugging Face Marian `generate` if it is installed.
 
-    PYTHONPATH=src python bench/decode_cpu.py [OUT.json]
+    python -m bench.decode_cpu [OUT.json]
 
 Random weights of one shape on both sides and outputs of a forced length, so that nothing but the
 work itself is timed. The two take turns, and the median of each is given.
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from bench.peer_gpu import MarianSize, marian
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.model import ModelConfig
 from seqloom.core.sequences import Padded
@@ -94,25 +95,11 @@ def seqloom_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
 
 def marian_model(shape: Shape) -> Any:
     """The same Transformer of Hugging Face transformers."""
-    from transformers import MarianConfig, MarianMTModel
-
-    config = MarianConfig(
-        vocab_size=shape.vocabulary,
-        d_model=shape.width,
-        encoder_layers=shape.layers,
-        decoder_layers=shape.layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.feedforward,
-        decoder_ffn_dim=shape.feedforward,
-        activation_function="relu",
-        pad_token_id=0,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-        forced_eos_token_id=None,
+    size = MarianSize(
+        shape.vocabulary, shape.width, shape.layers, shape.heads, shape.feedforward, dropout=0.0
     )
     torch.manual_seed(0)
-    return MarianMTModel(config).eval().requires_grad_(False)
+    return marian(size).eval().requires_grad_(False)
 
 
 def marian_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
@@ -127,6 +114,7 @@ def marian_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
                 attention_mask=source.mask.long(),
                 num_beams=beam,
                 do_sample=False,
+                use_cache=True,
                 min_new_tokens=shape.tokens,
                 max_new_tokens=shape.tokens,
             )

@@ -1,6 +1,6 @@
 """Time decoding on a GPU, beside Hugging Face Marian `generate` if it is installed.
 
-    PYTHONPATH=src python bench/decode_gpu.py OUT.json [--alone]
+    python -m bench.decode_gpu OUT.json [--alone]
 
 Transformer-base, 10k vocabulary, random weights in bf16, outputs of 24 forced tokens. First the
 recorded searches are held against the plain ones in float32; then each batch is timed after its
@@ -11,7 +11,6 @@ bandwidth of a plain copy on the same machine.
 import argparse
 import json
 import platform
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +18,7 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-from decode_cpu import BASE, Shape, marian_model, seqloom_model, some_sources
-
+from bench.decode_cpu import BASE, Shape, marian_model, seqloom_model, some_sources
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.captured import Captured
 from seqloom.decoding.greedy import Greedy
@@ -124,6 +121,7 @@ def time_marian(shape: Shape, batch: int, beam: int, model: Any) -> float:
                 attention_mask=source.mask.long(),
                 num_beams=beam,
                 do_sample=False,
+                use_cache=True,
                 min_new_tokens=TOKENS,
                 max_new_tokens=TOKENS,
             )
@@ -135,7 +133,7 @@ TEXT = """One {device}, torch {torch}, Python {python}; Transformer-base (6+6 la
 pieces), random weights in bf16, outputs of 24 forced tokens. Whole: encoder, search, and the
 outputs back on the host. Replay: the search alone on the GPU; of the copy bandwidth ({copies:.1f} TB/s,
 measured in the same run), the share that the bytes it has to move at the least make up. Marian is
-timed after two passes over the same shapes. `python bench/decode_gpu.py
+timed after two passes over the same shapes. `python -m bench.decode_gpu
 docs/results/benchmarks/decoding-gpu.json`
 
 | batch | beam | seqloom, tok/s | in replay | of bandwidth | Hugging Face `generate` | ratio |

@@ -175,7 +175,7 @@ LABELS = {
     "marian-25k": ("Transformer-base, 25,600-token batches", "Hugging Face Marian, plain loop"),
     "marian-25k-without-cudnn": (
         "Transformer-base, 25,600-token batches",
-        "the same without cuDNN's attention",
+        "Hugging Face Marian, plain loop, without cuDNN's attention",
     ),
     "transformer-4k": ("Transformer-base, 4,096-token batches", "recorded and compiled"),
     "transformer-4k-uncompiled": ("Transformer-base, 4,096-token batches", "recorded"),

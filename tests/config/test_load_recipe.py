@@ -385,6 +385,10 @@ def test_heads_are_held_against_every_width_they_share(settings: list[str], word
     [
         (["training.batching=packed"], "only Transformers can keep apart the pairs"),
         (
+            ["training.batching=packed", "training.feeding.kind=free-running"],
+            "feeding.kind = 'free-running' lets the model run ahead, one pair a row; use 'padded'",
+        ),
+        (
             ["training.loop=recorded", "training.feeding.kind=free-running"],
             "feeding.kind = 'free-running' feeds each of them other words; use loop = 'plain'",
         ),

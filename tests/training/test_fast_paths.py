@@ -40,9 +40,9 @@ PACKABLE = {
 }
 
 
-def session_of(folder: Path, *changes: str) -> Session:
+def session_of(folder: Path, *changes: str, world: World = ALONE) -> Session:
     config = recipe(*changes)
-    session = open_session(config, folder, False, ALONE, lambda event: None)
+    session = open_session(config, folder, False, world, lambda event: None)
     session.journal.close()
     return session
 
@@ -99,19 +99,28 @@ def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
     def loss_of(batch: Batch) -> torch.Tensor:
         return token_loss(session.model, batch, 0.1)
 
-    recorder = Recorder(session.model, optimizer, loss_of, 1.0, ALONE)
+    world = session.world
+    recorder = Recorder(session.model, optimizer, loss_of, 1.0, world)
     losses = []
     for _ in range(STEPS):
         batches = [next(session.stream) for _ in range(accumulate)]
         result = (
             recorder.step(batches)
             if recorded
-            else train_step(session.model, optimizer, batches, loss_of, 1.0, ALONE)
+            else train_step(
+                session.model,
+                optimizer,
+                [batch.to(world.device) for batch in batches],
+                loss_of,
+                1.0,
+                world,
+            )
         )
         losses.append(float(result.loss))
     return losses
 
 
+@pytest.mark.parametrize("device", ["cpu", *["cuda"] * torch.cuda.is_available()])
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize(
     "changes",
@@ -119,10 +128,14 @@ def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
     ids=["recurrent", "transformer"],
 )
 def test_recorded_steps_lose_what_plain_steps_lose(
-    tmp_path: Path, changes: tuple[str, ...], accumulate: int
+    tmp_path: Path, changes: tuple[str, ...], accumulate: int, device: str
 ) -> None:
-    plain = losses_of(session_of(tmp_path / "plain", *changes), False, accumulate)
-    recorded = losses_of(session_of(tmp_path / "recorded", *changes), True, accumulate)
+    """On a CPU a recording is played by doing the work again; on a GPU it is a CUDA graph."""
+    world = World(0, 1, torch.device(device))
+    plain, recorded = (
+        losses_of(session_of(tmp_path / name, *changes, world=world), is_recorded, accumulate)
+        for name, is_recorded in (("plain", False), ("recorded", True))
+    )
     assert recorded == pytest.approx(plain, abs=1e-5)
     assert plain[-1] < plain[0]
 

@@ -191,3 +191,18 @@ def test_rates_end_where_they_should() -> None:
     assert rate_factor(CosineConfig(warmup=10, floor=0.2), 1000, 1000) == pytest.approx(0.2)
     assert rate_factor(CosineConfig(warmup=10, floor=0.2), 2000, 1000) == pytest.approx(0.2)
     assert rate_factor(CosineConfig(warmup=0), 500, 1000) == pytest.approx(0.5)
+
+
+def test_a_run_ahead_that_fails_leaves_the_model_learning(
+    model: Model, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that ran out of memory is taken again in parts, with dropout as ever."""
+    model.train()
+
+    def fail(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(model.decoder, "step", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        feed(model, batch, 0.5)
+    assert model.training

@@ -35,7 +35,8 @@ class ModelConfig(Section):
 
     @property
     def takes_packed(self) -> bool:
-        """Can a row of a batch hold several pairs?"""
+        """Can a row of a batch hold several pairs? A chain of states would run from one into
+        the next."""
         return not any(part.kind == "recurrent" for part in (self.encoder, self.decoder))
 
     @model_validator(mode="after")

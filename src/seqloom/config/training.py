@@ -156,6 +156,11 @@ class TrainingConfig(Section):
                 f"loop = 'recorded' replays steps that are all alike, but feeding.kind = "
                 f"'{self.feeding.kind}' feeds each of them other words; use loop = 'plain'"
             )
+        if self.batching == "packed" and not isinstance(self.feeding, TeacherForcingConfig):
+            raise ValueError(
+                f"batching = 'packed' puts several pairs into a row, but feeding.kind = "
+                f"'{self.feeding.kind}' lets the model run ahead, one pair a row; use 'padded'"
+            )
         schedule = self.schedule
         if schedule.warmup is not None and schedule.warmup >= self.steps:
             raise ValueError(

@@ -185,8 +185,6 @@ class DecoderModule(nn.Module):
     """Tokens it can take in at most (its position table ends there); None means any number."""
     steps_statically = True
     """Can `start` be asked for a static state?"""
-    teaches_packed = False
-    """Can a row hold several pairs? A chain of states would run from one into the next."""
 
     def compile_parts(self) -> None:
         """Compile what `teach` does over and over."""
@@ -209,8 +207,6 @@ class EncoderModule(nn.Module):
 
     max_length: int | None
     """Tokens it can read at most (its position table ends there); None means any number."""
-    reads_packed = False
-    """Can a row hold several sources?"""
 
     def compile_parts(self) -> None:
         """Compile what reading does over and over."""

@@ -25,12 +25,6 @@ class Model(nn.Module):
         """Target tokens it can put out at most, END included; None means any number."""
         return self.decoder.max_length
 
-    @property
-    def takes_packed(self) -> bool:
-        """Can a row of a batch hold several pairs?"""
-        reads = self.encoder is None or self.encoder.reads_packed
-        return reads and self.decoder.teaches_packed
-
     def encode(self, source: Padded | None, size: int, packing: Packing | None = None) -> Memory:
         """What the decoder may look at: `size` rows, empty ones if there is no source."""
         if source is not None:

@@ -31,8 +31,6 @@ def _common(maps: Joined) -> tuple[Common, Common] | None:
 class TransformerEncoder(EncoderModule):
     """All source positions at once, each looking at all others, layer upon layer."""
 
-    reads_packed = True
-
     def compile_parts(self) -> None:
         for layer in self.layers:
             layer.compile(dynamic=False)
@@ -59,8 +57,6 @@ class TransformerEncoder(EncoderModule):
 
 class TransformerDecoder(DecoderModule):
     """All target positions at once in training; one at a time, with a cache, in search."""
-
-    teaches_packed = True
 
     def compile_parts(self) -> None:
         super().compile_parts()

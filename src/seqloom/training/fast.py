@@ -5,13 +5,13 @@ from typing import Literal, assert_never
 
 import torch
 
+from seqloom.config.run import RunConfig
 from seqloom.config.training import TeacherForcingConfig, TrainingConfig
 from seqloom.data.ahead import AheadStream
 from seqloom.data.corpus import Corpus
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout, row_length
 from seqloom.data.stream import BatchStream
-from seqloom.models.seq2seq import Model
 
 Batching = Literal["padded", "packed", "bucketed"]
 Precision = Literal["fp32", "bf16"]
@@ -21,13 +21,13 @@ PAYS = 1.5
 """How many times as fast bf16 must be on a CPU: all that is no matrix product gets slower."""
 
 
-def choose_batching(settings: TrainingConfig, model: Model, device: torch.device) -> Batching:
+def choose_batching(config: RunConfig, device: torch.device) -> Batching:
     """What a new run begins with, and then keeps to."""
-    if settings.batching != "auto":
-        return settings.batching
-    if not is_recorded(settings, device):
+    if config.training.batching != "auto":
+        return config.training.batching
+    if not is_recorded(config.training, device):
         return "padded"
-    return "packed" if model.takes_packed else "bucketed"
+    return "packed" if config.model.takes_packed else "bucketed"
 
 
 def is_recorded(settings: TrainingConfig, device: torch.device) -> bool:

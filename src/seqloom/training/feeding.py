@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from seqloom.core.sequences import Batch, Padded
 from seqloom.models.seq2seq import Model
@@ -21,14 +22,24 @@ def feed(model: Model, batch: Batch, share: float) -> Batch:
         return batch
     was_training = model.training
     model.eval()
-    with torch.no_grad():
-        truth = batch.inputs.values  # (B, T)
-        state = model.decoder.start(model.encode(batch.source, batch.size), truth.shape[1])
-        fed = [truth[:, 0]]  # START is always true
-        for position in range(1, truth.shape[1]):
-            step = model.decoder.step(fed[-1], state)
-            state = step.state
-            shows_truth = torch.rand(batch.size, device=truth.device) < share
-            fed.append(torch.where(shows_truth, truth[:, position], step.logits.argmax(-1)))
-    model.train(was_training)
-    return replace(batch, inputs=Padded(torch.stack(fed, dim=1), batch.inputs.lengths))
+    try:
+        fed = _run_ahead(model, batch, share)
+    finally:  # also when memory runs out: then the step is taken again, in parts
+        model.train(was_training)
+    return replace(batch, inputs=Padded(fed, batch.inputs.lengths))
+
+
+@torch.no_grad()
+def _run_ahead(model: Model, batch: Batch, share: float) -> Tensor:
+    """(B, T) what the decoder is fed, found out word by word."""
+    assert batch.packing is None, "a search knows one pair a row"
+    truth = batch.inputs.values  # (B, T)
+    memory = model.encode(batch.source, batch.size)
+    state = model.decoder.start(memory, truth.shape[1], watched=False)
+    fed = [truth[:, 0]]  # START is always true
+    for position in range(1, truth.shape[1]):
+        step = model.decoder.step(fed[-1], state)
+        state = step.state
+        shows_truth = torch.rand(batch.size, device=truth.device) < share
+        fed.append(torch.where(shows_truth, truth[:, position], step.logits.argmax(-1)))
+    return torch.stack(fed, dim=1)

@@ -92,7 +92,7 @@ def open_session(
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     _refuse_too_long(config, model, train, dev)
-    batching = choose_batching(config.training, model, world.device)
+    batching = choose_batching(config, world.device)
     if world.leads:
         _make_folder(
             config, folder, resume, task, {"corpus": train.folder.name, "batching": batching}
