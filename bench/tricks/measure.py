@@ -101,6 +101,8 @@ def _train(config: RunConfig, seed: int, folder: Path) -> dict[str, Any]:
     config = resolve(parse(dump(config).encode()), [f"training.seed={seed}"]).config
     began = time.monotonic()
     summary = seqloom.train(config, folder)
+    if summary.step < config.training.steps:
+        raise SystemExit(f"stopped at step {summary.step}: no result")
     return {
         "seconds": round(time.monotonic() - began, 1),
         "steps": summary.step,
