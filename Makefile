@@ -47,7 +47,7 @@ bench-peers: setup
 	$(BIN)/python -m bench.install
 
 bench-recipes: setup
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python bench/recipes.py bench/results $(RECIPES)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
 campaign: setup
 	SEQLOOM_CAMPAIGN=10 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q tests/reliability

@@ -50,20 +50,8 @@ TRAINING = [
     Contender("eole", "Eole", "bench.peers.eole.train", "eole"),
     Contender("sockeye", "Sockeye", "bench.peers.sockeye.train", "sockeye"),
 ]
-SEQLOOM_DECODING = Contender(
-    "seqloom", "seqloom, torch", "bench.peers.seqloom.decode", arguments=("torch",)
-)
+SEQLOOM_DECODING = Contender("seqloom", "seqloom, torch", "bench.peers.seqloom.decode")
 DECODING = [
-    *(
-        Contender(
-            f"seqloom-{precision}",
-            f"seqloom, engine CTranslate2 {label}",
-            "bench.peers.seqloom.decode",
-            "ctranslate2",
-            arguments=(precision,),
-        )
-        for precision, label in (("int8", "int8"), ("float32", "fp32"))
-    ),
     *(
         Contender(
             f"ctranslate2-{precision}",

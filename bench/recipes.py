@@ -1,10 +1,10 @@
 """Train the bundled recipes and write down what each of them reaches.
 
-    python bench/recipes.py OUT [NAME …] --jobs 5 --multi30k FOLDER     train, one JSON each in OUT
-    python bench/recipes.py OUT --write                                 put the figures into the
+    python -m bench.recipes OUT [NAME …] --jobs 5 --multi30k FOLDER     train, one JSON each in OUT
+    python -m bench.recipes OUT --write                                 put the figures into the
                                                                         recipes' headers
 
-NAME may be a file, such as bench/multi30k/multi30k-de-en.toml, a recipe that is not bundled yet:
+NAME may be a file, a recipe that is not bundled yet (with a line `# MEASURED` in its header):
 `--write` bundles it together with its figures. Recipes run side by side, each in a process of its
 own, so their times are upper bounds.
 """
@@ -18,10 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from bench.tricks.moses import moses_bleu
+from seqloom.config.data import ParallelConfig
+from seqloom.config.run import RunConfig
 
 RECIPES = Path(str(files("seqloom").joinpath("recipes")))
 README = Path(__file__).parents[1] / "README.md"
@@ -34,11 +39,12 @@ GOAL = "# Should reach: "
 MARK = "# Measured: "
 TABLE = """# What the bundled recipes reach
 
-Made by `python bench/recipes.py OUT --jobs N --multi30k FOLDER` and `--write`; one JSON file for each
-recipe, with its whole curve, versions and signatures, lies in `recipes/`. Test split, seed {seed},
-several recipes side by side (so the times are upper bounds).
+Made by `python -m bench.recipes OUT --jobs N --multi30k FOLDER` and `--write`; one JSON file for each
+recipe, with its whole curve, versions and signatures, lies in `recipes/`. Test split, seed {seed}.
+Times of recipes that ran side by side are upper bounds.
 Tatoeba: the bundled sample, sentences that occur several times merged into one with several
-references. Multi30k: test_2016_flickr, cased, raw text. BLEU is sacreBLEU's, beam 5; case change
+references. Multi30k: test_2016_flickr, raw text, cased but for `multi30k-en-de`, which is
+lower-cased on both sides. BLEU is sacreBLEU's, beam 5; case change
 is exact match, greedy; the language model is scored by perplexity per subword.
 
 | recipe | parameters | steps | score | chrF2 | trained |
@@ -47,7 +53,7 @@ is exact match, greedy; the language model is scored by perplexity per subword.
 """
 
 
-def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
+def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int) -> None:
     """Train one recipe, score it on its test split, write one JSON file."""
     import torch
 
@@ -78,6 +84,7 @@ def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
         "text": Path(name).read_text() if Path(name).is_file() else None,
         "overrides": overrides,
         "seconds": round(seconds, 1),
+        "at_once": at_once,
         "machine": torch.cuda.get_device_name() if cuda else platform.machine(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -88,12 +95,24 @@ def measure(name: str, out: Path, overrides: list[str], label: str) -> None:
         "curve": curve,
         "report": report.to_json() | {"run": Path(name).stem},
         "outputs": samples,
+        "moses": moses_of(report.outputs, config),
     }
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
     if Path(name).stem.startswith("multi30k"):  # for bench.tricks.moses
         (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in report.outputs))
     figures = {score.name: round(score.value, 2) for score in report.scores}
     print(f"{label}: {figures} after {seconds:.0f} s", flush=True)
+
+
+def moses_of(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] | None:
+    """The kind of BLEU that is published for Multi30k, where sacremoses is installed."""
+    from seqloom.data.splits import read_split
+
+    corpus = config.data.test[0] if config.data.test else None
+    if not isinstance(corpus, ParallelConfig) or "test_2016" not in corpus.target:
+        return None
+    references = [one.target for one in read_split(config.data, "test")]
+    return moses_bleu(outputs, references, corpus.target.split(".")[1])
 
 
 def headline(result: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +148,16 @@ def goal(result: dict[str, Any]) -> str:
 def time_of(result: dict[str, Any]) -> str:
     """How long it took, where that says anything: a shared CPU's seconds do not."""
     gpu = result["machine"].startswith("NVIDIA")
-    return f"{result['seconds']:.0f} s beside other runs on one " if gpu else "on "
+    if not gpu:
+        return "on "
+    beside = " beside other runs" if result.get("at_once", 2) > 1 else ""
+    return f"{result['seconds']:.0f} s{beside} on one "
+
+
+def published(result: dict[str, Any]) -> str:
+    """BLEU of lower-cased, Moses-tokenised text, where a recipe's field publishes that."""
+    moses = result.get("moses")
+    return f" (Moses-tokenised, lower-cased {moses[0]:.1f})" if moses else ""
 
 
 def write(out: Path) -> None:
@@ -155,7 +183,7 @@ def write(out: Path) -> None:
         chrf = next((s for s in result["report"]["scores"] if s["name"] == "chrF2"), None)
         rows.append(
             f"| `{result['recipe']}` | {result['parameters'] / 1e6:.1f} M | {result['steps']:,} "
-            f"| {score['name']} **{score['value']:.1f}** "
+            f"| {score['name']} **{score['value']:.1f}**{published(result)} "
             f"| {'' if chrf is None else format(chrf['value'], '.1f')} "
             f"| {time_of(result)}{result['machine']} |"
         )
@@ -197,7 +225,7 @@ def main() -> None:
         return
     if chosen.one:
         [name] = chosen.names
-        measure(name, chosen.out, chosen.overrides, chosen.label or Path(name).stem)
+        measure(name, chosen.out, chosen.overrides, chosen.label or Path(name).stem, chosen.jobs)
         return
     names = chosen.names or sorted(path.stem for path in RECIPES.glob("*.toml"))
 
@@ -209,7 +237,8 @@ def main() -> None:
                 return 0
             extra.append(f"--set=data.folder={chosen.multi30k}")
         extra += [f"--label={chosen.label}"] if chosen.label else []
-        command = [sys.executable, __file__, str(chosen.out), name, "--one", *extra]
+        command = [sys.executable, "-m", "bench.recipes", str(chosen.out), name, "--one", *extra]
+        command.append(f"--jobs={chosen.jobs}")
         return subprocess.run(command, check=False).returncode
 
     with ThreadPoolExecutor(chosen.jobs) as pool:

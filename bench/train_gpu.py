@@ -30,6 +30,8 @@ from seqloom.training.opening import open_session
 from seqloom.training.session import Session
 
 SIDES = ("encoder", "decoder")
+COMMON = ("training.r_drop=0.0", "training.averaging={kind='none'}", "training.compile=false")
+"""Nothing that the recipe does for quality: what is left is the work every peer does too."""
 BASE = (
     "text.tokenizer.size=10000",
     *(
@@ -68,7 +70,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
 
 
 def open_at(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> Session:
-    config = find_recipe("multi30k-de-en", [f"data.folder={multi30k}", *changes]).config
+    settings = [f"data.folder={multi30k}", *COMMON, *changes]
+    config = find_recipe("multi30k-de-en", settings).config
     world = World(0, 1, best_device())
     session = open_session(config, folder, False, world, lambda event: None)
     session.recorder = loop._recorder(session)

@@ -1,4 +1,4 @@
-"""`Run.translate`: text in, text out; by torch, or by the engine CTranslate2 in int8 or fp32."""
+"""`Run.translate` by torch: text in, text out."""
 
 import sys
 from pathlib import Path
@@ -14,8 +14,8 @@ from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 
 
 def main() -> None:
-    workload, engine = Workload.load(Path(sys.argv[1])), sys.argv[2]
-    run = seqloom.load(random_run(workload), settings_for(engine))
+    workload = Workload.load(Path(sys.argv[1]))
+    run = seqloom.load(random_run(workload), ["engine.kind=torch"])
     tokenizer = run.task.target_tokenizer  # one vocabulary for both sides
     texts: dict[tuple[int, ...], str] = {}
 
@@ -34,13 +34,6 @@ def main() -> None:
         torch=torch.__version__,
         threads=torch.get_num_threads(),
     )
-
-
-def settings_for(engine: str) -> list[str]:
-    """torch, int8 or float32."""
-    if engine == "torch":
-        return ["engine.kind=torch"]
-    return ["engine.kind=ctranslate2", f"engine.precision={engine}"]
 
 
 def forced(beam: int) -> DecodingConfig:

@@ -58,7 +58,7 @@ def _recurrent(workload: Workload) -> dict[str, Any]:
         "layers": workload.layers,
         "direction": "both",
         "embedding": embedding,
-        "dropout": workload.dropout,
+        "dropout": 0.0,  # OpenNMT-py has none there
     }
     decoder = {
         "kind": "recurrent",

@@ -30,7 +30,7 @@ def main() -> None:
                 parameters=event.data["parameters"],
                 loop="seqloom.train",
                 batching="token budget, like lengths together",
-                dropout="embedded input and layers' outputs"
+                dropout="embedded target and the readout's input"
                 if workload.recurrent
                 else "embedded input, sublayers' outputs",
             )
