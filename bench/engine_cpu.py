@@ -23,8 +23,9 @@ from seqloom.config.engine import EngineConfig
 from seqloom.data.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu
+from seqloom.runs.budget import BATCH_TOKENS
 from seqloom.runs.engine.search import CTranslate2Engine
-from seqloom.runs.predictor import BATCH_TOKENS, WORDS_ALONE
+from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
 ROUNDS = 5

@@ -13,14 +13,26 @@ from seqloom.core.errors import SeqloomError
 
 if TYPE_CHECKING:
     from seqloom.config.load import load_recipe
+    from seqloom.runs.forecaster import Forecaster, load_forecaster
     from seqloom.runs.prediction import Prediction
     from seqloom.runs.run import Run, load
     from seqloom.training.loop import train
 
 __version__ = "0.1.0"
-__all__ = ["Prediction", "Run", "SeqloomError", "load", "load_recipe", "train"]
+__all__ = [
+    "Forecaster",
+    "Prediction",
+    "Run",
+    "SeqloomError",
+    "load",
+    "load_forecaster",
+    "load_recipe",
+    "train",
+]
 
 _HOMES = {
+    "Forecaster": "seqloom.runs.forecaster",
+    "load_forecaster": "seqloom.runs.forecaster",
     "Prediction": "seqloom.runs.prediction",
     "Run": "seqloom.runs.run",
     "load": "seqloom.runs.run",

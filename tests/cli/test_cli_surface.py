@@ -19,6 +19,8 @@ SURFACE = {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
         *("--set", "--with"),
     },
+    "caption": {"RUN", "IMAGE...", "--show", "--beam", "--json", "--set", "--with"},
+    "forecast": {"RUN", "FILE", "--json"},
     "evaluate": {
         *("RUN", "--split", "--against", "--beam", "--json", "--set", "--with", "--lowercase"),
         "--engine",

@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqloom.core.sequences import Padded
 from seqloom.data.collate import collate
 from seqloom.text.vocabulary import END, PAD, START
 
@@ -12,7 +13,7 @@ texts = st.lists(st.lists(st.integers(4, 99), max_size=6), min_size=1, max_size=
 def test_sources_end_and_inputs_are_targets_one_step_behind(rows: list[list[int]]) -> None:
     ids = [np.array(row, dtype=np.int32) for row in rows]
     batch = collate(ids, ids)
-    assert batch.source is not None
+    assert isinstance(batch.source, Padded)
     assert batch.num_targets == sum(len(row) + 1 for row in rows)
     for place, row in enumerate(rows):
         n = len(row) + 1

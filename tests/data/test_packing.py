@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqloom.config.data import DataConfig, SyntheticConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Batch, Packing
+from seqloom.core.sequences import Batch, Packing, Padded
 from seqloom.data.ahead import AheadStream
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.layout import Layout
@@ -51,7 +51,7 @@ Pair = tuple[tuple[int, ...], ...]
 
 def pairs_of(batch: Batch) -> list[Pair]:
     """(source, inputs, targets) of every pair that lies in a batch."""
-    assert batch.source is not None
+    assert isinstance(batch.source, Padded)
     packing = batch.packing or _one_a_row(batch)
     found = []
     for row in range(batch.size):
@@ -64,7 +64,7 @@ def pairs_of(batch: Batch) -> list[Pair]:
 
 
 def _one_a_row(batch: Batch) -> Packing:
-    assert batch.source is not None
+    assert isinstance(batch.source, Padded)
     real = (batch.targets.lengths > 0).unsqueeze(1)
     source, target = (batch.source.mask & real).long(), batch.targets.mask.long()
     return Packing(source, target, source, target)

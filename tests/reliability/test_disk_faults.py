@@ -32,7 +32,7 @@ from seqloom.runs.bundle import (
 )
 from seqloom.runs.run import load
 from seqloom.runs.weights import weights_of, write_tensors
-from seqloom.text.build import load_tokenizer
+from seqloom.tasks.build import load_task
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World
 from seqloom.training.journal import Event, Journal
@@ -178,10 +178,11 @@ def _error_of(work: Callable[[], None], fatal: int, fault: str) -> StorageError 
 
 
 def test_a_run_folder_is_made_whole_or_not_at_all(run: Path, tmp_path: Path) -> None:
-    config, target = recipe(), load_tokenizer(run / "text", "target")
+    config = recipe()
+    task = load_task(config.task, run / "text")
 
     def make(folder: Path) -> None:
-        create_run(folder, config, target, target, {"corpus": "", "batching": "padded"})
+        create_run(folder, config, task, {"corpus": "", "batching": "padded"})
 
     for fatal in range(operations_in(lambda: make(tmp_path / "counted"))):
         folder = tmp_path / "new"

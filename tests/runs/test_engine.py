@@ -80,7 +80,7 @@ def test_both_engines_give_the_same_predictions(
 ) -> None:
     """In order, blank for blank, however the texts are cut into batches."""
     ours = load(folder, engine="torch").predict(TEXTS, BARE, decoding=decoding)
-    monkeypatch.setattr("seqloom.runs.predictor.BATCH_TOKENS", tokens)
+    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", tokens)
     quick = load(folder, FLOAT, engine="ctranslate2")
     theirs = quick.predict(TEXTS, BARE, decoding=decoding)
     for [mine], [other] in zip(ours, theirs, strict=True):

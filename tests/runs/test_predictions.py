@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.models.interface import Memory
-from seqloom.runs import predictor
+from seqloom.runs import budget
 from seqloom.runs.predictor import Predictor, Wish
 from seqloom.runs.run import Run, load
 from seqloom.tasks.task import Prepared
@@ -68,7 +68,7 @@ def test_outputs_do_not_depend_on_what_else_is_in_a_batch(
     translator: Run, decoding: DecodingConfig, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = translator.translate(TEXTS, decoding=decoding)
-    monkeypatch.setattr("seqloom.runs.predictor.BATCH_TOKENS", tokens)
+    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", tokens)
     cut = translator.translate(TEXTS, decoding=decoding)
     assert [one.text for one in whole] == [one.text for one in cut]
     assert [one.score for one in whole] == pytest.approx([one.score for one in cut], abs=1e-5)
@@ -237,7 +237,7 @@ def test_a_batch_holds_fewer_texts_when_more_hypotheses_of_each_are_followed(
         return encode(self, batch)
 
     monkeypatch.setattr(Predictor, "_encode", spy)
-    monkeypatch.setattr(predictor, "BATCH_TOKENS", 120)
+    monkeypatch.setattr(budget, "BATCH_TOKENS", 120)
     texts = ["a b c", "b", "c a"] * 12
     searches: list[tuple[DecodingConfig, int]] = [
         (GreedyConfig(max_length=3), 1),

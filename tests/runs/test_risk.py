@@ -84,7 +84,7 @@ def test_order_is_kept_and_portions_change_nothing(
 ) -> None:
     config = MinimumBayesRiskConfig(samples=4, beam=2)
     whole = [one.text for one in run.translate(TEXTS, decoding=config)]
-    monkeypatch.setattr("seqloom.runs.predictor.BATCH_TOKENS", 7)
+    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", 7)
     assert [one.text for one in run.translate(TEXTS, decoding=config)] == whole
     rest = run.predict(TEXTS[2:], Wish(first=2), decoding=config)
     assert [one[0].text for one in rest] == whole[2:]

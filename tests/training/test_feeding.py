@@ -18,7 +18,7 @@ from seqloom.config.training import (
     ScheduledSamplingConfig,
     TeacherForcingConfig,
 )
-from seqloom.core.sequences import Batch
+from seqloom.core.sequences import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model
@@ -55,7 +55,7 @@ def own_words(model: Model, batch: Batch) -> torch.Tensor:
     """(B, T) START and the most probable words, each sentence stepped through by itself."""
     rows = []
     for row in range(batch.size):
-        assert batch.source is not None
+        assert isinstance(batch.source, Padded)
         length = int(batch.source.lengths[row])
         source = replace(
             batch.source,

@@ -85,7 +85,7 @@ def test_only_real_positions_count(
     model: Model, examples: list[tuple[list[int], list[int]]], more: int, filling: int
 ) -> None:
     batch = batch_of(examples)
-    assert batch.source is not None
+    assert isinstance(batch.source, Padded)
     padded = Batch(
         wider(batch.source, more, filling),
         wider(batch.inputs, more, filling),

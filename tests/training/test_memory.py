@@ -4,16 +4,16 @@ import pytest
 
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
-from seqloom.tasks.build import build_task
+from seqloom.tasks.build import learn_task
 from seqloom.training.memory import StepMemory, blank_batch, step_memory
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
 
 
 def needed(changes: tuple[str, ...], rows: int, length: int) -> StepMemory:
     config = recipe(*changes)
-    task = build_task(config.task, *learn_tokenizers(config))
+    task = learn_task(config)
     model = build_model(config.model, task.signature)
-    source_length = None if task.source_tokenizer is None else length
+    source_length = length if config.task.reads_text else None
     return step_memory(model, task, blank_batch(rows, source_length, length))
 
 
@@ -26,7 +26,7 @@ def test_twice_the_rows_need_twice_the_activations(changes: tuple[str, ...]) -> 
 
 def test_weights_count_with_their_gradients_and_moments() -> None:
     config = recipe()
-    task = build_task(config.task, *learn_tokenizers(config))
+    task = learn_task(config)
     model = build_model(config.model, task.signature)
     numbers = sum(parameter.numel() for parameter in model.parameters())
     assert step_memory(model, task, blank_batch(2, 3, 3)).weights == 4 * 4 * numbers

@@ -10,11 +10,10 @@ import torch
 from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
 from bench.workload import END, Workload
-from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.runs.bundle import WEIGHTS, create_run, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
-from seqloom.tasks.build import build_task
+from seqloom.tasks.build import learn_task
 
 NEVER = -1e4
 
@@ -25,14 +24,14 @@ def random_run(workload: Workload) -> Path:
     if folder.exists():
         return folder
     config = config_for(workload, data_section((workload.folder / "data.txt").read_text()))
-    source, target = learn_tokenizers(config)
     torch.manual_seed(workload.seed)
-    model = build_model(config.model, build_task(config.task, source, target).signature)
+    task = learn_task(config)
+    model = build_model(config.model, task.signature)
     biases = [one for one in model.decoder.parameters() if one.shape == (workload.vocabulary,)]
     assert len(biases) == 1, "one bias, that of the output layer, has an entry for each piece"
     with torch.no_grad():
         biases[0][END] = NEVER
-    create_run(folder, config, source, target, {"corpus": "none"})
+    create_run(folder, config, task, {"corpus": "none"})
 
     def fill(place: Path) -> None:
         write_tensors(place / WEIGHTS, weights_of(model))

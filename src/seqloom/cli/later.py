@@ -15,7 +15,9 @@ from seqloom.cli.output import warn
 if TYPE_CHECKING:
     from seqloom.config.load import Resolved
 
-Job = Literal["train", "translate", "complete", "evaluate", "score", "doctor", "demo"]
+Job = Literal[
+    "train", "translate", "complete", "caption", "forecast", "evaluate", "score", "doctor", "demo"
+]
 
 
 def resolved_recipe(name: str, settings: Sequence[str] | None) -> "Resolved":

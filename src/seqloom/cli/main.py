@@ -8,11 +8,13 @@ import typer
 from typer.core import TyperGroup
 
 from seqloom import __version__
+from seqloom.cli.caption import caption
 from seqloom.cli.complete import complete
 from seqloom.cli.config import config
 from seqloom.cli.demo import demo
 from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
+from seqloom.cli.forecast import forecast
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
 from seqloom.cli.stdout import ReaderGoneError, watched_stdout
@@ -69,6 +71,8 @@ app.command(epilog="Example: echo 'Das gefällt mir.' | seqloom translate runs/d
 app.command(epilog="Example: seqloom complete runs/sentences 'I am' --samples 5 --top-k 20")(
     complete
 )
+app.command(epilog="Example: seqloom caption runs/photos dog.jpg --show looks.png")(caption)
+app.command(epilog="Example: seqloom forecast runs/paths observed.csv")(forecast)
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)

@@ -7,6 +7,16 @@ from pydantic import BeforeValidator, Field, model_validator
 from seqloom.config.section import Section
 
 
+def _as_names(value: Any) -> Any:
+    """One name may be written without brackets."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_pair(value: Any) -> Any:
+    """A list of two, as TOML has it."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class ParallelConfig(Section):
     """Two files, line by line: line n of one is the translation of line n of the other."""
 
@@ -46,6 +56,57 @@ class LinesConfig(Section):
 
     kind: Literal["lines"] = "lines"
     path: str
+
+
+class CaptionsConfig(Section):
+    """Images with their captions, one or several for each.
+
+    A line of `captions` is name<TAB>caption; a number behind the name, as in dog.jpg#3, is not
+    part of it.
+    """
+
+    kind: Literal["captions"] = "captions"
+    images: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
+    """Folders, zip or tar files that hold them."""
+    captions: str
+    names: str | None = None
+    """A file with the names of the images that are meant, a line each. Left out: all that have a
+    caption."""
+
+
+class SeriesConfig(Section):
+    """A CSV file with a line of names on top and a row for each moment. Every stretch of rows long
+    enough is an example."""
+
+    kind: Literal["series"] = "series"
+    path: str
+    columns: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
+    """What is forecast."""
+    context: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    """What is known beforehand also of the time to come, told to the decoder at every step."""
+    rows: Annotated[tuple[int, int] | None, BeforeValidator(_as_pair)] = None
+    """[first, last): what is forecast lies within, counted from 0 without the line of names; what
+    is observed may begin earlier. Left out: everywhere."""
+    stride: int = Field(1, ge=1)
+    """Rows from one example to the next."""
+
+
+class TracksConfig(Section):
+    """Recordings of people on their way: frame, walker, x and y in each line."""
+
+    kind: Literal["tracks"] = "tracks"
+    paths: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    scene: str | None = None
+    """Instead of paths: leave this scene out, as `splits` says. Test is the scene itself."""
+    splits: str = "splits.json"
+    companions: int = Field(2, ge=1)
+    """A stretch of frames counts if so many walkers are there all the time."""
+
+    @model_validator(mode="after")
+    def _something_is_read(self) -> Self:
+        if bool(self.paths) == (self.scene is not None):
+            raise ValueError("give either paths or a scene")
+        return self
 
 
 class BundledConfig(Section):
@@ -95,7 +156,15 @@ class HoldOutConfig(Section):
 
 
 CorpusConfig = Annotated[
-    ParallelConfig | TsvConfig | JsonlConfig | LinesConfig | BundledConfig | SyntheticConfig,
+    ParallelConfig
+    | TsvConfig
+    | JsonlConfig
+    | LinesConfig
+    | CaptionsConfig
+    | SeriesConfig
+    | TracksConfig
+    | BundledConfig
+    | SyntheticConfig,
     Field(discriminator="kind"),
 ]
 HeldOutConfig = Annotated[
@@ -103,6 +172,9 @@ HeldOutConfig = Annotated[
     | TsvConfig
     | JsonlConfig
     | LinesConfig
+    | CaptionsConfig
+    | SeriesConfig
+    | TracksConfig
     | BundledConfig
     | SyntheticConfig
     | HoldOutConfig,

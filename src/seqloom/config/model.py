@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seqloom.config.attention import AttentionConfig, NoAttentionConfig, heads_problems
+from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.inputs import LearnedEmbeddingConfig, OneHotEmbeddingConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.section import Section
@@ -17,10 +18,15 @@ class NoEncoderConfig(Section):
     kind: Literal["none"] = "none"
 
 
-EncoderConfig = Annotated[
-    RecurrentEncoderConfig | TransformerEncoderConfig | NoEncoderConfig,
-    Field(discriminator="kind"),
-]
+ReadingConfig = (
+    RecurrentEncoderConfig
+    | TransformerEncoderConfig
+    | ConvolutionEncoderConfig
+    | PatchEncoderConfig
+)
+"""Every encoder that there is something to read for."""
+ImageEncoderConfig = ConvolutionEncoderConfig | PatchEncoderConfig
+EncoderConfig = Annotated[ReadingConfig | NoEncoderConfig, Field(discriminator="kind")]
 DecoderConfig = Annotated[
     RecurrentDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind")
 ]
@@ -37,7 +43,8 @@ class ModelConfig(Section):
     def takes_packed(self) -> bool:
         """Can a row of a batch hold several pairs? A chain of states would run from one into
         the next."""
-        return not any(part.kind == "recurrent" for part in (self.encoder, self.decoder))
+        unpackable = RecurrentEncoderConfig | RecurrentDecoderConfig | ImageEncoderConfig
+        return not any(isinstance(part, unpackable) for part in (self.encoder, self.decoder))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -69,9 +76,7 @@ def _alone_problems(decoder: DecoderConfig) -> list[str]:
     return problems
 
 
-def _pair_problems(
-    encoder: RecurrentEncoderConfig | TransformerEncoderConfig, decoder: DecoderConfig
-) -> list[str]:
+def _pair_problems(encoder: ReadingConfig, decoder: DecoderConfig) -> list[str]:
     problems = []
     attention = decoder.attention
     if isinstance(attention, AttentionConfig):
@@ -101,15 +106,13 @@ def _pair_problems(
     return problems
 
 
-def _handover_problems(
-    encoder: RecurrentEncoderConfig | TransformerEncoderConfig, decoder: RecurrentDecoderConfig
-) -> list[str]:
+def _handover_problems(encoder: ReadingConfig, decoder: RecurrentDecoderConfig) -> list[str]:
     problems = []
     if decoder.handover == "whole":
         if not isinstance(encoder, RecurrentEncoderConfig):
             problems.append(
-                "decoder.handover 'whole' needs a recurrent encoder: a Transformer has no last "
-                "state; use 'mlp'"
+                "decoder.handover 'whole' needs a recurrent encoder: others have no last state; "
+                "use 'mlp'"
             )
         elif (encoder.cell, encoder.layers, encoder.state_width) != (
             decoder.cell,
@@ -152,6 +155,8 @@ def _tie_problems(model: ModelConfig) -> list[str]:
     if model.tie == "all":
         if isinstance(encoder, NoEncoderConfig):
             problems.append("tie: there is no encoder; use tie = 'output'")
+        elif isinstance(encoder, ImageEncoderConfig):
+            problems.append("tie: images have no embedding to share; use tie = 'output'")
         elif isinstance(encoder.embedding, OneHotEmbeddingConfig):
             problems.append("tie: the encoder has no embedding to share; use embedding 'learned'")
         elif isinstance(decoder.embedding, LearnedEmbeddingConfig):

@@ -4,14 +4,22 @@ from typing import Self
 
 from pydantic import model_validator
 
-from seqloom.config.data import DataConfig, LinesConfig
+from seqloom.config.data import CaptionsConfig, DataConfig, LinesConfig, SeriesConfig
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
-from seqloom.config.model import ModelConfig, NoEncoderConfig
+from seqloom.config.image import PatchEncoderConfig
+from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
+from seqloom.config.recurrent import RecurrentDecoderConfig
 from seqloom.config.section import Section
-from seqloom.config.task import LanguageModelConfig, TaskConfig, TranslationConfig
+from seqloom.config.task import (
+    CaptioningConfig,
+    ForecastConfig,
+    LanguageModelConfig,
+    TaskConfig,
+    TranslationConfig,
+)
 from seqloom.config.text import TextConfig
-from seqloom.config.training import TrainingConfig
+from seqloom.config.training import TeacherForcingConfig, TrainingConfig
 
 
 class RunConfig(Section):
@@ -47,6 +55,7 @@ class RunConfig(Section):
                 "training.stopping.score: what a language model makes up cannot be compared with "
                 "anything; use 'loss'"
             )
+        problems += self._image_problems() + self._number_problems()
         if self.training.batching == "packed" and not self.model.takes_packed:
             problems.append(
                 "training.batching: only Transformers can keep apart the pairs that share a row; a "
@@ -60,3 +69,66 @@ class RunConfig(Section):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _number_problems(self) -> list[str]:
+        if not isinstance(self.task, ForecastConfig):
+            return []
+        problems = []
+        settings, decoder = self.training, self.model.decoder
+        if self.task.rollout and not isinstance(decoder, RecurrentDecoderConfig):
+            problems.append(
+                "task.rollout: gradients run back through a chain of states, which a Transformer "
+                "does not have; use a recurrent decoder, or rollout = false"
+            )
+        if not isinstance(settings.feeding, TeacherForcingConfig):
+            problems.append(
+                "training.feeding: is for words; numbers are fed back in by task.rollout = true"
+            )
+        if settings.label_smoothing or settings.r_drop:
+            problems.append(
+                "training.label_smoothing and training.r_drop: are about probabilities, which "
+                "numbers have none of; set both to 0"
+            )
+        if settings.batching not in ("auto", "padded"):
+            problems.append("training.batching: windows are all of one size; use 'padded'")
+        if self.model.tie != "none":
+            problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
+        if settings.stopping.score != "loss":
+            problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
+        if self.task.turn and any(
+            isinstance(corpus, SeriesConfig) and (len(corpus.columns) != 2 or corpus.context)
+            for corpus in self.data.train
+        ):
+            problems.append("task.turn: only a plane can be turned: two columns, and no context")
+        return problems
+
+    def _image_problems(self) -> list[str]:
+        problems = []
+        task, encoder = self.task, self.model.encoder
+        looks = isinstance(task, CaptioningConfig)
+        if looks and not isinstance(encoder, ImageEncoderConfig):
+            problems.append(
+                f"model.encoder: '{encoder.kind}' reads no images; use kind = 'convolution' or "
+                "'patches'"
+            )
+        if not looks and isinstance(encoder, ImageEncoderConfig):
+            problems.append(
+                f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
+                "task.kind = 'captioning', or choose an encoder of tokens"
+            )
+        shown = [isinstance(corpus, CaptionsConfig) for corpus in self.data.train]
+        if looks != all(shown) or looks != any(shown):
+            problems.append(
+                "data.train: captioning learns from images with captions, and other tasks cannot; "
+                "use kind = 'captions' with task.kind = 'captioning'"
+            )
+        if (
+            isinstance(task, CaptioningConfig)
+            and isinstance(encoder, PatchEncoderConfig)
+            and task.size % encoder.patch
+        ):
+            problems.append(
+                f"model.encoder.patch: {task.size} pixels cannot be cut into patches of "
+                f"{encoder.patch}; change one of the two"
+            )
+        return problems

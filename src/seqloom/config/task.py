@@ -1,6 +1,6 @@
 """[task]: what the job means."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,13 +10,50 @@ from seqloom.config.section import Section
 class TranslationConfig(Section):
     """A source sequence of tokens to a target sequence of tokens."""
 
+    reads_text: ClassVar[bool] = True
+
     kind: Literal["translation"] = "translation"
 
 
 class LanguageModelConfig(Section):
     """Nothing to a sequence of tokens: make sentences up, or finish them."""
 
+    reads_text: ClassVar[bool] = False
+
     kind: Literal["language-model"] = "language-model"
 
 
-TaskConfig = Annotated[TranslationConfig | LanguageModelConfig, Field(discriminator="kind")]
+class CaptioningConfig(Section):
+    """An image to a sequence of tokens that says what is on it."""
+
+    reads_text: ClassVar[bool] = False
+    kind: Literal["captioning"] = "captioning"
+    size: int = Field(80, ge=8, le=1024)
+    """Pixels along one side of the square that is looked at."""
+    margin: int = Field(8, ge=0)
+    """Images are kept this much larger: in training the square moves about in them."""
+
+
+class ForecastConfig(Section):
+    """Real-valued vectors to the vectors that follow them, with a squared loss."""
+
+    reads_text: ClassVar[bool] = False
+    kind: Literal["forecast"] = "forecast"
+    observe: int = Field(ge=1)
+    """Rows that are read."""
+    predict: int = Field(ge=1)
+    """Rows that are forecast."""
+    form: Literal["values", "relative", "steps"] = "relative"
+    """What the network sees of the forecast columns: the values; their distance from the last
+    observed one; or the step from each row to the next. All are scaled to mean 0 and deviation 1 by
+    the training split."""
+    rollout: bool = False
+    """Free running in training: the decoder is fed its own outputs, and gradients run through
+    them. Otherwise it is fed the truth (teacher forcing)."""
+    turn: bool = False
+    """Turn and mirror the plane at random in training: for paths, which have no favourite
+    direction."""
+
+
+TokenTaskConfig = TranslationConfig | LanguageModelConfig | CaptioningConfig
+TaskConfig = Annotated[TokenTaskConfig | ForecastConfig, Field(discriminator="kind")]

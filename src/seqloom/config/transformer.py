@@ -16,8 +16,8 @@ from seqloom.config.inputs import (
 from seqloom.config.section import Section
 
 
-class TransformerLayersConfig(Section):
-    """What a Transformer's encoder and decoder have in common."""
+class LayersConfig(Section):
+    """A stack of Transformer layers, whatever it reads."""
 
     width: int = Field(256, gt=0)
     layers: int = Field(3, ge=1)
@@ -26,8 +26,6 @@ class TransformerLayersConfig(Section):
     norm: Literal["pre", "post"] = "pre"
     """Layer norm before each sublayer, or after its residual sum as in the paper."""
     attention: AttentionConfig = TRANSFORMER_ATTENTION
-    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
-    positions: PositionsConfig = SinusoidalPositionsConfig()
     dropout: float = Field(0.1, ge=0, lt=1)
     """On the embedded input and on each sublayer's output."""
     feedforward_dropout: float = Field(0.0, ge=0, lt=1)
@@ -39,26 +37,43 @@ class TransformerLayersConfig(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        problems = position_problems(self.embedding, self.positions, self.width)
+        if problems := self._problems():
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _problems(self) -> list[str]:
+        problems: list[str] = []
         attention = self.attention
         inner = attention.width or self.width
         for width in attention.split_widths(self.width, self.width):
             problems += heads_problems(width, attention.heads)
-        head = (self.width if attention.projection == "none" else inner) // attention.heads
-        if not problems and isinstance(self.positions, RotaryPositionsConfig) and head % 2:
-            problems.append(
-                f"rotary positions turn pairs of numbers, but a head is {head} wide; "
-                "make width divided by heads even"
-            )
         read = self.width if attention.values == "states" else inner
         if read != self.width and not attention.merge:
             problems.append(
                 f"attention reads vectors of width {read} that cannot be added to a stream of "
                 f"width {self.width}; set attention.merge = true, or leave attention.width out"
             )
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems
+
+
+class TransformerLayersConfig(LayersConfig):
+    """What a Transformer's encoder and decoder of tokens have in common."""
+
+    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    positions: PositionsConfig = SinusoidalPositionsConfig()
+
+    def _problems(self) -> list[str]:
+        problems = position_problems(self.embedding, self.positions, self.width)
+        problems += super()._problems()
+        attention = self.attention
+        inner = attention.width or self.width
+        head = (self.width if attention.projection == "none" else inner) // attention.heads
+        if not problems and isinstance(self.positions, RotaryPositionsConfig) and head % 2:
+            problems.append(
+                f"rotary positions turn pairs of numbers, but a head is {head} wide; "
+                "make width divided by heads even"
+            )
+        return problems
 
 
 class TransformerEncoderConfig(TransformerLayersConfig):

@@ -45,6 +45,27 @@ class Padded:
 
 
 @dataclass(frozen=True)
+class Images:
+    """Images of one size.
+
+    values: (B, C, height, width) bytes, 0 to 255
+    """
+
+    values: Tensor
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The same with every tensor changed."""
+        return type(self)(change(self.values))
+
+    def to(self, device: torch.device) -> Self:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+
+Source = Padded | Images
+"""What can be read."""
+
+
+@dataclass(frozen=True)
 class Packing:
     """Several pairs side by side in every row, so that rows of one fixed length are nearly full.
 
@@ -103,7 +124,7 @@ class Batch:
     packing: which positions belong together where rows hold several pairs; None: one pair a row
     """
 
-    source: Padded | None
+    source: Source | None
     inputs: Padded
     targets: Padded
     packing: Packing | None = None

@@ -15,12 +15,28 @@ class Tokens:
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """Real numbers, `width` of them at every position."""
+
+    width: int
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Images of `channels` colours, `height` by `width`."""
+
+    channels: int
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
 class Nothing:
     """No source: the decoder alone, a language model."""
 
 
-Source = Tokens | Nothing
-Target = Tokens
+Source = Tokens | Vectors | Pixels | Nothing
+Target = Tokens | Vectors
 
 
 @dataclass(frozen=True)
@@ -31,3 +47,5 @@ class Signature:
     target: Target
     shared: bool
     """Source and target ids mean the same pieces, so their embeddings may be one matrix."""
+    context: int = 0
+    """Further numbers that a decoder of vectors is told at every step."""

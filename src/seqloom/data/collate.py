@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.sequences import Batch, Images, Padded
 from seqloom.text.vocabulary import END, PAD, START
 
 Ids = NDArray[Any]
@@ -34,13 +34,13 @@ def collate(sources: Sequence[Ids] | None, targets: Sequence[Ids]) -> Batch:
     return collate_rows(None if sources is None else Rows.of(sources), Rows.of(targets))
 
 
-def collate_rows(sources: Rows | None, targets: Rows) -> Batch:
+def collate_rows(sources: Rows | Images | None, targets: Rows) -> Batch:
     """source: x1 … xS END; inputs: START y1 … yT; targets: y1 … yT END.
 
     With END or START in it no row is ever empty, so no mean or softmax is over nothing.
     """
-    assert sources is None or len(sources.lengths) == len(targets.lengths), "one for each target"
-    source = None if sources is None else pad_rows(sources, last=END)
+    source = pad_rows(sources, last=END) if isinstance(sources, Rows) else sources
+    assert source is None or len(source.values) == len(targets.lengths), "one for each target"
     return Batch(source, pad_rows(targets, first=START), pad_rows(targets, last=END))
 
 

@@ -4,7 +4,7 @@ import json
 import mmap
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from seqloom.config.data import DataConfig
 from seqloom.core.errors import DataError
+from seqloom.core.sequences import Batch
 from seqloom.data.cache import cached_folder
 from seqloom.data.clean import Lengths, emptiness, reason_to_drop
-from seqloom.data.collate import Rows
-from seqloom.data.example import Split
+from seqloom.data.collate import Rows, collate_rows
+from seqloom.data.example import Example, Split
+from seqloom.data.examples import CorpusReport
 from seqloom.data.fingerprint import digest_of, fingerprint
+from seqloom.data.kept_images import IMAGES, ImageSide, ImageWriter
 from seqloom.data.splits import read_split
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
@@ -35,23 +38,6 @@ NARROW = 2**16
 """Vocabularies up to this size are written in two bytes an id."""
 
 
-@dataclass
-class CorpusReport:
-    """What became of every example that was read. Counts of tokens are those of kept examples."""
-
-    split: str
-    read: int = 0
-    kept: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    """Reason -> how many. Only training examples are ever dropped."""
-    empty: dict[str, int] = field(default_factory=dict)
-    """Kind of emptiness -> how many, dropped or not."""
-    source_tokens: int = 0
-    target_tokens: int = 0
-    source_unknown: int = 0
-    target_unknown: int = 0
-
-
 @dataclass(frozen=True)
 class CorpusRequest:
     """What makes up a corpus: its examples and how they are cut into tokens."""
@@ -59,14 +45,17 @@ class CorpusRequest:
     data: DataConfig
     split: Split
     source: Tokenizer | None
-    """None: a language model, which reads the target side alone."""
+    """None: no text is read."""
     target: Tokenizer
+    image_size: int | None = None
+    """None: no images are read."""
 
     def digest(self) -> str:
         filters = self.data.filter.model_dump(mode="json") if self.split == "train" else {}
         source = None if self.source is None else self.source.digest
         examples = fingerprint(self.data, self.split)
-        return digest_of([FORMAT, examples, source, self.target.digest, filters])
+        facts = [FORMAT, examples, source, self.target.digest, filters]
+        return digest_of(facts if self.image_size is None else [*facts, self.image_size])
 
 
 class Side:
@@ -115,27 +104,41 @@ class Corpus:
         self._opened: Corpus | None = None
         self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
         self.target_side = Side(folder, "target")
-        has_source = (folder / "source.offsets").exists()
-        self.source_side = Side(folder, "source") if has_source else None
+        self.source_side = self._source_side()
         self.release()
 
     def __len__(self) -> int:
         return len(self.target_lengths)
 
+    def _source_side(self) -> Side | ImageSide | None:
+        if (self.folder / IMAGES).exists():
+            return ImageSide(self.folder)
+        return Side(self.folder, "source") if (self.folder / "source.offsets").exists() else None
+
     @property
     def source_lengths(self) -> Sizes | None:
-        return None if self.source_side is None else self.source_side.lengths
+        """None where no text is read."""
+        return self.source_side.lengths if isinstance(self.source_side, Side) else None
 
     @property
     def target_lengths(self) -> Sizes:
         return self.target_side.lengths
 
     def source(self, index: int) -> Ids:
-        assert self.source_side is not None, "a corpus for a language model has no sources"
+        assert isinstance(self.source_side, Side), "no text is read"
         return self.source_side[index]
 
     def target(self, index: int) -> Ids:
         return self.target_side[index]
+
+    @property
+    def digest(self) -> str:
+        return self.folder.name
+
+    def gather(self, indices: Sizes) -> Batch:
+        source = self.source_side
+        sources = None if source is None else source.take(indices)
+        return collate_rows(sources, self.target_side.take(indices))
 
     def for_epoch(self, epoch: int) -> "Corpus":
         """The same examples as they are cut into tokens in this epoch."""
@@ -200,7 +203,11 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
         (folder / "target.offsets").open("wb") as target_offsets,
     ):
         targets = _Writer(target_ids, target_offsets, request.target.size)
-        if request.source is None:
+        if request.image_size is not None:
+            images = ImageWriter(folder, request.image_size)
+            _write_kept(request, report, images, targets, progress)
+            images.close()
+        elif request.source is None:
             _write_kept(request, report, None, targets, progress)
         else:
             with (
@@ -223,15 +230,15 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
 def _write_kept(
     request: CorpusRequest,
     report: CorpusReport,
-    sources: _Writer | None,
+    sources: _Writer | ImageWriter | None,
     targets: _Writer,
     progress: Callable[[int], None],
 ) -> None:
-    for source, target in _encoded(request):
+    for example, source, target in _encoded(request):
         report.read += 1
         if report.read % PROGRESS_EVERY == 0:
             progress(report.read)
-        lengths = Lengths(None if sources is None else len(source), len(target))
+        lengths = Lengths(len(source) if isinstance(sources, _Writer) else None, len(target))
         if empty := emptiness(lengths):
             report.empty[empty] = report.empty.get(empty, 0) + 1
         if request.split == "train":
@@ -241,12 +248,15 @@ def _write_kept(
                 continue
         report.kept += 1
         targets.append(target)
-        if sources is not None:
-            sources.append(source)
+        match sources:
+            case _Writer():
+                sources.append(source)
+            case ImageWriter():
+                sources.append(example.source)
     progress(report.read)
 
 
-def _encoded(request: CorpusRequest) -> Iterator[tuple[list[int], list[int]]]:
+def _encoded(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[int]]]:
     for example in read_split(request.data, request.split):
         source = [] if request.source is None else request.source.encode(example.source.strip())
-        yield source, request.target.encode(example.target.strip())
+        yield example, source, request.target.encode(example.target.strip())

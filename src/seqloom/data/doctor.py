@@ -8,10 +8,12 @@ import numpy as np
 
 from seqloom.config.data import DataConfig, HoldOutConfig, SyntheticConfig
 from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.example import Split
 from seqloom.data.rounds import examples_of_round, rounds_in_epoch
+from seqloom.data.series import read_windows
 from seqloom.data.splits import corpora_of
 from seqloom.data.survey import Survey, Tokenizers, survey
 from seqloom.data.vocabularies import learn_tokenizers
@@ -67,6 +69,8 @@ def _no_progress(examples: int) -> None:
 
 def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -> Findings:
     """Read every split and report all that is found, errors too, rather than raise the first."""
+    if isinstance(config.task, ForecastConfig):
+        return _examine_numbers(config, config.task)
     problems: list[tuple[str, SeqloomError]] = []
     tokenizers = None
     try:
@@ -90,6 +94,21 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -
     for found in surveys:
         findings += _about(found, config)
     return Findings(tuple(findings), tuple(surveys), worst, _exit_code(problems))
+
+
+def _examine_numbers(config: RunConfig, task: ForecastConfig) -> Findings:
+    """Windows of numbers are there or not; there is nothing else to count."""
+    problems: list[tuple[str, SeqloomError]] = []
+    surveys = []
+    for split in _splits(config):
+        found = Survey(split)
+        try:
+            found.examples = len(read_windows(config.data, task, split))
+        except SeqloomError as error:
+            found.problems.append(error)
+            problems.append((f"data.{split}", error))
+        surveys.append(found)
+    return Findings(tuple(_errors(problems)), tuple(surveys), None, _exit_code(problems))
 
 
 def _without_held_out(data: DataConfig, split: Split) -> DataConfig:

@@ -3,23 +3,28 @@
 import hashlib
 import json
 from importlib.resources import as_file
+from pathlib import Path
 from typing import Any, assert_never
 
 from seqloom.config.data import (
     BundledConfig,
+    CaptionsConfig,
     CorpusConfig,
     DataConfig,
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    SeriesConfig,
     SyntheticConfig,
+    TracksConfig,
     TsvConfig,
 )
 from seqloom.data.bundled import bundled_file
 from seqloom.data.digests import file_digest
 from seqloom.data.example import Split
 from seqloom.data.files import locate
+from seqloom.data.images import images_digest
 from seqloom.data.splits import corpora_of, held_out_share
 from seqloom.data.synthetic import VERSION
 
@@ -52,6 +57,14 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
         case TsvConfig() | JsonlConfig() | LinesConfig():
             settings = corpus.model_dump(mode="json", exclude={"path"})
             return [settings, file_digest(locate(corpus.path, folder))]
+        case CaptionsConfig(images=places, captions=captions, names=names):
+            files = [captions, *([] if names is None else [names])]
+            return [
+                [file_digest(locate(name, folder)) for name in files],
+                [images_digest(Path(folder).expanduser() / name) for name in places],
+            ]
+        case SeriesConfig() | TracksConfig():
+            return corpus.model_dump(mode="json")
         case BundledConfig():
             with as_file(bundled_file(corpus, split)) as path:
                 return [corpus.model_dump(mode="json"), file_digest(path)]

@@ -5,8 +5,7 @@ from typing import Protocol
 
 from seqloom.core.sequences import Batch
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
-from seqloom.data.collate import collate_rows
-from seqloom.data.corpus import Corpus
+from seqloom.data.examples import Examples
 
 
 class Layout(Protocol):
@@ -26,7 +25,7 @@ class Layout(Protocol):
         how long it is and what to set."""
         ...
 
-    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
+    def gather(self, corpus: Examples, indices: Sizes) -> Batch:
         """These examples of a corpus as a batch."""
         ...
 
@@ -45,7 +44,5 @@ class PaddedLayout:
     def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
         refuse_too_long(sizes_of(source_lengths, target_lengths), self.budget)
 
-    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
-        source = corpus.source_side
-        sources = None if source is None else source.take(indices)
-        return collate_rows(sources, corpus.target_side.take(indices))
+    def gather(self, corpus: Examples, indices: Sizes) -> Batch:
+        return corpus.gather(indices)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqloom.core.sequences import Batch, Packing, Padded
+from seqloom.core.sequences import Batch, Images, Packing, Padded, Source
 from seqloom.data.batching import Sizes, refuse_too_long
 from seqloom.data.collate import Rows
 from seqloom.data.corpus import Corpus
+from seqloom.data.examples import Examples
 from seqloom.text.vocabulary import END, PAD, START
 
 OPEN_ROWS = 16
@@ -63,10 +64,12 @@ class PackedLayout:
     def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
         refuse_too_long(_sizes(source_lengths, target_lengths), self.budget)
 
-    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
+    def gather(self, corpus: Examples, indices: Sizes) -> Batch:
+        assert isinstance(corpus, Corpus), "tokens can be laid out so"
         source, target = corpus.source_side, corpus.target_side
         targets = target.take(indices)
         sources = None if source is None else source.take(indices)
+        assert not isinstance(sources, Images), "a row of a batch has one image"
         reading = targets.lengths if sources is None else sources.lengths
         sizes = np.maximum(reading, targets.lengths) + 1
         row = int(self._classes(sizes).max())
@@ -215,17 +218,20 @@ class BucketLayout:
     def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
         refuse_too_long(_sizes(source_lengths, target_lengths), self.budget)
 
-    def gather(self, corpus: Corpus, indices: Sizes) -> Batch:
+    def gather(self, corpus: Examples, indices: Sizes) -> Batch:
+        assert isinstance(corpus, Corpus), "tokens can be laid out so"
         source = corpus.source_side
         targets = corpus.target_side.take(indices)
         sources = None if source is None else source.take(indices)
-        reading = targets.lengths if sources is None else sources.lengths
+        reading = sources.lengths if isinstance(sources, Rows) else targets.lengths
         length = int(self._classes(np.maximum(reading, targets.lengths) + 1).max())
         shape = (self.budget // length, length)
         rows = np.arange(len(indices))
         sheet = _Sheet(shape, rows, np.zeros_like(rows))
-        read = None if sources is None else sheet.lay(sources, last=END)
-        if read is not None:
+        if not isinstance(sources, Rows):
+            read: Source | None = None if sources is None else _more(sources, shape[0])
+        else:
+            read = sheet.lay(sources, last=END)
             # An attention over nothing has no mean: where there is no pair there is still an END.
             read.values[len(indices) :, 0] = END
             read.lengths[len(indices) :] = 1
@@ -236,6 +242,13 @@ class BucketLayout:
         step = 1 << np.maximum(np.floor(np.log2(sizes)).astype(np.int64) - 3, 0)
         step = np.maximum(step, FINEST)
         return np.minimum(-(-sizes // step) * step, self.budget)
+
+
+def _more(images: Images, rows: int) -> Images:
+    """Black ones behind them, so that there are so many."""
+    values = images.values
+    black = values.new_zeros(rows - len(values), *values.shape[1:])
+    return Images(torch.cat([values, black]))
 
 
 def _lengths(source_lengths: Sizes | None, target_lengths: Sizes) -> Sizes:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from seqloom.config.data import (
     BundledConfig,
+    CaptionsConfig,
     CorpusConfig,
     DataConfig,
     HeldOutConfig,
@@ -14,11 +15,14 @@ from seqloom.config.data import (
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    SeriesConfig,
     SyntheticConfig,
+    TracksConfig,
     TsvConfig,
 )
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.bundled import read_bundled
+from seqloom.data.captions import read_captions
 from seqloom.data.example import Example, Split
 from seqloom.data.jsonl import read_jsonl
 from seqloom.data.lines import read_plain_lines
@@ -113,6 +117,12 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
             return read_jsonl(corpus, folder, table)
         case LinesConfig():
             return read_plain_lines(corpus, folder)
+        case CaptionsConfig():
+            return read_captions(corpus, folder)
+        case SeriesConfig() | TracksConfig():
+            raise ConfigError(
+                f"{table}: '{corpus.kind}' holds numbers, not text; task 'forecast' reads it"
+            )
         case BundledConfig():
             return read_bundled(corpus, split)
         case SyntheticConfig():
@@ -131,6 +141,8 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
         name = f"{corpus.source} and {corpus.target}"
     elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig):
         name = corpus.path
+    elif isinstance(corpus, CaptionsConfig):
+        name = corpus.captions
     else:
         name = corpus.kind
     shares = [held_out_share(config, side) for side in ("dev", "test")] if split == "train" else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from seqloom.core.sequences import Batch
 from seqloom.data.batching import Sizes
-from seqloom.data.corpus import Corpus
+from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout
 from seqloom.data.rounds import examples_of_round, rounds_in_epoch
 
@@ -18,7 +18,7 @@ Position = tuple[int, int]
 class Plan:
     """The batches of one round, and the corpus they are indices of."""
 
-    corpus: Corpus
+    corpus: Examples
     batches: list[Sizes]
 
 
@@ -34,7 +34,7 @@ class BatchStream:
     """
 
     def __init__(
-        self, corpus: Corpus, layout: Layout, seed: int, rank: int = 0, ranks: int = 1
+        self, corpus: Examples, layout: Layout, seed: int, rank: int = 0, ranks: int = 1
     ) -> None:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
         for variant in corpus.variants():

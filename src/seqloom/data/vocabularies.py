@@ -7,7 +7,6 @@ from typing import Literal
 import sentencepiece
 
 from seqloom.config.run import RunConfig
-from seqloom.config.task import LanguageModelConfig
 from seqloom.config.text import TokenizerConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.cache import cached_folder, discard
@@ -25,10 +24,10 @@ FORMAT = 1
 def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
     """(source, target), from the cache if they were learned before.
 
-    The same object twice if the vocabulary is shared; no source for a language model.
+    The same object twice if the vocabulary is shared; no source where no text is read.
     """
     text = config.text
-    speaks = isinstance(config.task, LanguageModelConfig)
+    speaks = not config.task.reads_text
     digest = digest_of(
         [
             FORMAT,

@@ -1,5 +1,6 @@
 """BLEU, chrF and TER, computed by sacrebleu so that they compare with everyone else's."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -11,6 +12,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from seqloom.metrics.score import References, Score, check_references
+
+_WORD = re.compile(r"[\w'-]*\w[\w'-]*")
 
 Tokenizer = Literal["13a", "char", "zh", "none"]
 """How sacrebleu cuts words for BLEU; none of these downloads anything."""
@@ -55,6 +58,25 @@ def bleu(
     """BLEU of a corpus, 0 to 100 (Papineni et al. 2002): the geometric mean of the precisions of
     1- to 4-grams, times a penalty for outputs that are too short."""
     return _score(bleu_metric(lowercase, tokenize), hypotheses, references, True)
+
+
+def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Score]:
+    """BLEU-1 to BLEU-4: n-grams up to so many words, as captions are scored. Case does not count,
+    and neither does punctuation (Karpathy and Li 2015)."""
+    check_references(hypotheses, references)
+    outputs = [_words_alone(one) for one in hypotheses]
+    wanted = [[_words_alone(one) for one in several] for several in references]
+    scores = []
+    for order in (1, 2, 3, 4):
+        metric = BLEU(lowercase=True, tokenize="none", max_ngram_order=order, force=True)
+        score = _score(metric, outputs, wanted, True)
+        signature = f"{score.signature}, without punctuation"
+        scores.append(replace(score, name=f"BLEU-{order}", signature=signature))
+    return scores
+
+
+def _words_alone(text: str) -> str:
+    return " ".join(_WORD.findall(text))
 
 
 def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:

@@ -5,26 +5,30 @@ from typing import assert_never
 from torch import nn
 
 from seqloom.config.attention import AttentionConfig
+from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.inputs import (
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
     RotaryPositionsConfig,
 )
-from seqloom.config.model import ModelConfig, NoEncoderConfig
+from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.transformer import (
+    LayersConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TransformerLayersConfig,
 )
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import Signature, Tokens
+from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
 from seqloom.models.handover import Handover, LayerHandover, WholeHandover
+from seqloom.models.image import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts, RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
+from seqloom.nn.convolution import Patches, ResidualNetwork
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
@@ -51,7 +55,7 @@ def _misfits(config: ModelConfig, signature: Signature) -> list[str]:
         f"added to one-hot tokens of a vocabulary of {ids.count}; use join = 'append', or "
         f"max_length = {ids.count} or less"
         for side, part, ids in sides
-        if not isinstance(part, NoEncoderConfig)
+        if not isinstance(part, NoEncoderConfig | ImageEncoderConfig)
         and isinstance(ids, Tokens)
         and isinstance(part.embedding, OneHotEmbeddingConfig)
         and isinstance(part.positions, OneHotPositionsConfig)
@@ -67,9 +71,9 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case NoEncoderConfig():
             return None
         case RecurrentEncoderConfig():
-            assert isinstance(signature.source, Tokens)
+            assert isinstance(signature.source, Tokens | Vectors)
             small = config.tie == "all"
-            lookup = build_lookup(part.embedding, signature.source.count, part.width, small)
+            lookup = build_lookup(part.embedding, signature.source, part.width, small)
             embedder = Embedder(
                 lookup, build_positions(part.positions, lookup.width), None, part.dropout
             )
@@ -81,15 +85,24 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             )
             return RecurrentEncoder(embedder, forwards, backwards, part.dropout)
         case TransformerEncoderConfig():
-            assert isinstance(signature.source, Tokens)
-            embedder = _transformer_embedder(part, signature.source.count)
-            layers = [
-                EncoderLayer(
-                    _self_attention(part), build_feedforward(part), part.norm, part.dropout
-                )
-                for _ in range(part.layers)
-            ]
-            return TransformerEncoder(embedder, layers, part.norm)
+            assert isinstance(signature.source, Tokens | Vectors)
+            embedder = _transformer_embedder(part, signature.source)
+            rotary = isinstance(part.positions, RotaryPositionsConfig)
+            return TransformerEncoder(embedder, _encoder_layers(part, rotary), part.norm)
+        case ConvolutionEncoderConfig():
+            assert isinstance(signature.source, Pixels)
+            network = ResidualNetwork(list(part.channels), part.blocks)
+            return ConvolutionEncoder(signature.source.width, network, part.width, part.dropout)
+        case PatchEncoderConfig():
+            assert isinstance(signature.source, Pixels)
+            size = signature.source.width
+            return PatchEncoder(
+                size,
+                Patches(size, part.patch, part.width),
+                _encoder_layers(part, rotary=False),
+                last_norm(part.norm, part.width),
+                part.dropout,
+            )
         case _:
             assert_never(part)
 
@@ -102,13 +115,13 @@ def build_decoder(
     match part:
         case RecurrentDecoderConfig():
             small = config.tie != "none"
-            lookup = build_lookup(part.embedding, signature.target.count, part.width, small)
+            lookup = build_lookup(part.embedding, _fed(signature), part.width, small)
             tied = _tie(config, lookup, encoder)
-            return _recurrent_decoder(config, part, lookup, signature.target.count, tied)
+            return _recurrent_decoder(config, part, lookup, _put_out(signature.target), tied)
         case TransformerDecoderConfig():
-            embedder = _transformer_embedder(part, signature.target.count)
+            embedder = _transformer_embedder(part, _fed(signature))
             tied = _tie(config, embedder.lookup, encoder)
-            readout = Readout(part.width, signature.target.count, None, tied)
+            readout = Readout(part.width, _put_out(signature.target), None, tied)
             layers = [
                 DecoderLayer(
                     _self_attention(part),
@@ -189,7 +202,9 @@ def _summary_width(config: ModelConfig) -> int:
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)
-        case TransformerEncoderConfig(width=width):
+        case TransformerEncoderConfig(width=width) | PatchEncoderConfig(width=width):
+            return width
+        case ConvolutionEncoderConfig(width=width):
             return width
         case NoEncoderConfig():
             return 0
@@ -211,10 +226,33 @@ def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> 
     return lookup.weight
 
 
-def _transformer_embedder(part: TransformerLayersConfig, vocabulary: int) -> Embedder:
+def _fed(signature: Signature) -> Tokens | Vectors:
+    """What a decoder is fed: what was put out, and beside numbers their context."""
+    target = signature.target
+    return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
+
+
+def _put_out(target: Tokens | Vectors) -> int:
+    """Scores of tokens, or numbers."""
+    return target.count if isinstance(target, Tokens) else target.width
+
+
+def _transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors) -> Embedder:
     # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
-    lookup = build_lookup(part.embedding, vocabulary, part.width, small=True)
+    lookup = build_lookup(part.embedding, read, part.width, small=True)
     return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
+
+
+def _encoder_layers(part: LayersConfig, rotary: bool) -> list[EncoderLayer]:
+    return [
+        EncoderLayer(
+            build_attention(part.attention, part.width, part.width, rotary=rotary),
+            build_feedforward(part),
+            part.norm,
+            part.dropout,
+        )
+        for _ in range(part.layers)
+    ]
 
 
 def _self_attention(part: TransformerLayersConfig) -> MultiHeadAttention:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded
+from seqloom.core.sequences import Packing, Source
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.nn.embedding import Readout
@@ -44,7 +44,7 @@ class EnsembleEncoder(EncoderModule):
         self.members = stack(list(members))
         self.max_length = _shortest(members)
 
-    def forward(self, source: Padded, packing: Packing | None = None) -> EnsembleMemory:
+    def forward(self, source: Source, packing: Packing | None = None) -> EnsembleMemory:
         assert packing is None, "an ensemble is asked, not trained"
         return EnsembleMemory.of([member(source) for member in self.members])
 

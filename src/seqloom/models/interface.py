@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded
+from seqloom.core.sequences import Packing, Source
 from seqloom.nn.embedding import Readout
 
 
@@ -144,7 +144,7 @@ class Step:
 class Encoder(Protocol):
     """Reads a source, all of it, before the first token is put out."""
 
-    def __call__(self, source: Padded, packing: Packing | None = None) -> Memory: ...
+    def __call__(self, source: Source, packing: Packing | None = None) -> Memory: ...
 
 
 class Decoder(Protocol):
@@ -211,5 +211,5 @@ class EncoderModule(nn.Module):
     def compile_parts(self) -> None:
         """Compile what reading does over and over."""
 
-    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
+    def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

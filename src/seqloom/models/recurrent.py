@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded
+from seqloom.core.sequences import Packing, Padded, Source
 from seqloom.models.handover import Handover
 from seqloom.models.interface import (
     Common,
@@ -49,8 +49,9 @@ class RecurrentEncoder(EncoderModule):
         self.dropout = Dropout(dropout)
         self.max_length = embedder.positions.max_length
 
-    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
+    def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer's end"""
+        assert isinstance(source, Padded), "tokens are read here"
         assert packing is None, "a chain of states would run from one pair into the next"
         states = self.embedder(source.values)  # (B, S, D)
         ends = []

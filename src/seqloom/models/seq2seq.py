@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Batch, Packing, Padded
+from seqloom.core.sequences import Batch, Packing, Source
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory
 
 
@@ -25,7 +25,7 @@ class Model(nn.Module):
         """Target tokens it can put out at most, END included; None means any number."""
         return self.decoder.max_length
 
-    def encode(self, source: Padded | None, size: int, packing: Packing | None = None) -> Memory:
+    def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
         """What the decoder may look at: `size` rows, empty ones if there is no source."""
         if source is not None:
             assert self.encoder is not None, "a model without encoder was given a source"

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded
+from seqloom.core.sequences import Packing, Padded, Source
 from seqloom.models.interface import (
     Common,
     DecoderModule,
@@ -19,7 +19,7 @@ from seqloom.nn.stack import stack
 from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Joined, Norm
 
 
-def _last_norm(norm: Norm, width: int) -> nn.Module:
+def last_norm(norm: Norm, width: int) -> nn.Module:
     """Pre-norm leaves the stream as it is; one norm at the very end brings it to scale."""
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
 
@@ -39,10 +39,11 @@ class TransformerEncoder(EncoderModule):
         super().__init__()
         self.embedder = embedder
         self.layers = stack(layers)
-        self.norm = _last_norm(norm, embedder.width)
+        self.norm = last_norm(norm, embedder.width)
         self.max_length = embedder.positions.max_length
 
-    def forward(self, source: Padded, packing: Packing | None = None) -> Memory:
+    def forward(self, source: Source, packing: Packing | None = None) -> Memory:
+        assert isinstance(source, Padded), "tokens are read here"
         mask = source.mask
         visible = mask[:, None, None] if packing is None else packing.source_mask
         place = 0 if packing is None else packing.source_positions
@@ -69,7 +70,7 @@ class TransformerDecoder(DecoderModule):
         super().__init__()
         self.embedder = embedder
         self.layers = stack(layers)
-        self.norm = _last_norm(norm, embedder.width)
+        self.norm = last_norm(norm, embedder.width)
         self.readout = readout
         self.max_length = embedder.positions.max_length
 

@@ -20,16 +20,23 @@ from seqloom.config.inputs import (
     RotaryPositionsConfig,
     SinusoidalPositionsConfig,
 )
-from seqloom.config.transformer import TransformerLayersConfig
+from seqloom.config.transformer import LayersConfig
+from seqloom.core.signature import Tokens, Vectors
 from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
-from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
+from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
 from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
 from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
 from seqloom.nn.transformer import FeedForward
 
 
-def build_lookup(config: EmbeddingConfig, vocabulary: int, width: int, small: bool) -> Lookup:
-    """Tokens to vectors: as wide as the embedding says, else `width`; `small` as LearnedLookup."""
+def build_lookup(
+    config: EmbeddingConfig, read: Tokens | Vectors, width: int, small: bool
+) -> Lookup:
+    """What is read to vectors: as wide as the embedding says, else `width`; `small` as
+    LearnedLookup. Numbers have no embedding but a linear map."""
+    if isinstance(read, Vectors):
+        return VectorLookup(read.width, width)
+    vocabulary = read.count
     match config:
         case OneHotEmbeddingConfig():
             return OneHotLookup(vocabulary)
@@ -54,7 +61,7 @@ def build_positions(config: PositionsConfig, width: int) -> Positions:
             assert_never(config)
 
 
-def build_feedforward(part: TransformerLayersConfig) -> FeedForward:
+def build_feedforward(part: LayersConfig) -> FeedForward:
     """The feed-forward network of a Transformer's layer."""
     return FeedForward(part.width, part.feedforward, part.activation, part.feedforward_dropout)
 

@@ -73,6 +73,19 @@ class OneHotLookup(Lookup):
         return F.one_hot(tokens, self.width).to(self.anchor.dtype)
 
 
+class VectorLookup(Lookup):
+    """Vectors are what they are; a linear map brings them to the width of the network."""
+
+    def __init__(self, numbers: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.map = nn.Linear(numbers, width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(…, D) -> (…, width)"""
+        return self.map(vectors)
+
+
 class Embedder(nn.Module):
     """Tokens and their positions as the vectors a network reads."""
 

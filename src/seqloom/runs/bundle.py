@@ -1,7 +1,7 @@
 """Bundle: a run folder that works alone, moved anywhere.
 
     config.toml        the whole recipe, resolved          ┐
-    text/              the tokenizers                      ├ written once, listed in manifest.json
+    text/              the tokenizers, or a scale          ├ written once, listed in manifest.json
     manifest.json                                          ┘
     weights/step-…/    the best weights so far             ← best
     checkpoints/step-…/  all that training needs to go on  ← latest
@@ -28,10 +28,8 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.shelf import Shelf
 from seqloom.runs.weights import assign_weights, read_tensors
-from seqloom.tasks.build import build_task
-from seqloom.tasks.task import Task
-from seqloom.text.build import load_tokenizer
-from seqloom.text.tokenizer import Tokenizer
+from seqloom.tasks.build import load_task
+from seqloom.tasks.task import Trainable
 
 CONFIG = "config.toml"
 JOURNAL = "metrics.jsonl"
@@ -53,7 +51,7 @@ class Bundle:
 
     folder: Path
     config: RunConfig
-    task: Task
+    task: Trainable
     model: Model
     partners: tuple[Path, ...] = ()
     digest: str = ""
@@ -70,8 +68,7 @@ def checkpoint_shelf(folder: Path) -> Shelf:
 def create_run(
     folder: Path,
     config: RunConfig,
-    source: Tokenizer | None,
-    target: Tokenizer,
+    task: Trainable,
     facts: Mapping[str, str],
 ) -> None:
     """Make the folder with everything but weights, all at once.
@@ -82,24 +79,20 @@ def create_run(
     with new_folder(folder, **facts) as temporary:
         (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
         (temporary / "text").mkdir()
-        if source is not None:
-            source.save(temporary / "text", "source")
-        target.save(temporary / "text", "target")
+        task.save(temporary / "text")
 
 
 def is_run(folder: Path) -> bool:
     return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
 
 
-def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
+def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Trainable]:
     """The recipe and the task of a run, without its weights; settings change the recipe."""
     _refuse_no_run(folder)
     if problems := damage(folder):
         raise damaged_run(folder, problems)
     config = load_recipe(folder / CONFIG, settings).config
-    text = folder / "text"
-    source = load_tokenizer(text, "source") if (text / "source.json").exists() else None
-    return config, build_task(config.task, source, load_tokenizer(text, "target"))
+    return config, load_task(config.task, folder / "text")
 
 
 def _refuse_no_run(folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from seqloom.core.errors import ConfigError
 from seqloom.models.ensemble import ensemble
 from seqloom.runs.bundle import Bundle
+from seqloom.tasks.tokens import TokenTask
 
 
 def join(bundles: Sequence[Bundle]) -> Bundle:
@@ -29,9 +30,12 @@ def join(bundles: Sequence[Bundle]) -> Bundle:
 
 def _misfits(first: Bundle, other: Bundle) -> list[str]:
     """Why the ids of one mean nothing to the other."""
+    if not isinstance(first.task, TokenTask):
+        return [f"{first.folder}: forecasts numbers, which are not averaged"]
     ours, theirs = first.config.task.kind, other.config.task.kind
     if ours != theirs:
         return [f"{other.folder}: is for {theirs}, but {first.folder} for {ours}"]
+    assert isinstance(other.task, TokenTask)
     sides = (
         ("source", first.task.source_tokenizer, other.task.source_tokenizer),
         ("target", first.task.target_tokenizer, other.task.target_tokenizer),

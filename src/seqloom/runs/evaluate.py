@@ -1,19 +1,21 @@
 """Scores of a run on a split, with the outputs they are of."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seqloom import __version__
 from seqloom.config.data import DataConfig
 from seqloom.config.decoding import DecodingConfig
 from seqloom.core.errors import DataError
+from seqloom.core.sequences import Batch, Images
 from seqloom.core.storage import new_folder
 from seqloom.data.batching import plan_batches
 from seqloom.data.collate import collate
@@ -31,7 +33,7 @@ from seqloom.metrics.significance import Comparison, compare
 from seqloom.runs.bundle import EVALUATION
 from seqloom.runs.likelihood import summed_loss
 from seqloom.runs.predictor import Advance, Predictor
-from seqloom.tasks.task import Task
+from seqloom.tasks.tokens import TokenTask
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,14 @@ def evaluate(
 def likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
     """How probable the model finds the true targets, END included."""
     task = predictor.task
-    predictor.refuse_too_long([task.prepare(task.question(one)) for one in examples])
+    if task.image_size is None:
+        predictor.refuse_too_long([task.prepare(task.question(one)) for one in examples])
     targets = [
         np.array(task.target_tokenizer.encode(one.target.strip()), np.int32) for one in examples
     ]
     predictor.refuse_long_answers([row.tolist() for row in targets])
     sources = _encoded_sources(task, examples)
+    images = _images(task, examples)
     longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
     plan = plan_batches(
         None if sources is None else np.array([len(row) for row in sources]),
@@ -133,17 +137,36 @@ def likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list
         seed=0,
         epoch=0,
     )
-    batches = (
-        collate(None if sources is None else [sources[i] for i in rows], [targets[i] for i in rows])
-        for rows in plan
-    )
+
+    def laid(rows: NDArray[Any]) -> Batch:
+        read = None if sources is None else [sources[i] for i in rows]
+        batch = collate(read, [targets[i] for i in rows])
+        return batch if images is None else replace(batch, source=images(rows))
+
+    batches = map(laid, plan)
     total, count = summed_loss(predictor.model, task, batches, predictor.device)
     characters = sum(len(example.target.strip()) for example in examples)
     likelihood = Likelihood(-total, count, characters)
     return [perplexity(likelihood), nats_per_token(likelihood), bits_per_character(likelihood)]
 
 
-def _encoded_sources(task: Task, examples: Sequence[Example]) -> list[np.ndarray] | None:
+def _images(
+    task: TokenTask, examples: Sequence[Example]
+) -> Callable[[NDArray[Any]], Images] | None:
+    """The images of some examples, by their numbers; None if none are read."""
+    if task.image_size is None:
+        return None
+    places = list(dict.fromkeys(one.source for one in examples))
+    pixels = {place: task.prepare(place).image for place in places}
+
+    def of(rows: NDArray[Any]) -> Images:
+        chosen = [pixels[examples[row].source] for row in rows]
+        return Images(torch.from_numpy(np.stack([one for one in chosen if one is not None])))
+
+    return of
+
+
+def _encoded_sources(task: TokenTask, examples: Sequence[Example]) -> list[np.ndarray] | None:
     tokenizer = task.source_tokenizer
     if tokenizer is None:
         return None

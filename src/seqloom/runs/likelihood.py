@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 
 from seqloom.core.sequences import Batch
-from seqloom.data.corpus import Corpus
+from seqloom.data.examples import Examples
 from seqloom.data.layout import PaddedLayout
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Task
+from seqloom.tasks.task import Trainable
 
 
-def corpus_batches(corpus: Corpus, budget: int) -> Iterator[Batch]:
+def corpus_batches(corpus: Examples, budget: int) -> Iterator[Batch]:
     """Every example of a corpus once, in batches."""
     sides = (corpus.source_lengths, corpus.target_lengths)
     # What is only measured has no budget to keep: a line that is longer comes alone.
@@ -23,7 +23,7 @@ def corpus_batches(corpus: Corpus, budget: int) -> Iterator[Batch]:
 
 def summed_loss(
     model: Model,
-    task: Task,
+    task: Trainable,
     batches: Iterable[Batch],
     device: torch.device,
     pause: Callable[[], None] = lambda: None,

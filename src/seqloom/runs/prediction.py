@@ -8,7 +8,8 @@ from torch import Tensor
 
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.metrics.alignment import align_words
-from seqloom.tasks.task import Prepared, Task
+from seqloom.tasks.task import Prepared
+from seqloom.tasks.tokens import TokenTask
 from seqloom.text.vocabulary import END, SPECIAL
 
 
@@ -23,7 +24,7 @@ class Prediction:
     source_pieces:     the tokens that were read, "</s>" at the end; empty without a source
     log_probabilities: of each piece, under the model
     attention:         (pieces, source pieces) where each piece looked, averaged over layers and
-                       heads; rows sum to 1. None without attention, or if it was not asked for
+                       heads; of an image, the cells of its grid in reading order. Rows sum to 1. None without attention, or if it was not asked for
     finished:          False if the output was cut off by the length limit
     alignment:         (source word, target word) pairs by that attention, counted from 0
     """
@@ -43,7 +44,7 @@ class Prediction:
         return {**self.__dict__, "attention": attention}
 
 
-def present(task: Task, prepared: Prepared, hypothesis: Hypothesis) -> Prediction:
+def present(task: TokenTask, prepared: Prepared, hypothesis: Hypothesis) -> Prediction:
     """A hypothesis in the user's words."""
     target = task.target_tokenizer
     ended = (END,) if hypothesis.finished else ()
@@ -60,14 +61,19 @@ def present(task: Task, prepared: Prepared, hypothesis: Hypothesis) -> Predictio
         pieces=(*target.pieces(hypothesis.tokens), *(SPECIAL[END] for _ in ended)),
         source_pieces=source_pieces,
         log_probabilities=hypothesis.log_probabilities,
-        attention=None if attention is None else attention[:, : len(source_pieces)],
+        attention=None if attention is None else _of_source(attention, prepared, source_pieces),
         finished=hypothesis.finished,
         alignment=alignment,
     )
 
 
+def _of_source(attention: Tensor, prepared: Prepared, pieces: Sequence[str]) -> Tensor:
+    """Without the padding behind a source; an image fills its grid."""
+    return attention if prepared.image is not None else attention[:, : len(pieces)]
+
+
 def _align(
-    task: Task, source: Sequence[int], hypothesis: Hypothesis
+    task: TokenTask, source: Sequence[int], hypothesis: Hypothesis
 ) -> tuple[tuple[int, int], ...]:
     assert task.source_tokenizer is not None
     assert hypothesis.attention is not None

@@ -2,23 +2,19 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqloom.config.decoding import (
-    BeamConfig,
     DecodingConfig,
-    ExhaustiveConfig,
-    GreedyConfig,
     MinimumBayesRiskConfig,
-    SampleConfig,
     SearchConfig,
 )
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Padded
+from seqloom.core.sequences import Images, Source
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search
 from seqloom.decoding.captured import fastest
@@ -28,16 +24,12 @@ from seqloom.decoding.rules import default_max_length
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
+from seqloom.runs.budget import batch_tokens, hypotheses_of
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.risk import by_expected_utility, searches_for
-from seqloom.tasks.task import Prepared, Task
+from seqloom.tasks.task import Prepared
+from seqloom.tasks.tokens import TokenTask
 from seqloom.text.vocabulary import END
-
-BATCH_TOKENS = 4_096
-"""Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
-BYTES_A_TOKEN = 2**21
-"""Memory of a GPU that there must be for each of them: a twentieth of it is used by a batch of a
-large model, and several kinds of batches are kept ready."""
 
 Advance = Callable[[int, int], None]
 """Told how many inputs of how many are done; may raise to stop."""
@@ -80,32 +72,12 @@ def mean_attention(attention: Tensor) -> Tensor:
     return attention.mean((1, 2))
 
 
-def batch_tokens(device: torch.device) -> int:
-    """Source tokens of all hypotheses that are decoded together."""
-    if device.type != "cuda":
-        return BATCH_TOKENS
-    return int(torch.cuda.get_device_properties(device).total_memory // BYTES_A_TOKEN)
-
-
-def hypotheses_of(decoding: SearchConfig) -> int:
-    """How many outputs of an input are followed at a time."""
-    match decoding:
-        case BeamConfig(width=width):
-            return width
-        case SampleConfig(samples=samples):
-            return samples
-        case GreedyConfig() | ExhaustiveConfig():
-            return 1
-        case _:
-            assert_never(decoding)
-
-
 @dataclass(frozen=True)
 class Predictor:
     """engine: asked first; what it leaves open is searched by torch. None: all is."""
 
     model: Model
-    task: Task
+    task: TokenTask
     device: torch.device
     engine: Engine | None = None
 
@@ -138,7 +110,9 @@ class Predictor:
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         search = fastest(build_search(decoding), self.device)
         done = len(texts) - len(wanted)
-        for indices in self._batches(prepared, wanted, hypotheses_of(decoding)):
+        # Another engine follows hypotheses in a memory of its own.
+        followed = hypotheses_of(decoding) if self.engine is None else 1
+        for indices in self._batches(prepared, wanted, followed):
             batch = [prepared[index] for index in indices]
             request = Request(
                 max_lengths=[self._limit(one, decoding) for one in batch],
@@ -235,8 +209,11 @@ class Predictor:
             yield batch
 
     def _encode(self, batch: Sequence[Prepared]) -> Memory:
-        source: Padded | None = None
-        if batch[0].source is not None:
+        source: Source | None = None
+        if batch[0].image is not None:
+            looks = [one.image for one in batch if one.image is not None]
+            source = Images(torch.from_numpy(np.stack(looks))).to(self.device)
+        elif batch[0].source is not None:
             rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
             source = pad_ids(rows, last=END).to(self.device)
         return self.model.encode(source, len(batch))

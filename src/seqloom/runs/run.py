@@ -12,6 +12,7 @@ from seqloom.config.engine import EngineConfig
 from seqloom.config.kinds import EngineKind
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.signature import Nothing, Pixels
 from seqloom.data.example import Split
 from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import lowercased_bleu
@@ -25,7 +26,7 @@ from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
-from seqloom.tasks.task import Task
+from seqloom.tasks.tokens import TokenTask
 
 
 class Run:
@@ -37,11 +38,16 @@ class Run:
     def __init__(
         self, bundle: Bundle, device: torch.device, engine: EngineKind | None = None
     ) -> None:
+        if not isinstance(bundle.task, TokenTask):
+            raise ConfigError(
+                f"{bundle.folder}: forecasts numbers; use `seqloom forecast`, or in Python "
+                "seqloom.load_forecaster"
+            )
         self.folder: Path = bundle.folder
         self.partners: tuple[Path, ...] = bundle.partners
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
-        self.task: Task = bundle.task
+        self.task: TokenTask = bundle.task
         self.predictor = Predictor(bundle.model, bundle.task, device)
         self.engine: EngineConfig = chosen_engine(bundle.config.engine, engine)
         how = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
@@ -94,7 +100,7 @@ class Run:
         decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
         """What `translate` and `translate_n_best` do, for those who read in portions."""
-        if self.task.source_tokenizer is None:
+        if isinstance(self.task.signature.source, Nothing):
             raise ConfigError(
                 f"{self.folder}: is a language model, which has no source to translate; "
                 "use `complete`"
@@ -114,6 +120,22 @@ class Run:
     def _attention(self, asked: bool | None) -> bool:
         return self.engine.kind != "ctranslate2" if asked is None else asked
 
+    def caption(
+        self,
+        images: Sequence[str | Path],
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool = True,
+    ) -> list[Prediction]:
+        """What is on each image: files, or members of archives as photos.zip/dog.jpg."""
+        if not isinstance(self.task.signature.source, Pixels):
+            raise ConfigError(f"{self.folder}: reads no images; a run of task 'captioning' does")
+        _refuse_a_bare_string(images)
+        wish = Wish(attention=attention)
+        places = [str(image) for image in images]
+        return [best[0] for best in self.predict(places, wish, beam=beam, decoding=decoding)]
+
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
@@ -121,7 +143,7 @@ class Run:
 
         Samples unless told otherwise.
         """
-        if self.task.source_tokenizer is not None:
+        if not isinstance(self.task.signature.source, Nothing):
             raise ConfigError(
                 f"{self.folder}: translates, and cannot complete a beginning without a source; "
                 "use `translate`"
@@ -196,8 +218,8 @@ class Run:
         return chosen if beam is None else widened(chosen, beam)
 
 
-def _refuse_a_bare_string(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
+def _refuse_a_bare_string(texts: Sequence[str | Path]) -> None:
+    if isinstance(texts, str | Path):
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
 
 

@@ -1,38 +1,46 @@
 """The contract of a task. Training, search and evaluation know a task only by this."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
 
+from seqloom.config.run import RunConfig
 from seqloom.core.sequences import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.example import Example
-from seqloom.metrics.score import Score
+from seqloom.data.example import Split
+from seqloom.data.examples import Examples
+from seqloom.data.images import Pixels
 from seqloom.models.seq2seq import Model
-from seqloom.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """One input in ids: what is read (None: nothing), and how the output must begin."""
+    """One input as a model takes it in.
+
+    source: the ids that are read; None: nothing, or an image
+    prefix: how the output must begin
+    image:  (3, height, width) the image that is looked at; None: none is
+    """
 
     source: tuple[int, ...] | None
     prefix: tuple[int, ...]
+    image: Pixels | None = None
 
 
-class Task(Protocol):
+class Trainable(Protocol):
+    """What training needs to know of a task."""
+
     signature: Signature
-    source_tokenizer: Tokenizer | None
-    target_tokenizer: Tokenizer
 
-    def prepare(self, text: str) -> Prepared:
-        """What a user typed, as a model takes it in."""
+    def save(self, folder: Path) -> None:
+        """Write all that was learned from the data before the model (a vocabulary, a scale)."""
         ...
 
-    def question(self, example: Example) -> str:
-        """What a user would type to get the example's target; blank if there is nothing to ask."""
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+        """The examples of a split, ready to be put into batches."""
         ...
 
     def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
@@ -40,8 +48,4 @@ class Task(Protocol):
 
         r_drop: the weight of the difference between two passes; 0 makes one pass.
         """
-        ...
-
-    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """How good these outputs are; empty if outputs cannot be compared with anything."""
         ...

@@ -2,24 +2,19 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
-from seqloom.core.sequences import Batch
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.bleu import bleu, chrf, ter
 from seqloom.metrics.overlap import exact_match, token_accuracy
 from seqloom.metrics.score import Score
-from seqloom.models.seq2seq import Model
-from seqloom.tasks.consistency import r_drop_loss
-from seqloom.tasks.likelihood import token_loss
 from seqloom.tasks.task import Prepared
+from seqloom.tasks.tokens import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
 
-class Translation:
+class Translation(TokenTask):
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        self.source_tokenizer: Tokenizer | None = source
+        self.source_tokenizer = source
         self.target_tokenizer = target
         self._source = source
         self.signature = Signature(
@@ -32,11 +27,6 @@ class Translation:
 
     def question(self, example: Example) -> str:
         return example.source
-
-    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
-        if r_drop:
-            return r_drop_loss(model, batch, smoothing, r_drop)
-        return token_loss(model, batch, smoothing)
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Where text is folded to lower case, references are as well: the signatures say so."""

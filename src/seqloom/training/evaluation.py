@@ -10,6 +10,7 @@ from seqloom.runs.choices import greedily
 from seqloom.runs.likelihood import corpus_batches, summed_loss
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.weights import weights_of, write_tensors
+from seqloom.tasks.tokens import TokenTask
 from seqloom.training.journal import Event
 from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, refuse_non_finite_weights
@@ -53,15 +54,18 @@ def _measure(
     total, count = summed_loss(session.model, session.task, batches, device, pause)
     if not math.isfinite(total):
         raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
-    figures = {"loss": total / count, "perplexity": math.exp(min(total / count, 100.0))}
-    examples = session.dev_examples
-    questions = [session.task.question(example) for example in examples]
+    figures = {"loss": total / count}
+    task, examples = session.task, session.dev_examples
+    if not isinstance(task, TokenTask):
+        return figures, {}
+    figures["perplexity"] = math.exp(min(total / count, 100.0))
+    questions = [task.question(example) for example in examples]
     if not any(questions):
         return figures, {}
-    predictor = Predictor(session.model, session.task, device)
+    predictor = Predictor(session.model, task, device)
     greedy = greedily(session.config.decoding)
     found = predictor.predict(questions, greedy, advance=lambda done, of: pause())
-    scores = session.task.scores([best[0].text for best in found], examples)
+    scores = task.scores([best[0].text for best in found], examples)
     figures |= {score.key: score.value for score in scores}
     return figures, {score.key: score.higher_is_better for score in scores}
 

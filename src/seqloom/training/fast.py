@@ -6,9 +6,10 @@ from typing import Literal, assert_never
 import torch
 
 from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
 from seqloom.config.training import TeacherForcingConfig, TrainingConfig
 from seqloom.data.ahead import AheadStream
-from seqloom.data.corpus import Corpus
+from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout, row_length
 from seqloom.data.stream import BatchStream
@@ -25,6 +26,8 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
     """What a new run begins with, and then keeps to."""
     if config.training.batching != "auto":
         return config.training.batching
+    if isinstance(config.task, ForecastConfig):
+        return "padded"  # windows are all of one size
     if not is_recorded(config.training, device):
         return "padded"
     return "packed" if config.model.takes_packed else "bucketed"
@@ -59,7 +62,7 @@ def product_seconds(dtype: torch.dtype) -> float:
     return min(times)
 
 
-def build_layout(batching: Batching, budget: int, corpus: Corpus) -> Layout:
+def build_layout(batching: Batching, budget: int, corpus: Examples) -> Layout:
     match batching:
         case "padded":
             return PaddedLayout(budget)

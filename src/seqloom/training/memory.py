@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqloom.core.sequences import Batch, Padded
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Task
+from seqloom.tasks.task import Trainable
 
 ADAM_COPIES = 4
 """Of every parameter: itself, its gradient and two moments."""
@@ -40,7 +40,7 @@ def blank_batch(rows: int, source_length: int | None, target_length: int) -> Bat
     return Batch(source, side(target_length), side(target_length))
 
 
-def step_memory(model: Model, task: Task, batch: Batch) -> StepMemory:
+def step_memory(model: Model, task: Trainable, batch: Batch) -> StepMemory:
     """Run one batch forward, and count what autograd puts aside for the way back.
 
     In fp32 and with every activation kept, as the plain loop does.

@@ -11,6 +11,7 @@ import torch
 
 from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import (
     explained,
@@ -20,17 +21,15 @@ from seqloom.core.storage import (
     replace_listed,
 )
 from seqloom.data.batching import refuse_too_long, sizes_of
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
+from seqloom.data.examples import Examples
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
-from seqloom.data.variants import build_variants
-from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
-from seqloom.tasks.build import build_task
-from seqloom.tasks.task import Task
+from seqloom.tasks.build import learn_task
+from seqloom.tasks.task import Trainable
 from seqloom.training.averaging import build_averager
 from seqloom.training.checkpoint import (
     changes_since,
@@ -86,7 +85,7 @@ def open_session(
     if world.leads:
         _refuse_folder(config, folder, resume)
     world.wait()
-    task = read_setup(folder)[1] if resume else build_task(config.task, *learn_tokenizers(config))
+    task = read_setup(folder)[1] if resume else learn_task(config)
     train = _corpus(config, task, "train", report)
     dev = _corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
@@ -94,9 +93,7 @@ def open_session(
     _refuse_too_long(config, model, train, dev)
     batching = choose_batching(config, world.device)
     if world.leads:
-        _make_folder(
-            config, folder, resume, task, {"corpus": train.folder.name, "batching": batching}
-        )
+        _make_folder(config, folder, resume, task, {"corpus": train.digest, "batching": batching})
     world.wait()
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
@@ -122,7 +119,7 @@ def open_session(
     return session
 
 
-def _stream(config: RunConfig, train: Corpus, batching: Batching, world: World) -> BatchStream:
+def _stream(config: RunConfig, train: Examples, batching: Batching, world: World) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
     stream = BatchStream(train, layout, settings.seed, world.rank, world.size)
@@ -165,11 +162,11 @@ def _refuse_folder(config: RunConfig, folder: Path, resume: bool) -> None:
 
 
 def _make_folder(
-    config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
+    config: RunConfig, folder: Path, resume: bool, task: Trainable, facts: Mapping[str, str]
 ) -> None:
     """Make the run folder, or make sure that the one there is of this data."""
     if not resume:
-        create_run(folder, config, task.source_tokenizer, task.target_tokenizer, facts)
+        create_run(folder, config, task, facts)
         return
     if read_manifest(folder)["corpus"] != facts["corpus"]:
         raise DataError(
@@ -182,26 +179,24 @@ def _make_folder(
         replace_listed(folder, CONFIG, dump(config).encode())
 
 
-def _corpus(config: RunConfig, task: Task, split: Split, report: Report) -> Corpus:
+def _corpus(config: RunConfig, task: Trainable, split: Split, report: Report) -> Examples:
     def progress(examples: int) -> None:
         report(Event("tokenise", 0, {"split": split, "examples": examples}))
 
-    request = CorpusRequest(config.data, split, task.source_tokenizer, task.target_tokenizer)
-    sampling = config.text.sampling
-    if split == "train" and sampling is not None:
-        return build_variants(request, sampling, config.training.seed, progress)
-    return build_corpus(request, progress)
+    return task.corpus(config, split, progress)
 
 
 def _dev_examples(config: RunConfig) -> list[Example]:
     """The first few dev sentences, which are translated at every evaluation."""
+    if isinstance(config.task, ForecastConfig):
+        return []  # the loss says it all
     examples = read_split(config.data, "dev")
     if config.data.merge_references:
         examples = iter(merge_references(examples))
     return list(islice(examples, config.training.evaluate_examples))
 
 
-def _refuse_too_long(config: RunConfig, model: Model, train: Corpus, dev: Corpus) -> None:
+def _refuse_too_long(config: RunConfig, model: Model, train: Examples, dev: Examples) -> None:
     """No example may be longer than a batch or than the model's positions reach: nothing is cut
     silently."""
     for variant in train.variants():
@@ -214,7 +209,7 @@ def _refuse_too_long(config: RunConfig, model: Model, train: Corpus, dev: Corpus
             )
 
 
-def _beyond_positions(model: Model, corpus: Corpus, split: Split) -> list[str]:
+def _beyond_positions(model: Model, corpus: Examples, split: Split) -> list[str]:
     problems = []
     sides = (
         ("source", corpus.source_lengths, model.max_source_length, "encoder"),

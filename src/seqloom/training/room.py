@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from seqloom.core.errors import TrainingError
-from seqloom.core.sequences import Batch
+from seqloom.core.sequences import Batch, Padded
 from seqloom.training.journal import Event
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
@@ -52,10 +52,10 @@ def _parts(batch: Batch, largest: int | None) -> list[Batch]:
 
 def _tokens(batch: Batch) -> int:
     """Positions of the longer side."""
-    read = 0 if batch.source is None else batch.source.values.numel()
+    read = batch.source.values.numel() if isinstance(batch.source, Padded) else 0
     return max(read, batch.targets.values.numel())
 
 
 def _shape(batch: Batch) -> str:
-    read = 0 if batch.source is None else batch.source.values.shape[1]
+    read = batch.source.values.shape[1] if isinstance(batch.source, Padded) else 0
     return f"{batch.size} rows of {read} source and {batch.targets.values.shape[1]} target tokens"

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 
 from seqloom.config.run import RunConfig
-from seqloom.data.corpus import Corpus
 from seqloom.data.example import Example
+from seqloom.data.examples import Examples
 from seqloom.data.stream import BatchStream
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Task
+from seqloom.tasks.task import Trainable
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
 from seqloom.training.fast import Precision
@@ -43,8 +43,8 @@ class Session:
 
     config: RunConfig
     folder: Path
-    task: Task
-    dev: Corpus
+    task: Trainable
+    dev: Examples
     dev_examples: list[Example]
     world: World
     precision: Precision

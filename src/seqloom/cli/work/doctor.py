@@ -17,9 +17,8 @@ from seqloom.config.run import RunConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.survey import Histogram, Side, Survey
-from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
-from seqloom.tasks.build import build_task
+from seqloom.tasks.build import learn_task
 from seqloom.training.memory import StepMemory, blank_batch, step_memory
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -127,7 +126,7 @@ def _memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
     if batch is None:
         return None
     try:
-        task = build_task(config.task, *learn_tokenizers(config))
+        task = learn_task(config)
         model = build_model(config.model, task.signature)
     except SeqloomError:
         return None  # the findings say why

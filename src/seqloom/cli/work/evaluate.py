@@ -18,6 +18,7 @@ from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Split
 from seqloom.metrics.significance import Comparison
 from seqloom.runs.evaluate import Report, compare_reports
+from seqloom.runs.forecaster import is_forecaster, load_forecaster
 from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
@@ -33,6 +34,9 @@ def evaluate(
     as_json: bool,
 ) -> None:
     """changes: --beam and --set."""
+    if against is None and is_forecaster(folders[0]):
+        _evaluate_forecaster(folders[0], split, changes[1], as_json)
+        return
     runs = [load(each) for each in ([folders] if against is None else [[against], folders])]
     _refuse_different_tasks(runs)
     reports = [_report(run, split, changes, lowercase) for run in runs]
@@ -48,6 +52,33 @@ def evaluate(
         show_report(stdout_console(), reports[0])
     else:
         _show_both(stdout_console(), comparisons, reports)
+
+
+def _evaluate_forecaster(
+    folder: Path, split: Split, overrides: Sequence[str], as_json: bool
+) -> None:
+    run = load_forecaster(folder)
+    config = changed(run.config, overrides, None, ("data",))
+    report = run.evaluate(split, data=config.data)
+    try:
+        tell(f"forecasts and scores are in {report.save(run.folder)}")
+    except StorageError as error:
+        warn(f"forecasts and scores could not be saved: {error}")
+    if as_json:
+        put(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+        return
+    console = stdout_console()
+    title = f"{report.run}: {len(report.windows):,} windows of {report.split}"
+    console.print(Text(title, "bold"), soft_wrap=True)
+    others = {name: [score.value for score in found] for name, found in report.baselines.items()}
+    rows = [
+        (score.name, f"{score.value:.4g}", *(f"{values[place]:.4g}" for values in others.values()))
+        for place, score in enumerate(report.scores)
+    ]
+    console.print(table(("score", "this run", *others), rows))
+    for score in report.scores:
+        if score.signature:
+            console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
 
 
 def _refuse_different_tasks(runs: Sequence[Run]) -> None:

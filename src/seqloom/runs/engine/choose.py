@@ -12,7 +12,7 @@ from seqloom.runs.engine.kept import Origin, find_or_make
 from seqloom.runs.engine.reasons import model_reasons, request_reasons
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import Wish
-from seqloom.tasks.task import Task
+from seqloom.tasks.tokens import TokenTask
 
 Ready = tuple[CTranslate2Engine, Precision, Agreement]
 
@@ -45,7 +45,7 @@ class Engines:
     """The engines of one run, each made when it is first wanted and kept from then on."""
 
     origin: Origin
-    task: Task
+    task: TokenTask
     on_cpu: bool
     _known: dict[str, Ready | SeqloomError] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from torch import nn
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.core.signature import Signature
+from seqloom.core.signature import Signature, Tokens
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
@@ -69,6 +69,7 @@ def request_reasons(
     decoding: DecodingConfig, wish: Wish, signature: Signature, target: Tokenizer
 ) -> list[str]:
     """What of this request CTranslate2 cannot answer as we would; empty if nothing."""
+    assert isinstance(signature.target, Tokens)
     reasons = list(_search_reasons(decoding, wish, signature.target.count))
     if decoding.min_length:
         reasons.append("decoding.min_length: forbidding END would change its probabilities")

@@ -1,0 +1,46 @@
+"""Captions of images."""
+
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqloom.cli.output import put, tell
+from seqloom.cli.work.changes import changed_decoding
+from seqloom.core.errors import ConfigError
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.run import Run, load
+from seqloom.viz.looks import Look, save_looks
+
+
+def caption(
+    folders: Sequence[Path],
+    images: Sequence[str],
+    show: Path | None,
+    beam: int | None,
+    json: bool,
+    overrides: Sequence[str],
+) -> None:
+    run = load(folders)
+    decoding = changed_decoding(run.config, overrides)
+    found = run.caption(images, beam=beam, decoding=decoding)
+    for image, output in zip(images, found, strict=True):
+        record = {"image": image, **output.to_json()}
+        put(json_format.dumps(record, ensure_ascii=False) if json else output.text)
+    if show is not None:
+        save_looks(show, [_look(run, one, text) for one, text in zip(images, found, strict=True)])
+        tell(f"{show}: where each word looked")
+
+
+def _look(run: Run, image: str, output: Prediction) -> Look:
+    if output.attention is None:
+        raise ConfigError(
+            f"{run.folder}: this model does not look at parts of an image: its decoder has no "
+            "attention; train with model.decoder.attention.kind = 'attention' to see where words "
+            "look"
+        )
+    pixels = run.task.prepare(image).image
+    assert pixels is not None
+    seen = getattr(run.task.signature.source, "width", pixels.shape[-1])
+    edge = (pixels.shape[-1] - seen) // 2
+    middle = pixels[:, edge : edge + seen, edge : edge + seen]
+    return Look(output.text, middle, output.pieces, output.attention.tolist())

@@ -1,0 +1,110 @@
+"""Images to feature maps: residual convolutions, and patches."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+GROUPS = 8
+"""Channels are normalised in so many groups, image by image: what comes out for one image never
+depends on the others of its batch."""
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+"""Of the colours of photographs, the usual figures."""
+
+
+class Crop(nn.Module):
+    """Bytes to numbers around zero, cut to a square: (B, C, height, width) -> (B, C, N, N)
+
+    In training the square is anywhere in the image and may be mirrored, so that no image is ever
+    seen twice; otherwise it is the middle one. Every shape is known beforehand, as a recorded
+    step needs it.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        for name, colours in (("mean", MEAN), ("deviation", DEVIATION)):
+            self.register_buffer(name, torch.tensor(colours).view(3, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        room = [side - self.size for side in images.shape[-2:]]
+        if self.training:
+            images = self._anywhere(images, room)
+        else:
+            top, left = (extra // 2 for extra in room)
+            images = images[..., top : top + self.size, left : left + self.size]
+        return (images.to(self.mean.dtype) / 255 - self.mean) / self.deviation
+
+    def _anywhere(self, images: Tensor, room: list[int]) -> Tensor:
+        count, device = len(images), images.device
+        along = torch.arange(self.size, device=device)
+        top, left = (torch.randint(extra + 1, (count, 1), device=device) for extra in room)
+        mirrored = torch.rand(count, 1, device=device) < 0.5
+        rows = top + along  # (B, N)
+        columns = left + torch.where(mirrored, self.size - 1 - along, along)
+        each = torch.arange(count, device=device)[:, None, None]
+        # Indices on both sides of a slice bring its dimension to the end: (B, N, N, C).
+        cut = images[each, :, rows[:, :, None], columns[:, None, :]]
+        return cut.permute(0, 3, 1, 2)
+
+
+class ResidualBlock(nn.Module):
+    """x + two 3 x 3 convolutions of it; with a stride, half as high and wide.
+
+    (B, C, N, N) -> (B, C', N / stride, N / stride)
+    """
+
+    def __init__(self, channels: int, wanted: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, wanted, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(wanted, wanted, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList([nn.GroupNorm(GROUPS, channels), nn.GroupNorm(GROUPS, wanted)])
+        plain = channels == wanted and stride == 1
+        self.around = nn.Identity() if plain else nn.Conv2d(channels, wanted, 1, stride, bias=False)
+
+    def forward(self, image: Tensor) -> Tensor:
+        bent = F.relu(self.norms[0](image))
+        inner = self.first(bent)
+        return self.around(image) + self.second(F.relu(self.norms[1](inner)))
+
+
+class ResidualNetwork(nn.Module):
+    """Stages of residual blocks, each with more channels on a coarser grid than the one before.
+
+    (B, 3, N, N) -> (B, C, N / 2^stages, N / 2^stages)
+    """
+
+    def __init__(self, channels: list[int], blocks: int) -> None:
+        """channels: of each stage; blocks: in each of them"""
+        super().__init__()
+        self.stem = nn.Conv2d(3, channels[0], 3, 1, 1, bias=False)
+        stages = []
+        width = channels[0]
+        for wanted in channels:
+            for number in range(blocks):
+                stages.append(ResidualBlock(width, wanted, stride=2 if number == 0 else 1))
+                width = wanted
+        self.stages = nn.Sequential(*stages)
+        self.norm = nn.GroupNorm(GROUPS, width)
+        self.width = width
+
+    def forward(self, images: Tensor) -> Tensor:
+        return F.relu(self.norm(self.stages(self.stem(images))))
+
+
+class Patches(nn.Module):
+    """An image cut into squares, each mapped to a vector: (B, 3, N, N) -> (B, G, D)
+
+    The G squares stand in reading order, with a learned vector for the place of each.
+    """
+
+    def __init__(self, size: int, patch: int, width: int) -> None:
+        super().__init__()
+        self.cut = nn.Conv2d(3, width, patch, patch)
+        self.places = nn.Parameter(torch.randn((size // patch) ** 2, width) * 0.02)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.cut(images).flatten(2).transpose(1, 2) + self.places

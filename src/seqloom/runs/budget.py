@@ -1,0 +1,39 @@
+"""How much is decoded together."""
+
+from typing import assert_never
+
+import torch
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    ExhaustiveConfig,
+    GreedyConfig,
+    SampleConfig,
+    SearchConfig,
+)
+
+BATCH_TOKENS = 4_096
+"""Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
+BYTES_A_TOKEN = 2**21
+"""Memory of a GPU that there must be for each of them: a twentieth of it is used by a batch of a
+large model, and several kinds of batches are kept ready."""
+
+
+def batch_tokens(device: torch.device) -> int:
+    """Source tokens of all hypotheses that are decoded together."""
+    if device.type != "cuda":
+        return BATCH_TOKENS
+    return int(torch.cuda.get_device_properties(device).total_memory // BYTES_A_TOKEN)
+
+
+def hypotheses_of(decoding: SearchConfig) -> int:
+    """How many outputs of an input are followed at a time."""
+    match decoding:
+        case BeamConfig(width=width):
+            return width
+        case SampleConfig(samples=samples):
+            return samples
+        case GreedyConfig() | ExhaustiveConfig():
+            return 1
+        case _:
+            assert_never(decoding)

@@ -1,0 +1,185 @@
+"""Forecaster: a run that forecasts numbers, in use."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqloom import __version__
+from seqloom.config.data import DataConfig, SeriesConfig
+from seqloom.config.load import load_recipe
+from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
+from seqloom.core.errors import ConfigError, DataError, SeqloomError
+from seqloom.core.storage import new_folder
+from seqloom.data.example import Split
+from seqloom.data.series import Numbers, Window, read_cells, read_windows
+from seqloom.metrics.score import Score
+from seqloom.models.seq2seq import Model
+from seqloom.runs.bundle import CONFIG, EVALUATION, Bundle, load_bundle
+from seqloom.runs.devices import best_device
+from seqloom.tasks.forecast import Forecast
+
+BATCH = 1_024
+"""Windows that are rolled out together."""
+PLANE = ("x", "y")
+
+
+@dataclass(frozen=True)
+class ForecastReport:
+    """Scores on a split, and what forecasts without any learning reach there.
+
+    outputs: (N, T, D) in the units of the data
+    """
+
+    run: str
+    split: Split
+    windows: Sequence[Window]
+    outputs: Numbers
+    scores: Sequence[Score]
+    baselines: dict[str, list[Score]]
+    data: DataConfig
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the numbers, which are saved beside it."""
+        return {
+            "run": self.run,
+            "split": self.split,
+            "windows": len(self.windows),
+            "scores": [asdict(score) for score in self.scores],
+            "baselines": {
+                name: [asdict(score) for score in scores] for name, scores in self.baselines.items()
+            },
+            "data": self.data.model_dump(mode="json", include={"folder", self.split}),
+            "versions": {"seqloom": __version__, "torch": torch.__version__},
+        }
+
+    def save(self, folder: Path) -> Path:
+        """Scores, forecasts and what came."""
+        place = folder / EVALUATION / self.split
+        with new_folder(place) as temporary:
+            text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+            (temporary / "report.json").write_text(text, encoding="utf-8")
+            np.save(temporary / "outputs.npy", self.outputs)
+            np.save(temporary / "truth.npy", np.stack([one.future for one in self.windows]))
+        return place
+
+
+class Forecaster:
+    """A run folder of task 'forecast', loaded. `seqloom.load_forecaster(folder)` makes one."""
+
+    def __init__(self, bundle: Bundle, device: torch.device) -> None:
+        if not isinstance(bundle.task, Forecast):
+            raise ConfigError(
+                f"{bundle.folder}: is for {bundle.config.task.kind}, and forecasts no numbers; "
+                "load it with seqloom.load"
+            )
+        self.folder: Path = bundle.folder
+        self.config: RunConfig = bundle.config
+        self.task: Forecast = bundle.task
+        self.model: Model = bundle.model
+        self._device = device
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of what is forecast, and of its context."""
+        corpus = self.config.data.train[0]
+        if isinstance(corpus, SeriesConfig):
+            return corpus.columns, corpus.context
+        return PLANE, ()
+
+    def forecast(self, windows: Sequence[Window]) -> Numbers:
+        """(N, T, D) what comes after each window's observed rows. Its `future` is not looked at."""
+        if not windows:
+            return np.zeros((0, self.task.config.predict, len(self.task.scale.mean)))
+        laid = self.task.windows(list(windows), "test")
+        found = []
+        for start in range(0, len(windows), BATCH):
+            batch = laid.gather(np.arange(start, min(start + BATCH, len(windows))))
+            with torch.inference_mode():
+                rolled = self.task.rolled(self.model, batch.to(self._device))
+            found.append(rolled.double().cpu().numpy())
+        return self.task.presented(np.concatenate(found), windows)
+
+    def forecast_file(self, path: Path) -> Numbers:
+        """(T, D) what comes after a CSV file's last rows."""
+        return self.forecast([self.window_of(path)])[0]
+
+    def window_of(self, path: Path) -> Window:
+        """The last observed rows of a CSV file.
+
+        Rows behind them with blank values, but with their context, say what is known of the time
+        to come.
+        """
+        columns, context = self.columns
+        names, rows = read_cells(path, [*columns, *context])
+        known = [index for index, (_, row) in enumerate(rows) if all(row[: len(columns)])]
+        end = known[-1] + 1 if known else 0
+        observe, predict = self.task.config.observe, self.task.config.predict
+        if end < observe:
+            raise DataError(
+                f"{path}: has {end} rows with values for {', '.join(columns)}; the run reads "
+                f"{observe} of them"
+            )
+        ahead = rows[end : end + predict]
+        if context and len(ahead) < predict:
+            raise DataError(
+                f"{path}: the context ({', '.join(context)}) of the next {predict} rows must be "
+                f"given, in rows with blank {', '.join(columns)}; there are {len(ahead)}"
+            )
+        observed = np.array(
+            [
+                [_number(cell, path, line, name) for cell, name in zip(row, names, strict=True)]
+                for line, row in rows[end - observe : end]
+            ]
+        )
+        later = [
+            [_number(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
+            for line, row in ahead
+        ]  # fmt: skip
+        return Window(
+            observed,
+            np.zeros((predict, len(columns))),
+            np.array(later).reshape(-1, len(context)) if context else np.zeros((predict, 0)),
+            str(path),
+        )
+
+    def evaluate(self, split: Split = "test", *, data: DataConfig | None = None) -> ForecastReport:
+        """Scores on a split of the recipe's data, or of other data of the same kind."""
+        source = self.config.data if data is None else data
+        windows = read_windows(source, self.task.config, split)
+        outputs = self.forecast(windows)
+        return ForecastReport(
+            run=str(self.folder),
+            split=split,
+            windows=windows,
+            outputs=outputs,
+            scores=self.task.scores(outputs, windows),
+            baselines=self.task.baselines(windows),
+            data=source,
+        )
+
+
+def _number(cell: str, path: Path, line: int, name: str) -> float:
+    try:
+        return float(cell)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: column {name}: {cell!r} is no number") from error
+
+
+def is_forecaster(folder: Path) -> bool:
+    """Is this a run of task 'forecast'? False too if it is no run: then loading says why."""
+    try:
+        return isinstance(load_recipe(folder / CONFIG).config.task, ForecastConfig)
+    except SeqloomError:
+        return False
+
+
+def load_forecaster(folder: str | Path, settings: Sequence[str] = ()) -> Forecaster:
+    """Load a run folder of task 'forecast', wherever it is now; everything in it is checked first."""
+    device = best_device()
+    return Forecaster(load_bundle(Path(folder), device, settings), device)

@@ -1,0 +1,36 @@
+"""Captioning: an image to a sequence of tokens."""
+
+from collections.abc import Sequence
+
+from seqloom.core.signature import Pixels, Signature, Tokens
+from seqloom.data.example import Example
+from seqloom.data.images import read_pixels
+from seqloom.metrics.bleu import bleu, bleu_by_order, chrf
+from seqloom.metrics.score import Score
+from seqloom.tasks.task import Prepared
+from seqloom.tasks.tokens import TokenTask
+from seqloom.text.tokenizer import Tokenizer
+
+
+class Captioning(TokenTask):
+    def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
+        self.target_tokenizer = target
+        self.signature = Signature(Pixels(3, size, size), Tokens(target.size), shared=False)
+        self.image_size = size + margin
+
+    def prepare(self, text: str) -> Prepared:
+        """What is asked about is the image at this place."""
+        assert self.image_size is not None
+        return Prepared(None, (), read_pixels(text.strip(), self.image_size))
+
+    def question(self, example: Example) -> str:
+        return example.source
+
+    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """Beside the usual scores, BLEU of one to four words as the field reports it."""
+        references = [example.references for example in examples]
+        return [
+            bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),
+            *bleu_by_order(outputs, references),
+            chrf(outputs, references, lowercase=self.target_tokenizer.lowercase),
+        ]

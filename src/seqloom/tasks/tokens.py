@@ -1,0 +1,64 @@
+"""What all tasks have in common whose outputs are tokens."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from seqloom.config.run import RunConfig
+from seqloom.core.sequences import Batch
+from seqloom.core.signature import Signature
+from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.example import Example, Split
+from seqloom.data.variants import build_variants
+from seqloom.metrics.score import Score
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.consistency import r_drop_loss
+from seqloom.tasks.likelihood import token_loss
+from seqloom.tasks.task import Prepared
+from seqloom.text.tokenizer import Tokenizer
+
+
+class TokenTask:
+    """Cuts text into tokens, and is wrong by -log p.
+
+    source_tokenizer: None: no text is read
+    image_size:       pixels along one side of the images that are read; None: none are
+    """
+
+    source_tokenizer: Tokenizer | None = None
+    target_tokenizer: Tokenizer
+    image_size: int | None = None
+
+    signature: Signature
+
+    def prepare(self, text: str) -> Prepared:
+        """What a user typed, as a model takes it in."""
+        raise NotImplementedError
+
+    def question(self, example: Example) -> str:
+        """What a user would type to get the example's target; blank if there is nothing to ask."""
+        raise NotImplementedError
+
+    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """How good these outputs are; empty if outputs cannot be compared with anything."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        if self.source_tokenizer is not None:
+            self.source_tokenizer.save(folder, "source")
+        self.target_tokenizer.save(folder, "target")
+
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Corpus:
+        request = CorpusRequest(
+            config.data, split, self.source_tokenizer, self.target_tokenizer, self.image_size
+        )
+        sampling = config.text.sampling
+        if split == "train" and sampling is not None:
+            return build_variants(request, sampling, config.training.seed, progress)
+        return build_corpus(request, progress)
+
+    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
+        if r_drop:
+            return r_drop_loss(model, batch, smoothing, r_drop)
+        return token_loss(model, batch, smoothing)
