@@ -153,10 +153,9 @@ def test_a_missing_key_is_told_with_an_example() -> None:
         'model: is missing; for example [model.encoder] and [model.decoder], each with kind = "recurrent"',
         "training: is missing; for example [training] with steps = 10000",
     ]
-    assert problems(tables(data={"train": {"path": "x"}})) == [
-        "data.train.kind: is missing; it must be 'parallel' or 'tsv' or 'jsonl' or 'lines' or "
-        "'bundled' or 'synthetic'"
-    ]
+    [problem] = problems(tables(data={"train": {"path": "x"}}))
+    assert problem.startswith("data.train.kind: is missing; it must be 'parallel' or 'tsv' or ")
+    assert problem.endswith(" or 'synthetic'")
 
 
 def test_a_mistyped_required_key_is_told_once() -> None:

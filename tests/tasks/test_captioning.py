@@ -96,7 +96,7 @@ def recipe(folder: Path, *settings: str) -> RunConfig:
 
 
 PATCHES = (
-    "model.encoder={kind='patches', patch=4, width=32, layers=1, feedforward=64, "
+    "model.encoder={kind='patches', patch_size=4, width=32, layers=1, feedforward=64, "
     "attention={heads=2}, dropout=0.0}"
 )
 TRANSFORMER = (
@@ -341,7 +341,7 @@ def test_images_and_encoders_must_fit(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"'recurrent' reads no images; use kind = 'convolution'"):
         recipe(folder, "model.encoder={kind='recurrent'}")
     with pytest.raises(ConfigError, match=r"16 pixels cannot be cut into patches of 5"):
-        recipe(folder, PATCHES.replace("patch=4", "patch=5"))
+        recipe(folder, PATCHES.replace("patch_size=4", "patch_size=5"))
     with pytest.raises(ConfigError, match=r"reads images, but the task is 'translation'"):
         recipe(folder, "task={kind='translation'}")
     with pytest.raises(ConfigError, match=r"every stage needs a multiple of 8"):

@@ -73,7 +73,7 @@ def series(**changes: Any) -> dict[str, Any]:
     }
 
 
-TRACKS = {"kind": "tracks", "paths": "walk.txt"}
+TRACKS = {"kind": "tracks", "recordings": "walk.txt"}
 
 
 def recipe(folder: Path, *changes: str, corpus: dict[str, Any] | None = None) -> RunConfig:
@@ -367,7 +367,7 @@ def test_what_is_wrong_with_the_data_is_said(folder: Path, tmp_path: Path) -> No
         ("training.feeding={kind='free-running'}", "numbers are fed back in by task.rollout"),
         ("training.batching=packed", "windows are all of one size"),
         ("task.turn=true", "only a plane can be turned"),
-        ("data.train={kind='tracks'}", "give either paths or a scene"),
+        ("data.train={kind='tracks'}", "give either recordings or a scene"),
     ],
 )
 def test_switches_that_mean_nothing_for_numbers_are_refused(

@@ -95,17 +95,18 @@ class TracksConfig(Section):
     """Recordings of people on their way: frame, walker, x and y in each line."""
 
     kind: Literal["tracks"] = "tracks"
-    paths: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    """Their files."""
     scene: str | None = None
-    """Instead of paths: leave this scene out, as `splits` says. Test is the scene itself."""
+    """Instead of recordings: leave this scene out, as `splits` says. Test is the scene itself."""
     splits: str = "splits.json"
     companions: int = Field(2, ge=1)
     """A stretch of frames counts if so many walkers are there all the time."""
 
     @model_validator(mode="after")
     def _something_is_read(self) -> Self:
-        if bool(self.paths) == (self.scene is not None):
-            raise ValueError("give either paths or a scene")
+        if bool(self.recordings) == (self.scene is not None):
+            raise ValueError("give either recordings or a scene")
         return self
 
 

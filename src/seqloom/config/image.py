@@ -48,5 +48,5 @@ class PatchEncoderConfig(LayersConfig):
     """A Transformer over square patches of the image."""
 
     kind: Literal["patches"] = "patches"
-    patch: int = Field(8, ge=1)
+    patch_size: int = Field(8, ge=1)
     """Pixels along one side of a patch."""

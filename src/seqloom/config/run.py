@@ -125,10 +125,10 @@ class RunConfig(Section):
         if (
             isinstance(task, CaptioningConfig)
             and isinstance(encoder, PatchEncoderConfig)
-            and task.size % encoder.patch
+            and task.size % encoder.patch_size
         ):
             problems.append(
-                f"model.encoder.patch: {task.size} pixels cannot be cut into patches of "
-                f"{encoder.patch}; change one of the two"
+                f"model.encoder.patch_size: {task.size} pixels cannot be cut into patches of "
+                f"{encoder.patch_size}; change one of the two"
             )
         return problems

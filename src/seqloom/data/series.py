@@ -149,7 +149,7 @@ def _of_tracks(
 
 def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
     if config.scene is None:
-        return config.paths
+        return config.recordings
     path = locate(config.splits, folder)
     scenes = json.loads("\n".join(read_lines(path)))
     if config.scene not in scenes:

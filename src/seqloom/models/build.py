@@ -98,7 +98,7 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             size = signature.source.width
             return PatchEncoder(
                 size,
-                Patches(size, part.patch, part.width),
+                Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
                 last_norm(part.norm, part.width),
                 part.dropout,
