@@ -44,8 +44,8 @@ class ForecastConfig(Section):
     predict: int = Field(ge=1)
     """Rows that are forecast."""
     form: Literal["values", "relative", "steps"] = "relative"
-    """What the network sees of the forecast columns: the values; their distance from the last
-    observed one; or the step from each row to the next. All are scaled to mean 0 and deviation 1 by
+    """What the network sees of every column: the values; their distance from the last observed
+    one; or the step from each row to the next. All are scaled to mean 0 and deviation 1 by
     the training split."""
     rollout: bool = False
     """Free running in training: the decoder is fed its own outputs, and gradients run through

@@ -16,9 +16,12 @@ FILE = "scale.json"
 
 
 def formed(window: Window, form: Form) -> tuple[Numbers, Numbers]:
-    """The values of a window, observed (S, D) and to come (T, D), in a form."""
-    future = window.future
-    observed = window.observed[:, : future.shape[1]]
+    """A window's rows, values and context side by side, in a form: (S, D + C), (T, D + C)
+
+    The context too: what it was like last year says less than how it changes.
+    """
+    observed = window.observed
+    future = np.concatenate([window.future, window.context], axis=1)
     match form:
         case "values":
             return observed, future
@@ -45,15 +48,15 @@ def unformed(output: Numbers, last: Numbers, form: Form) -> Numbers:
 
 @dataclass(frozen=True)
 class Scale:
-    """Means and deviations of the training split, column by column: of the values in their form,
-    of the context, and of the values as they are, by which errors are scored."""
+    """Means and deviations of the training split, column by column.
+
+    mean, deviation: (D + C,) of values and context in their form
+    errors:          (D,) deviations of the values as they are, by which errors are scored
+    """
 
     mean: Numbers
     deviation: Numbers
-    context_mean: Numbers
-    context_deviation: Numbers
-    value_mean: Numbers
-    value_deviation: Numbers
+    errors: Numbers
 
     @classmethod
     def learn(cls, windows: list[Window], form: Form, turned: bool) -> Self:
@@ -61,19 +64,11 @@ class Scale:
         columns = windows[0].future.shape[1]
         rows = np.concatenate([part for one in windows for part in formed(one, form)])
         values = np.concatenate([one.observed[:, :columns] for one in windows])
-        context = np.concatenate([one.observed[:, columns:] for one in windows])
         mean, deviation = rows.mean(0), _positive(rows.std(0))
         if turned:
             mean = np.zeros_like(mean)
             deviation = np.full_like(deviation, np.sqrt(np.mean(rows**2)) or 1.0)
-        return cls(
-            mean,
-            deviation,
-            context.mean(0),
-            _positive(context.std(0)),
-            values.mean(0),
-            _positive(values.std(0)),
-        )
+        return cls(mean, deviation, _positive(values.std(0)))
 
     def save(self, folder: Path) -> None:
         content = {name: value.tolist() for name, value in self.__dict__.items()}

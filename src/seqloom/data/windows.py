@@ -40,18 +40,14 @@ class Windows:
     ) -> Self:
         columns = windows[0].future.shape[1]
         pairs = [formed(one, form) for one in windows]
-        beside = np.stack([one.observed[:, columns:] for one in windows])
-        known = np.stack([one.context for one in windows])
-        observed, future = (
-            (np.stack(side) - scale.mean) / scale.deviation for side in zip(*pairs, strict=True)
-        )
-        beside, known = (
-            (part - scale.context_mean) / scale.context_deviation for part in (beside, known)
+        observed, ahead = (
+            ((np.stack(side) - scale.mean) / scale.deviation).astype(np.float32)
+            for side in zip(*pairs, strict=True)
         )
         return cls(
-            np.concatenate([observed, beside], axis=2).astype(np.float32),
-            future.astype(np.float32),
-            known.astype(np.float32),
+            observed,
+            ahead[..., :columns],
+            ahead[..., columns:],
             CorpusReport(split, read=len(windows), kept=len(windows)),
             turns,
         )

@@ -95,7 +95,7 @@ class Forecaster:
     def forecast(self, windows: Sequence[Window]) -> Numbers:
         """(N, T, D) what comes after each window's observed rows. Its `future` is not looked at."""
         if not windows:
-            return np.zeros((0, self.task.config.predict, len(self.task.scale.mean)))
+            return np.zeros((0, self.task.config.predict, len(self.task.scale.errors)))
         laid = self.task.windows(list(windows), "test")
         found = []
         for start in range(0, len(windows), BATCH):

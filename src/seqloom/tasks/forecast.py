@@ -33,7 +33,8 @@ class Forecast:
     def __init__(self, config: ForecastConfig, scale: Scale) -> None:
         self.config = config
         self.scale = scale
-        columns, context = len(scale.mean), len(scale.context_mean)
+        columns = len(scale.errors)
+        context = len(scale.mean) - columns
         self.signature = Signature(
             Vectors(columns + context), Vectors(columns), shared=False, context=context
         )
@@ -89,13 +90,13 @@ class Forecast:
         """(N, T, D) as they come out of the network -> in the units of the data"""
         columns = outputs.shape[-1]
         last = np.stack([one.observed[-1:, :columns] for one in windows])
-        scaled = outputs * self.scale.deviation + self.scale.mean
+        scaled = outputs * self.scale.deviation[:columns] + self.scale.mean[:columns]
         return unformed(scaled, last, self.config.form)
 
     def scores(self, outputs: Numbers, windows: Sequence[Window]) -> list[Score]:
         """Outputs (N, T, D) in the units of the data."""
         truth = np.stack([one.future for one in windows])
-        deviation = self.scale.value_deviation
+        deviation = self.scale.errors
         return [
             squared_error(outputs, truth, deviation),
             absolute_error(outputs, truth, deviation),
@@ -105,7 +106,7 @@ class Forecast:
 
     def baselines(self, windows: Sequence[Window]) -> dict[str, list[Score]]:
         """What forecasts without any learning reach."""
-        columns = len(self.scale.mean)
+        columns = len(self.scale.errors)
         observed = np.stack([one.observed[:, :columns] for one in windows])
         guesses = {"last value": stay, "straight line": straight_on}
         return {
