@@ -1,8 +1,10 @@
 """Train the bundled recipes and write down what each of them reaches.
 
-    python -m bench.recipes OUT [NAME …] --jobs 5 --multi30k FOLDER     train, one JSON each in OUT
-    python -m bench.recipes OUT --write                                 put the figures into the
-                                                                        recipes' headers
+    python -m bench.recipes OUT [NAME …] --jobs 5 --data FOLDER     train, one JSON each in OUT
+    python -m bench.recipes OUT --write                             put the figures into the
+                                                                    recipes' headers
+
+FOLDER holds the data sets, each in a folder of its own; recipes that need one are left out without.
 
 NAME may be a file, a recipe that is not bundled yet (with a line `# MEASURED` in its header):
 `--write` bundles it together with its figures. Recipes run side by side, each in a process of its
@@ -24,9 +26,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from bench.tasks.page import shown
+from bench.tasks.table import TASKS, folder_of
 from bench.tricks.moses import moses_bleu
 from seqloom.config.data import ParallelConfig
 from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
 
 RECIPES = Path(str(files("seqloom").joinpath("recipes")))
 README = Path(__file__).parents[1] / "README.md"
@@ -39,13 +44,14 @@ GOAL = "# Should reach: "
 MARK = "# Measured: "
 TABLE = """# What the bundled recipes reach
 
-Made by `python -m bench.recipes OUT --jobs N --multi30k FOLDER` and `--write`; one JSON file for each
+Made by `python -m bench.recipes OUT --jobs N --data FOLDER` and `--write`; one JSON file for each
 recipe, with its whole curve, versions and signatures, lies in `recipes/`. Test split, seed {seed}.
 Times of recipes that ran side by side are upper bounds.
 Tatoeba: the bundled sample, sentences that occur several times merged into one with several
 references. Multi30k: test_2016_flickr, raw text, cased but for `multi30k-en-de`, which is
 lower-cased on both sides. BLEU is sacreBLEU's, beam 5; case change
-is exact match, greedy; the language model is scored by perplexity per subword.
+is exact match, greedy; the language model is scored by perplexity per subword; the tasks of
+`tasks.md` by what their fields use.
 
 | recipe | parameters | steps | score | chrF2 | trained |
 |---|---|---|---|---|---|
@@ -75,9 +81,8 @@ def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int
         began = time.monotonic()
         summary = seqloom.train(config, Path(folder) / "run", report=watch)
         seconds = time.monotonic() - began
-        run = seqloom.load(Path(folder) / "run")
-        report = run.evaluate("test", lowercase=Path(name).stem.startswith("multi30k"))
-        samples = report.outputs[:10]
+        lowercase = Path(name).stem.startswith("multi30k")
+        report, outputs = evaluated(Path(folder) / "run", config, lowercase)
     cuda = torch.cuda.is_available()
     result = {
         "recipe": Path(name).stem,
@@ -93,15 +98,27 @@ def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int
         "steps": summary.step,
         "best_step": summary.best_step,
         "curve": curve,
-        "report": report.to_json() | {"run": Path(name).stem},
-        "outputs": samples,
-        "moses": moses_of(report.outputs, config),
+        "report": report | {"run": Path(name).stem},
+        "outputs": outputs[:10],
+        "moses": moses_of(outputs, config),
     }
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
     if Path(name).stem.startswith("multi30k"):  # for bench.tricks.moses
-        (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in report.outputs))
-    figures = {score.name: round(score.value, 2) for score in report.scores}
+        (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in outputs))
+    figures = {score["name"]: round(score["value"], 2) for score in report["scores"]}
     print(f"{label}: {figures} after {seconds:.0f} s", flush=True)
+
+
+def evaluated(
+    folder: Path, config: RunConfig, lowercase: bool
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """What a run reaches on its test split, and its outputs, where they are texts."""
+    import seqloom
+
+    if isinstance(config.task, ForecastConfig):
+        return seqloom.load_forecaster(folder).evaluate("test").to_json(), ()
+    report = seqloom.load(folder).evaluate("test", lowercase=lowercase)
+    return report.to_json(), report.outputs
 
 
 def moses_of(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] | None:
@@ -117,18 +134,28 @@ def moses_of(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] | N
 
 def headline(result: dict[str, Any]) -> dict[str, Any]:
     """The score by which a recipe is judged."""
-    wanted = "exact match" if result["recipe"].startswith("case") else "BLEU"
-    scores = {score["name"]: score for score in result["report"]["scores"]}
-    return scores.get(wanted) or scores["perplexity"]
+    name = result["recipe"]
+    usual = ("exact-match",) if name.startswith("case") else ("bleu", "perplexity")
+    wanted = TASKS[name].scores if name in TASKS else usual
+    scores = {
+        score["name"].lower().replace(" ", "-"): score for score in result["report"]["scores"]
+    }
+    return next(scores[key] for key in wanted if key in scores)
+
+
+def unit(score: dict[str, Any]) -> str:
+    """Shares are percentages; BLEU and the like are not."""
+    name = score["name"]
+    share = name.startswith("exact match") or name == "accuracy" or name.endswith("error rate")
+    return " %" if share else ""
 
 
 def line(result: dict[str, Any]) -> str:
     """One line of figures, with all that is needed to understand them."""
     score = headline(result)
-    unit = " %" if score["name"] == "exact match" else ""
     signature = f" ({score['signature']})" if score["signature"] else ""
     return (
-        f"{score['name']} {score['value']:.1f}{unit} on the test split{signature}, "
+        f"{score['name']} {shown(score['value'])}{unit(score)} on the test split{signature}, "
         f"{result['parameters']:,} parameters, {result['steps']} steps, seed {result['seed']}, "
         f"{time_of(result)}{result['machine']}, torch {result['torch']}"
     )
@@ -138,10 +165,10 @@ def goal(result: dict[str, Any]) -> str:
     """What anyone who runs the recipe should see: a little less than was measured once."""
     score = headline(result)
     value = score["value"]
-    if score["name"] == "exact match":
-        return f"exact match {value - 0.4:.1f} % or more"
+    if unit(score) and score["higher_is_better"]:
+        return f"{score['name']} {value - 0.4:.1f} % or more"
     if not score["higher_is_better"]:
-        return f"{score['name']} {value + 0.5:.1f} or less"
+        return f"{score['name']} {shown(1.02 * value)}{unit(score)} or less"
     return f"{score['name']} {value - 1:.0f} or more"
 
 
@@ -165,6 +192,8 @@ def write(out: Path) -> None:
     rows, results = [], {}
     for path in sorted(out.glob("*.json")):
         result = json.loads(path.read_text())
+        if result["recipe"] != path.stem:
+            continue  # a recipe that was changed for a trial, or for one run of several
         results[result["recipe"]] = result
         recipe = RECIPES / f"{result['recipe']}.toml"
         if result.get("text"):
@@ -183,7 +212,7 @@ def write(out: Path) -> None:
         chrf = next((s for s in result["report"]["scores"] if s["name"] == "chrF2"), None)
         rows.append(
             f"| `{result['recipe']}` | {result['parameters'] / 1e6:.1f} M | {result['steps']:,} "
-            f"| {score['name']} **{score['value']:.1f}**{published(result)} "
+            f"| {score['name']} **{shown(score['value'])}**{published(result)} "
             f"| {'' if chrf is None else format(chrf['value'], '.1f')} "
             f"| {time_of(result)}{result['machine']} |"
         )
@@ -200,8 +229,7 @@ def write_readme(results: dict[str, dict[str, Any]]) -> None:
         for kind in ("plain", "attention", "transformer"):
             result = results.get(pattern.format(kind))
             score = None if result is None else headline(result)
-            unit = " %" if score is not None and score["name"] == "exact match" else ""
-            cells.append("–" if score is None else f"{score['value']:.1f}{unit}")
+            cells.append("–" if score is None else f"{score['value']:.1f}{unit(score)}")
         row = f"| {label} | {' | '.join(cells)} |"
         text, found = re.subn(rf"^\| {re.escape(label)} \|.*$", row, text, flags=re.M)
         assert found == 1, f"README.md has no row for {label}"
@@ -213,7 +241,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--multi30k", help="folder with the raw Multi30k files")
+    parser.add_argument("--data", type=Path, help="the folder of all data sets")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--label", help="name of the result, if not the recipe's")
     parser.add_argument("--write", action="store_true")
@@ -231,11 +259,12 @@ def main() -> None:
 
     def start(name: str) -> int:
         extra = [f"--set={one}" for one in chosen.overrides]
-        if Path(name).stem.startswith("multi30k"):
-            if chosen.multi30k is None:
-                print(f"{name}: left out, it needs --multi30k FOLDER")
+        folder = folder_of(Path(name).stem)
+        if folder is not None:
+            if chosen.data is None:
+                print(f"{name}: left out, it needs --data FOLDER")
                 return 0
-            extra.append(f"--set=data.folder={chosen.multi30k}")
+            extra.append(f"--set=data.folder={chosen.data / folder}")
         extra += [f"--label={chosen.label}"] if chosen.label else []
         command = [sys.executable, "-m", "bench.recipes", str(chosen.out), name, "--one", *extra]
         command.append(f"--jobs={chosen.jobs}")

@@ -23,7 +23,8 @@ from seqloom.models.seq2seq import Model
 def kind(specimen: Specimen) -> str:
     config = specimen.config
     alone = "alone" if config.encoder.kind == "none" else "reads"
-    return f"{alone} {config.decoder.kind} {config.decoder.attention.kind}"
+    attention = "none" if specimen.attention is None else "attention"
+    return f"{alone} {config.decoder.kind} {attention}"
 
 
 SOFT = sorted((one for one in EVERY_DECODER if not one.is_hard), key=kind)

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
+from seqloom.config.attention import AttentionConfig
+from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ModelConfig
 from seqloom.core.sequences import Padded
 from seqloom.core.signature import Nothing, Signature, Tokens
@@ -108,6 +110,14 @@ ALONE: dict[str, Sequence[Any]] = {
 }
 
 
+LABELS: dict[str, Sequence[Any]] = {
+    "encoder": list(ENCODERS),
+    "reads": ["positions", "last", "mean"],
+    "previous": [False, True],
+    "hidden": [None, 6],
+}
+
+
 def _attention(choice: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
     return {"kind": "attention", "score": SCORES[choice["score"]], **plain}
@@ -156,6 +166,11 @@ def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {"encoder": {"kind": "none"}, "decoder": decoder}
 
 
+def _labels(choice: Mapping[str, Any]) -> dict[str, Any]:
+    decoder = {"kind": "labels", **{key: choice[key] for key in ("reads", "previous", "hidden")}}
+    return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder}
+
+
 @dataclass(frozen=True)
 class Specimen:
     """A model of the zoo, and a name that says what is special about it."""
@@ -176,9 +191,20 @@ class Specimen:
         return Signature(Nothing() if alone else Tokens(VOCABULARY), Tokens(VOCABULARY), False)
 
     @property
+    def gives_labels(self) -> bool:
+        """Does the source decide how many tokens there are, and hardly anything what came before?"""
+        return isinstance(self.config.decoder, LabelsDecoderConfig)
+
+    @property
+    def attention(self) -> AttentionConfig | None:
+        decoder = self.config.decoder
+        if isinstance(decoder, LabelsDecoderConfig):
+            return None
+        return decoder.attention if isinstance(decoder.attention, AttentionConfig) else None
+
+    @property
     def is_hard(self) -> bool:
-        attention = self.config.decoder.attention
-        return attention.kind == "attention" and attention.selection != "softmax"
+        return self.attention is not None and self.attention.selection != "softmax"
 
     def source(self, lengths: Sequence[int], seed: int = 1) -> Padded | None:
         if self.config.encoder.kind == "none":
@@ -225,4 +251,5 @@ EVERY_DECODER = [
     *_cover(BOTTLENECK, _recurrent, 1000),
     *_cover(TRANSFORMER, _transformer, 2000),
     *_cover(ALONE, _alone, 500),
+    *_cover(LABELS, _labels, 500),
 ]

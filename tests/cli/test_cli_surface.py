@@ -21,6 +21,7 @@ SURFACE = {
     },
     "caption": {"RUN", "IMAGE...", "--show", "--beam", "--json", "--set", "--with"},
     "forecast": {"RUN", "FILE", "--json"},
+    "label": {"RUN", "[TEXT]...", "--all", "--json", "--with"},
     "evaluate": {
         *("RUN", "--split", "--against", "--beam", "--json", "--set", "--with", "--lowercase"),
         "--engine",

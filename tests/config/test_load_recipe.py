@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from seqloom.config.decoding import BeamConfig, GreedyConfig
 from seqloom.config.load import bundled_recipe, dump, find_recipe, load_recipe, resolve
 from seqloom.config.recurrent import RecurrentDecoderConfig
 from seqloom.config.toml import parse
@@ -118,7 +119,8 @@ def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
         (
             "text",
             {"tokenizer": {"kind": 7}},
-            "text.tokenizer.kind: must be 'characters' or 'words' or 'subwords', not 7",
+            "text.tokenizer.kind: must be 'characters' or 'words' or 'whitespace' or 'subwords', "
+            "not 7",
         ),
     ],
 )
@@ -182,8 +184,8 @@ def test_a_language_model_has_no_source_without_being_told() -> None:
     del given["model"]["encoder"]
     resolved = resolve(given)
     config = resolved.config
-    assert config.model.encoder.kind == config.model.decoder.attention.kind == "none"
     assert isinstance(config.model.decoder, RecurrentDecoderConfig)
+    assert config.model.encoder.kind == config.model.decoder.attention.kind == "none"
     assert config.model.decoder.handover == "none"
     assert resolved.origins["model.encoder.kind"] == "default"
     assert resolved.origins["model.decoder.handover"] == "default"
@@ -204,6 +206,16 @@ def test_a_language_model_that_is_told_to_have_a_source_is_refused(
     given = tables(task={"kind": "language-model"}, model={"decoder": {"kind": "recurrent"}})
     del given["model"]["encoder"]
     assert any(words in problem for problem in problems(given, setting))
+
+
+def test_labels_are_cut_at_spaces_and_found_greedily_without_being_told() -> None:
+    given = tables(task={"kind": "labels"}, model={"decoder": {"kind": "labels"}})
+    resolved = resolve(given)
+    assert resolved.config.text.target.kind == "whitespace"
+    assert resolved.config.decoding == GreedyConfig()
+    assert resolved.origins["decoding.kind"] == "default"
+    given["decoding"] = {"kind": "beam", "width": 3}
+    assert resolve(given).config.decoding == BeamConfig(width=3)
 
 
 def test_a_translator_must_still_say_what_reads() -> None:
@@ -229,7 +241,7 @@ def test_rules_between_settings_name_the_setting_they_are_about() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["characters", "words"])
+@pytest.mark.parametrize("kind", ["characters", "words", "whitespace"])
 def test_only_subwords_can_be_cut_in_random_ways(kind: str) -> None:
     assert resolve(tables(text={"sampling": {}})).config.text.sampling is not None
     for text in ({"tokenizer": {"kind": kind}}, {"target_tokenizer": {"kind": kind}}):

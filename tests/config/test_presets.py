@@ -65,7 +65,7 @@ def test_the_recipe_has_the_last_word_and_overrides_the_very_last() -> None:
     assert config.model.encoder.layers == 7  # type: ignore[union-attr]
     assert origins["model.encoder.layers"] == "--set"
     assert (config.model.decoder.dropout, origins["model.decoder.dropout"]) == (0.4, "--set")
-    assert config.model.decoder.layers == 4
+    assert config.model.decoder.layers == 4  # type: ignore[union-attr]
     assert origins["model.decoder.layers"] == "preset"
 
 

@@ -31,6 +31,13 @@ def test_pad_and_start_are_never_put_out_and_unknown_only_if_allowed() -> None:
     assert allowed_tokens(Rules(allow_unknown=True), []) == everything - {PAD, START}
 
 
+def test_where_a_model_puts_out_nothing_but_end_it_need_not_wait() -> None:
+    only_end = torch.full((1, VOCABULARY), FORBIDDEN)
+    only_end[0, END] = 0.0
+    allowed = Rules(min_length=3)(only_end, torch.tensor([[START, 4]]), None)
+    assert torch.equal(allowed, only_end)
+
+
 @given(st.integers(0, 5), st.integers(0, 5))
 def test_end_waits_for_the_shortest_output(minimum: int, length: int) -> None:
     allowed = allowed_tokens(Rules(min_length=minimum), [4] * length)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.task import LanguageModelConfig, TranslationConfig
+from seqloom.config.task import LabelsConfig, LanguageModelConfig, TranslationConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
 from seqloom.data.example import Example
@@ -46,6 +46,22 @@ def test_translation_is_scored_in_every_way() -> None:
     assert scores == pytest.approx(
         {"bleu": 100, "chrf2": 100, "ter": 0, "exact-match": 100, "token-accuracy": 100}
     )
+
+
+def test_the_recipe_says_how_outputs_are_judged() -> None:
+    config = TranslationConfig(scores=("word-error-rate", "phoneme-error-rate"))
+    task = build_task(config, LETTERS, LETTERS)
+    examples = [Example("a", "K AE", ("K AE", "K EY"), "here:1")]
+    scores = task.scores(["K EY"], examples)
+    assert [score.key for score in scores] == ["word-error-rate", "phoneme-error-rate"]
+    assert [score.value for score in scores] == [0, 0]
+    assert task.metrics[0](["K"], [["K AE"]]).value == 100
+
+
+def test_labels_have_room_for_every_position_and_end() -> None:
+    task = build_task(LabelsConfig(), LETTERS, LETTERS)
+    assert task.prepare("ab" * 400).length == 801
+    assert task.prepare("a").length == 2
 
 
 def test_a_small_attention_model_learns_to_change_case(tmp_path: Path) -> None:

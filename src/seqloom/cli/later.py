@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from seqloom.config.load import Resolved
 
 Job = Literal[
-    "train", "translate", "complete", "caption", "forecast", "evaluate", "score", "doctor", "demo"
+    "train",
+    "translate",
+    "complete",
+    "caption",
+    "forecast",
+    "label",
+    "evaluate",
+    "score",
+    "doctor",
+    "demo",
 ]
 
 

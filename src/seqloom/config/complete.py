@@ -67,6 +67,16 @@ def without_source(tables: dict[str, Any]) -> dict[str, Any]:
     return {**tables, "model": model}
 
 
+def for_labels(tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables; where labels are wanted these are cut at white space, and searched for greedily,
+    which finds the best unless they look at each other, if the tables do not say otherwise."""
+    task, text = tables.get("task"), tables.get("text", {})
+    if not (isinstance(task, dict) and task.get("kind") == "labels" and isinstance(text, dict)):
+        return tables
+    spaced = {"target_tokenizer": {"kind": "whitespace"}, **text}
+    return {"decoding": {"kind": "greedy"}, **tables, "text": spaced}
+
+
 def _complete_value(
     value: Any, place: Place, default: Any, path: Path, unknown: list[UnknownKey]
 ) -> Any:

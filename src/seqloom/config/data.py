@@ -110,17 +110,43 @@ class TracksConfig(Section):
         return self
 
 
+Language = Literal["de", "en", "fr"]
+"""Of the bundled sentences."""
+
+
 class BundledConfig(Section):
     """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
 
     kind: Literal["bundled"] = "bundled"
-    source: Literal["de", "en", "fr"]
-    target: Literal["de", "en", "fr"]
+    source: Language
+    target: Language
 
     @model_validator(mode="after")
     def _one_side_is_english(self) -> Self:
         if (self.source == "en") == (self.target == "en"):
             raise ValueError("the bundled pairs are de-en and en-fr: exactly one side must be 'en'")
+        return self
+
+
+class BundledLabelsConfig(Section):
+    """Labels that sentences from Tatoeba carry in themselves, each sentence once (CC BY 2.0).
+
+    language: a sentence to the language it is in. capitals: a sentence in lower case to a label for
+    each of its characters, U where there was a capital letter and l elsewhere.
+    """
+
+    kind: Literal["bundled-labels"] = "bundled-labels"
+    labels: Literal["language", "capitals"]
+    languages: Annotated[tuple[Language, ...], Field(min_length=1)] = ("de", "en", "fr")
+    """The languages whose sentences are taken."""
+
+    @model_validator(mode="after")
+    def _something_to_learn(self) -> Self:
+        if self.labels == "language" and len(set(self.languages)) < 2:
+            raise ValueError(
+                "labels = 'language' needs two languages or more to tell apart; name them in "
+                "languages"
+            )
         return self
 
 
@@ -165,6 +191,7 @@ CorpusConfig = Annotated[
     | SeriesConfig
     | TracksConfig
     | BundledConfig
+    | BundledLabelsConfig
     | SyntheticConfig,
     Field(discriminator="kind"),
 ]
@@ -177,6 +204,7 @@ HeldOutConfig = Annotated[
     | SeriesConfig
     | TracksConfig
     | BundledConfig
+    | BundledLabelsConfig
     | SyntheticConfig
     | HoldOutConfig,
     Field(discriminator="kind"),

@@ -3,3 +3,16 @@
 from typing import Literal
 
 EngineKind = Literal["auto", "torch", "ctranslate2"]
+ScoreName = Literal[
+    "bleu",
+    "bleu-tokenised",
+    "chrf2",
+    "ter",
+    "exact-match",
+    "token-accuracy",
+    "phoneme-error-rate",
+    "word-error-rate",
+    "accuracy",
+    "macro-f1",
+]
+"""How outputs can be compared with references, as recipes and journals name it."""

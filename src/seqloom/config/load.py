@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from seqloom.config import places
 from seqloom.config.bundled import bundled_recipes
-from seqloom.config.complete import UnknownKey, complete, without_source
+from seqloom.config.complete import UnknownKey, complete, for_labels, without_source
 from seqloom.config.overrides import override
 from seqloom.config.places import settings_of, written
 from seqloom.config.presets import expand
@@ -98,7 +98,7 @@ def resolve(
     expanded = expand(tables, overrides)
     changed = override(expanded.tables, expanded.overrides)
     unknown: list[UnknownKey] = []
-    ready = complete(without_source(changed.tables), RunConfig, None, (), unknown)
+    ready = complete(for_labels(without_source(changed.tables)), RunConfig, None, (), unknown)
     problems = [
         *expanded.problems,
         *changed.problems,

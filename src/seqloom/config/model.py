@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from seqloom.config.attention import AttentionConfig, NoAttentionConfig, heads_problems
 from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.inputs import LearnedEmbeddingConfig, OneHotEmbeddingConfig
+from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.section import Section
 from seqloom.config.transformer import TransformerDecoderConfig, TransformerEncoderConfig
@@ -28,7 +29,8 @@ ReadingConfig = (
 ImageEncoderConfig = ConvolutionEncoderConfig | PatchEncoderConfig
 EncoderConfig = Annotated[ReadingConfig | NoEncoderConfig, Field(discriminator="kind")]
 DecoderConfig = Annotated[
-    RecurrentDecoderConfig | TransformerDecoderConfig, Field(discriminator="kind")
+    RecurrentDecoderConfig | TransformerDecoderConfig | LabelsDecoderConfig,
+    Field(discriminator="kind"),
 ]
 
 
@@ -42,8 +44,13 @@ class ModelConfig(Section):
     @property
     def takes_packed(self) -> bool:
         """Can a row of a batch hold several pairs? A chain of states would run from one into
-        the next."""
-        unpackable = RecurrentEncoderConfig | RecurrentDecoderConfig | ImageEncoderConfig
+        the next, and labels need one end of the source."""
+        unpackable = (
+            RecurrentEncoderConfig
+            | RecurrentDecoderConfig
+            | LabelsDecoderConfig
+            | ImageEncoderConfig
+        )
         return not any(isinstance(part, unpackable) for part in (self.encoder, self.decoder))
 
     @model_validator(mode="after")
@@ -62,6 +69,11 @@ class ModelConfig(Section):
 
 
 def _alone_problems(decoder: DecoderConfig) -> list[str]:
+    if isinstance(decoder, LabelsDecoderConfig):
+        return [
+            "decoder: there is no encoder whose states could be labelled; choose one, such as "
+            "encoder.kind = 'recurrent'"
+        ]
     if not isinstance(decoder, RecurrentDecoderConfig):
         return []
     problems = []
@@ -77,6 +89,8 @@ def _alone_problems(decoder: DecoderConfig) -> list[str]:
 
 
 def _pair_problems(encoder: ReadingConfig, decoder: DecoderConfig) -> list[str]:
+    if isinstance(decoder, LabelsDecoderConfig):
+        return _label_problems(encoder, decoder)
     problems = []
     attention = decoder.attention
     if isinstance(attention, AttentionConfig):
@@ -104,6 +118,15 @@ def _pair_problems(encoder: ReadingConfig, decoder: DecoderConfig) -> list[str]:
     if isinstance(decoder, RecurrentDecoderConfig):
         problems += _handover_problems(encoder, decoder)
     return problems
+
+
+def _label_problems(encoder: ReadingConfig, decoder: LabelsDecoderConfig) -> list[str]:
+    if decoder.reads == "last" and not isinstance(encoder, RecurrentEncoderConfig):
+        return [
+            "decoder.reads 'last' needs a recurrent encoder: a Transformer has no last state; use "
+            "'mean'"
+        ]
+    return []
 
 
 def _handover_problems(encoder: ReadingConfig, decoder: RecurrentDecoderConfig) -> list[str]:
@@ -140,6 +163,8 @@ def _handover_problems(encoder: ReadingConfig, decoder: RecurrentDecoderConfig) 
 def _tie_problems(model: ModelConfig) -> list[str]:
     problems = []
     decoder, encoder = model.decoder, model.encoder
+    if isinstance(decoder, LabelsDecoderConfig):
+        return ["tie: labels have no embedding to share; use tie = 'none'"]
     if isinstance(decoder.embedding, OneHotEmbeddingConfig):
         problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
     elif isinstance(decoder, RecurrentDecoderConfig) and decoder.readout == "linear":

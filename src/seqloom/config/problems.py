@@ -56,17 +56,20 @@ def listed(problems: Iterable[str]) -> str:
     return "".join(f"\n  {problem}" for problem in problems)
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str | None:
-    """The known word that looks most like this one."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+def did_you_mean(word: str, known: Sequence[str], likeness: float = 0.6) -> str | None:
+    """The known word that looks most like this one, if it is like it to this degree."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=likeness)
     return close[0] if close else None
 
 
 def unknown_key_problem(key: UnknownKey) -> str:
     name = str(key.path[-1])
-    near = did_you_mean(name, key.valid)
     homes = _homes(name, key.path)
-    if homes:
+    # What is a setting elsewhere is hardly a slip of the pen, unless by one letter.
+    near = did_you_mean(name, key.valid, likeness=0.8 if homes else 0.6)
+    if homes and near:
+        hint = f"did you mean '{near}', or {' or '.join(homes)}?"
+    elif homes:
         hint = f"did you mean {' or '.join(homes)}?"
     elif near:
         hint = f"did you mean '{near}'?"

@@ -8,12 +8,14 @@ from seqloom.config.data import CaptionsConfig, DataConfig, LinesConfig, SeriesC
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.image import PatchEncoderConfig
+from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig
 from seqloom.config.section import Section
 from seqloom.config.task import (
     CaptioningConfig,
     ForecastConfig,
+    LabelsConfig,
     LanguageModelConfig,
     TaskConfig,
     TranslationConfig,
@@ -50,11 +52,7 @@ class RunConfig(Section):
                 "data.train: plain lines have no source side; use 'parallel', 'tsv' or 'jsonl', or "
                 "task.kind = 'language-model'"
             )
-        if speaks and self.training.stopping.score != "loss":
-            problems.append(
-                "training.stopping.score: what a language model makes up cannot be compared with "
-                "anything; use 'loss'"
-            )
+        problems += self._score_problems() + self._label_problems()
         problems += self._image_problems() + self._number_problems()
         if self.training.batching == "packed" and not self.model.takes_packed:
             problems.append(
@@ -130,5 +128,51 @@ class RunConfig(Section):
             problems.append(
                 f"model.encoder.patch_size: {task.size} pixels cannot be cut into patches of "
                 f"{encoder.patch_size}; change one of the two"
+            )
+        return problems
+
+    def _score_problems(self) -> list[str]:
+        wanted = self.training.stopping.score
+        if wanted == "loss":
+            return []
+        if isinstance(self.task, LanguageModelConfig):
+            return [
+                "training.stopping.score: what a language model makes up cannot be compared with "
+                "anything; use 'loss'"
+            ]
+        known = (
+            self.task.scores if isinstance(self.task, TranslationConfig | LabelsConfig) else None
+        )
+        if known is not None and wanted not in known:
+            return [
+                f"training.stopping.score: '{wanted}' is none of task.scores; use 'loss' or one of "
+                f"{', '.join(known)}, or add it to task.scores"
+            ]
+        return []
+
+    def _label_problems(self) -> list[str]:
+        labels = isinstance(self.model.decoder, LabelsDecoderConfig)
+        wanted = isinstance(self.task, LabelsConfig)
+        problems = []
+        if wanted and not labels:
+            problems.append(
+                f"model.decoder: the task 'labels' needs kind = 'labels', not "
+                f"'{self.model.decoder.kind}', which may put out any number of them"
+            )
+        if labels and not wanted:
+            problems.append(
+                f"model.decoder: kind = 'labels' gives labels alone; set task.kind = 'labels', not "
+                f"'{self.task.kind}'"
+            )
+        if wanted and self.text.target.kind != "whitespace":
+            problems.append(
+                f"text.target_tokenizer: a label is what white space separates, not "
+                f"'{self.text.target.kind}'; set target_tokenizer.kind = 'whitespace'"
+            )
+        rules = self.decoding
+        if wanted and (rules.min_length or rules.max_length or rules.no_repeat_ngram):
+            problems.append(
+                "decoding: the source says how many labels there are, and they repeat; leave "
+                "min_length, max_length and no_repeat_ngram out"
             )
         return problems

@@ -4,7 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from seqloom.config.kinds import ScoreName
 from seqloom.config.section import Section
+
+Scores = Annotated[tuple[ScoreName, ...], Field(min_length=1)]
 
 
 class TranslationConfig(Section):
@@ -13,6 +16,19 @@ class TranslationConfig(Section):
     reads_text: ClassVar[bool] = True
 
     kind: Literal["translation"] = "translation"
+    scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
+    """How outputs are judged, the most telling score first. For pronunciations:
+    ["word-error-rate", "phoneme-error-rate"]."""
+
+
+class LabelsConfig(Section):
+    """A source sequence of tokens to one label, or to a label for each of its positions."""
+
+    reads_text: ClassVar[bool] = True
+
+    kind: Literal["labels"] = "labels"
+    scores: Scores = ("accuracy", "macro-f1", "exact-match")
+    """How outputs are judged, the most telling score first."""
 
 
 class LanguageModelConfig(Section):
@@ -55,5 +71,5 @@ class ForecastConfig(Section):
     direction."""
 
 
-TokenTaskConfig = TranslationConfig | LanguageModelConfig | CaptioningConfig
+TokenTaskConfig = TranslationConfig | LabelsConfig | LanguageModelConfig | CaptioningConfig
 TaskConfig = Annotated[TokenTaskConfig | ForecastConfig, Field(discriminator="kind")]

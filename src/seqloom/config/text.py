@@ -23,6 +23,15 @@ class WordsConfig(Section):
     """A word seen less often than this becomes unknown."""
 
 
+class WhitespaceConfig(Section):
+    """What white space separates is a token, whatever it is made of: labels, phones, text that was
+    cut into words before."""
+
+    kind: Literal["whitespace"] = "whitespace"
+    size: int = Field(30_000, gt=4)
+    """The most frequent tokens kept, special ones included; others become the unknown token."""
+
+
 class SubwordsConfig(Section):
     """Pieces learned by sentencepiece from the training split."""
 
@@ -33,7 +42,8 @@ class SubwordsConfig(Section):
 
 
 TokenizerConfig = Annotated[
-    CharactersConfig | WordsConfig | SubwordsConfig, Field(discriminator="kind")
+    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig,
+    Field(discriminator="kind"),
 ]
 
 

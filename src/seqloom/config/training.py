@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.kinds import ScoreName
 from seqloom.config.section import Section
 
 
@@ -102,8 +103,9 @@ AveragingConfig = Annotated[
 class StoppingConfig(Section):
     """When to stop before the last step, and which weights are the best."""
 
-    score: Literal["loss", "bleu", "chrf2", "ter", "exact-match", "token-accuracy"] = "loss"
-    """What makes weights the best: the loss on the dev split, or a score of greedy outputs."""
+    score: Literal["loss"] | ScoreName = "loss"
+    """What makes weights the best: the loss on the dev split, or one of task.scores, of greedy
+    outputs."""
     patience: int | None = Field(None, ge=1)
     """Stop after this many evaluations without a better score. Left out: never."""
     max_minutes: float | None = Field(None, gt=0)

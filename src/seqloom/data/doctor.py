@@ -12,6 +12,7 @@ from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.example import Split
+from seqloom.data.labelled import label_problem
 from seqloom.data.rounds import examples_of_round, rounds_in_epoch
 from seqloom.data.series import read_windows
 from seqloom.data.splits import corpora_of
@@ -85,6 +86,8 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -
             data = _without_held_out(data, split)
         surveys.append(survey(data, split, tokenizers, train, progress))
     problems += [(f"data.{found.split}", error) for found in surveys for error in found.problems]
+    if tokenizers is not None:
+        problems += _label_problems(config, tokenizers, surveys)
     worst = None
     try:
         worst = _worst_batch(surveys[0], config)
@@ -109,6 +112,19 @@ def _examine_numbers(config: RunConfig, task: ForecastConfig) -> Findings:
             problems.append((f"data.{split}", error))
         surveys.append(found)
     return Findings(tuple(_errors(problems)), tuple(surveys), None, _exit_code(problems))
+
+
+def _label_problems(
+    config: RunConfig, tokenizers: Tokenizers, surveys: list[Survey]
+) -> Iterator[tuple[str, SeqloomError]]:
+    for found in surveys:
+        if found.target is None or found.problems:
+            continue
+        sources = None if found.source is None else np.asarray(found.source.lengths)
+        targets = np.asarray(found.target.lengths)
+        problem = label_problem(config, tokenizers, found.split, sources, targets)
+        if problem is not None:
+            yield f"data.{found.split}", problem
 
 
 def _without_held_out(data: DataConfig, split: Split) -> DataConfig:

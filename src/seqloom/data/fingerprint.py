@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from importlib.resources import as_file
 from pathlib import Path
 from typing import Any, assert_never
 
 from seqloom.config.data import (
     BundledConfig,
+    BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
     DataConfig,
@@ -21,6 +23,8 @@ from seqloom.config.data import (
     TsvConfig,
 )
 from seqloom.data.bundled import bundled_file
+from seqloom.data.bundled_labels import PAIRS
+from seqloom.data.bundled_labels import VERSION as LABELS_VERSION
 from seqloom.data.digests import file_digest
 from seqloom.data.example import Split
 from seqloom.data.files import locate
@@ -50,6 +54,12 @@ def fingerprint(config: DataConfig, split: Split) -> str:
     return digest_of([split, shares, held_out, own])
 
 
+def _bundled_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[str]:
+    for pair in pairs:
+        with as_file(bundled_file(pair, split)) as path:
+            yield file_digest(path)
+
+
 def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
@@ -66,8 +76,10 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
         case SeriesConfig() | TracksConfig():
             return corpus.model_dump(mode="json")
         case BundledConfig():
-            with as_file(bundled_file(corpus, split)) as path:
-                return [corpus.model_dump(mode="json"), file_digest(path)]
+            return [corpus.model_dump(mode="json"), *_bundled_digests([corpus], split)]
+        case BundledLabelsConfig():
+            settings = corpus.model_dump(mode="json")
+            return [settings, LABELS_VERSION, *_bundled_digests(PAIRS, split)]
         case SyntheticConfig():
             return [corpus.model_dump(mode="json"), VERSION, split]
         case _:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from seqloom.config.data import (
     BundledConfig,
+    BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
     DataConfig,
@@ -22,6 +23,7 @@ from seqloom.config.data import (
 )
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.bundled import read_bundled
+from seqloom.data.bundled_labels import read_bundled_labels
 from seqloom.data.captions import read_captions
 from seqloom.data.example import Example, Split
 from seqloom.data.jsonl import read_jsonl
@@ -125,6 +127,8 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
             )
         case BundledConfig():
             return read_bundled(corpus, split)
+        case BundledLabelsConfig():
+            return read_bundled_labels(corpus, split)
         case SyntheticConfig():
             return read_synthetic(corpus, split)
         case _:

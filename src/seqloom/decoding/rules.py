@@ -80,9 +80,8 @@ class Rules:
             own[:, END].fill_(FORBIDDEN)
         else:
             own[:, END] = end.masked_fill(length < self.min_length, FORBIDDEN)
-        if self.no_repeat_ngram or own.shape[1] <= UNKNOWN + 1:  # else a word is always left
-            stuck = own.amax(dim=1) == FORBIDDEN
-            own[:, END] = torch.where(stuck, end, own[:, END])
+        stuck = own.amax(dim=1) == FORBIDDEN
+        own[:, END] = torch.where(stuck, end, own[:, END])
 
 
 def forbid_repeats(

@@ -64,7 +64,10 @@ class Request:
 
 
 class Stepper(Protocol):
-    """The half of a Decoder that search uses. Its logits are finite numbers."""
+    """The half of a Decoder that search uses.
+
+    Its logits are numbers, -inf for a token that it never puts out there; one at least is finite.
+    """
 
     def start(
         self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False

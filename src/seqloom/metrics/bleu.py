@@ -79,6 +79,14 @@ def _words_alone(text: str) -> str:
     return " ".join(_WORD.findall(text))
 
 
+def tokenised_bleu(
+    hypotheses: Sequence[str], references: References, lowercase: bool = False
+) -> Score:
+    """BLEU of text that was cut into words before: what is between spaces is a word (`tok:none`)."""
+    score = bleu(hypotheses, references, lowercase, tokenize="none")
+    return replace(score, name="BLEU tokenised")
+
+
 def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
     """BLEU of a corpus when case does not count: sacreBLEU's with `case:lc` in its signature."""
     score = bleu(hypotheses, references, lowercase=True)

@@ -1,13 +1,11 @@
 """Scores by the length of the source: where does a model begin to fail?"""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.core.errors import DataError
-from seqloom.metrics.score import References, Score, check_references
-
-Metric = Callable[[Sequence[str], References], Score]
+from seqloom.metrics.score import Metric, References, Score, check_references
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Score: one number, and all that is needed to compare it with another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seqloom.core.errors import DataError
@@ -27,6 +27,10 @@ class Score:
     def key(self) -> str:
         """Its name in recipes and journals: "exact match" is "exact-match"."""
         return self.name.lower().replace(" ", "-")
+
+
+Metric = Callable[[Sequence[str], References], Score]
+"""Hypotheses and their references -> how good they are together."""
 
 
 def check_references(hypotheses: Sequence[str], references: References) -> None:

@@ -11,6 +11,7 @@ from seqloom.config.inputs import (
     OneHotPositionsConfig,
     RotaryPositionsConfig,
 )
+from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.transformer import (
@@ -24,15 +25,24 @@ from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
 from seqloom.models.handover import Handover, LayerHandover, WholeHandover
 from seqloom.models.image import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
+from seqloom.models.labels import (
+    LabelDecoder,
+    LabelDecoderParts,
+    read_last,
+    read_mean,
+    read_positions,
+)
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Patches, ResidualNetwork
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
+from seqloom.nn.labels import LabelReadout
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer
+from seqloom.text.vocabulary import END, PAD, START
 
 
 def build_model(config: ModelConfig, signature: Signature) -> Model:
@@ -55,7 +65,7 @@ def _misfits(config: ModelConfig, signature: Signature) -> list[str]:
         f"added to one-hot tokens of a vocabulary of {ids.count}; use join = 'append', or "
         f"max_length = {ids.count} or less"
         for side, part, ids in sides
-        if not isinstance(part, NoEncoderConfig | ImageEncoderConfig)
+        if not isinstance(part, NoEncoderConfig | ImageEncoderConfig | LabelsDecoderConfig)
         and isinstance(ids, Tokens)
         and isinstance(part.embedding, OneHotEmbeddingConfig)
         and isinstance(part.positions, OneHotPositionsConfig)
@@ -125,7 +135,7 @@ def build_decoder(
             layers = [
                 DecoderLayer(
                     _self_attention(part),
-                    _cross_attention(config, part.attention),
+                    _cross_attention(config, part.attention, part.width),
                     build_feedforward(part),
                     part.norm,
                     part.dropout,
@@ -133,8 +143,22 @@ def build_decoder(
                 for _ in range(part.layers)
             ]
             return TransformerDecoder(embedder, layers, part.norm, readout)
+        case LabelsDecoderConfig():
+            return _label_decoder(config, part, _put_out(signature.target))
         case _:
             assert_never(part)
+
+
+def _label_decoder(config: ModelConfig, part: LabelsDecoderConfig, labels: int) -> LabelDecoder:
+    assert not isinstance(config.encoder, NoEncoderConfig)
+    reading = {"positions": read_positions, "last": read_last, "mean": read_mean}[part.reads]
+    width = _summary_width(config) if part.reads == "last" else config.encoder.state_width
+    previous = None
+    if part.previous:
+        previous = LearnedLookup(labels, part.embedding, noise=0.0, small=False)
+        width += previous.width
+    readout = LabelReadout(width, labels, part.hidden, END, never=(PAD, START))
+    return LabelDecoder(LabelDecoderParts(reading, previous, readout, part.dropout))
 
 
 def _recurrent_decoder(
@@ -146,7 +170,7 @@ def _recurrent_decoder(
 ) -> RecurrentDecoder:
     embedder = Embedder(lookup, build_positions(part.positions, lookup.width), None, part.dropout)
     attention = (
-        _cross_attention(config, part.attention)
+        _cross_attention(config, part.attention, part.width)
         if isinstance(part.attention, AttentionConfig)
         else None
     )
@@ -260,7 +284,9 @@ def _self_attention(part: TransformerLayersConfig) -> MultiHeadAttention:
     return build_attention(part.attention, part.width, part.width, rotary=rotary)
 
 
-def _cross_attention(config: ModelConfig, attention: AttentionConfig) -> MultiHeadAttention | None:
+def _cross_attention(
+    config: ModelConfig, attention: AttentionConfig, width: int
+) -> MultiHeadAttention | None:
     if isinstance(config.encoder, NoEncoderConfig):
         return None
-    return build_attention(attention, config.decoder.width, config.encoder.state_width)
+    return build_attention(attention, width, config.encoder.state_width)

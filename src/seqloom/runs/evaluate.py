@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from seqloom.core.storage import new_folder
 from seqloom.data.batching import plan_batches
 from seqloom.data.collate import collate
 from seqloom.data.example import Example, Split
-from seqloom.metrics.bleu import bleu
 from seqloom.metrics.lengths import Bucket, by_length
 from seqloom.metrics.likelihood import (
     Likelihood,
@@ -113,8 +111,7 @@ def evaluate(
     outputs = [hypotheses[0].text for hypotheses in found]
     cut_off = sum(not hypotheses[0].finished for hypotheses in found)
     references = [example.references for example in examples]
-    measure = partial(bleu, lowercase=task.target_tokenizer.lowercase)
-    buckets = by_length(measure, questions, outputs, references)
+    buckets = by_length(task.metrics[0], questions, outputs, references) if task.metrics else []
     return task.scores(outputs, examples), buckets, outputs, cut_off
 
 

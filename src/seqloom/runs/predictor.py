@@ -222,7 +222,9 @@ class Predictor:
         """How long this output may get."""
         size = len(one.prefix if one.source is None else one.source)
         limit = default_max_length(size, decoding)
-        if decoding.max_length is None:  # a given beginning must not eat up the room for the rest
+        if one.length is not None:
+            limit = one.length
+        elif decoding.max_length is None:  # a given beginning must not eat up the room for the rest
             limit = max(limit, len(one.prefix) + 32)
         longest = self.model.max_target_length
         return limit if longest is None else min(limit, longest)

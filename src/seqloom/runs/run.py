@@ -11,6 +11,7 @@ from seqloom.config.decoding import DecodingConfig, SampleConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.kinds import EngineKind
 from seqloom.config.run import RunConfig
+from seqloom.config.task import LabelsConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import Nothing, Pixels
 from seqloom.data.example import Split
@@ -27,6 +28,7 @@ from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
 from seqloom.tasks.tokens import TokenTask
+from seqloom.text.vocabulary import SPECIAL
 
 
 class Run:
@@ -152,6 +154,19 @@ class Run:
         chosen = decoding or SampleConfig(samples=max(n_best, 1))
         refuse_too_many(chosen, n_best)
         return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
+
+    def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
+        """The label of each text, or the labels of its tokens; a blank text gets a blank one.
+
+        every: all labels of each text, the likeliest first, where a text has one
+        """
+        if not isinstance(self.config.task, LabelsConfig):
+            raise ConfigError(
+                f"{self.folder}: is for {self.config.task.kind} and gives no labels; label with a "
+                "run whose recipe says task.kind = 'labels'"
+            )
+        count = self.task.target_tokenizer.size - len(SPECIAL) if every else 1
+        return self.predict(texts, Wish(count, attention=False), beam=count if every else None)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True

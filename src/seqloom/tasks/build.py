@@ -7,6 +7,7 @@ from seqloom.config.run import RunConfig
 from seqloom.config.task import (
     CaptioningConfig,
     ForecastConfig,
+    LabelsConfig,
     LanguageModelConfig,
     TaskConfig,
     TokenTaskConfig,
@@ -15,6 +16,7 @@ from seqloom.config.task import (
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.forecast import Forecast
+from seqloom.tasks.labels import Labels
 from seqloom.tasks.language_model import LanguageModel
 from seqloom.tasks.task import Trainable
 from seqloom.tasks.tokens import TokenTask
@@ -40,9 +42,12 @@ def load_task(config: TaskConfig, folder: Path) -> Trainable:
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
     match config:
-        case TranslationConfig():
+        case TranslationConfig(scores=scores):
             assert source is not None, "translation reads a source"
-            return Translation(source, target)
+            return Translation(source, target, scores)
+        case LabelsConfig(scores=scores):
+            assert source is not None, "there is a source to label"
+            return Labels(source, target, scores)
         case LanguageModelConfig():
             return LanguageModel(target)
         case CaptioningConfig(size=size, margin=margin):

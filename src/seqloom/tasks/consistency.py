@@ -13,7 +13,8 @@ from seqloom.text.vocabulary import PAD
 
 @dataclass(frozen=True)
 class Answers:
-    """The log-probabilities of one pass: (B, T, V), in float32 at least."""
+    """The log-probabilities of one pass: (B, T, V), in float32 at least; 0 in place of -inf, so
+    that what a model never puts out adds nothing to any sum."""
 
     log_probabilities: Tensor
 
@@ -21,7 +22,8 @@ class Answers:
     def of(cls, model: Model, batch: Batch) -> "Answers":
         logits = model.decoder.readout(model(batch))  # (B, T, V)
         exact = logits.float() if logits.dtype == torch.bfloat16 else logits
-        return cls(exact.log_softmax(dim=-1))
+        logs = exact.log_softmax(dim=-1)
+        return cls(logs.masked_fill(logs == float("-inf"), 0.0))
 
     def cross_entropy(self, targets: Tensor, smoothing: float) -> Tensor:
         """Σ -log p(target) over the real positions, smoothed: (B, T) -> ()"""

@@ -23,11 +23,13 @@ class Prepared:
     source: the ids that are read; None: nothing, or an image
     prefix: how the output must begin
     image:  (3, height, width) the image that is looked at; None: none is
+    length: tokens that the output may have, END included, where the task knows it
     """
 
     source: tuple[int, ...] | None
     prefix: tuple[int, ...]
     image: Pixels | None = None
+    length: int | None = None
 
 
 class Trainable(Protocol):

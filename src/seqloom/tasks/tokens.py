@@ -11,7 +11,7 @@ from seqloom.core.signature import Signature
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
 from seqloom.data.variants import build_variants
-from seqloom.metrics.score import Score
+from seqloom.metrics.score import Metric, Score
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.consistency import r_drop_loss
 from seqloom.tasks.likelihood import token_loss
@@ -29,6 +29,8 @@ class TokenTask:
     source_tokenizer: Tokenizer | None = None
     target_tokenizer: Tokenizer
     image_size: int | None = None
+    metrics: Sequence[Metric] = ()
+    """How outputs are judged, the most telling first; empty if there is nothing to compare with."""
 
     signature: Signature
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from seqloom.config.kinds import ScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
-from seqloom.metrics.bleu import bleu, chrf, ter
-from seqloom.metrics.overlap import exact_match, token_accuracy
+from seqloom.metrics.build import build_metric
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
@@ -13,9 +13,10 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 class Translation(TokenTask):
-    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+    def __init__(self, source: Tokenizer, target: Tokenizer, scores: Sequence[ScoreName]) -> None:
         self.source_tokenizer = source
         self.target_tokenizer = target
+        self.metrics = [build_metric(name, target.lowercase) for name in scores]
         self._source = source
         self.signature = Signature(
             Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
@@ -29,14 +30,5 @@ class Translation(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Where text is folded to lower case, references are as well: the signatures say so."""
-        folded = self.target_tokenizer.lowercase
-        references = [
-            tuple(one.lower() if folded else one for one in example.references)
-            for example in examples
-        ]
-        return [
-            bleu(outputs, references, lowercase=folded),
-            chrf(outputs, references, lowercase=folded),
-            *(measure(outputs, references) for measure in (ter, exact_match, token_accuracy)),
-        ]
+        references = [example.references for example in examples]
+        return [metric(outputs, references) for metric in self.metrics]

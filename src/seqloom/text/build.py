@@ -4,12 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from seqloom.config.text import CharactersConfig, SubwordsConfig, TokenizerConfig, WordsConfig
+from seqloom.config.text import (
+    CharactersConfig,
+    SubwordsConfig,
+    TokenizerConfig,
+    WhitespaceConfig,
+    WordsConfig,
+)
 from seqloom.core.errors import DataError
 from seqloom.text.characters import Characters
 from seqloom.text.subwords import Subwords
 from seqloom.text.tags import Tags
 from seqloom.text.tokenizer import Tokenizer, damaged, read_content
+from seqloom.text.whitespace import Whitespace
 from seqloom.text.words import Words
 
 
@@ -29,6 +36,8 @@ def train_tokenizer(
             return Characters.train(text, known, lowercase)
         case WordsConfig(size=size, min_count=min_count):
             return Words.train(text, known, lowercase, size, min_count)
+        case WhitespaceConfig(size=size):
+            return Whitespace.train(text, known, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return Subwords.train(text, known, lowercase, size, algorithm)
         case _:
@@ -56,6 +65,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return Characters.from_content(content)
             case "words":
                 return Words.from_content(content)
+            case "whitespace":
+                return Whitespace.from_content(content)
             case "subwords":
                 return Subwords.load(folder / f"{name}.model", content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:

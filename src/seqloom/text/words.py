@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import ClassVar, Self
 from unicodedata import category
@@ -34,7 +34,7 @@ class Words(ListedTokenizer):
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_words(line, tags, lowercase))
-        del counts[_UNSPEAKABLE]
+        del counts[UNSPEAKABLE]
         reserved = (*tags.names, JOINER) if tags.names else ()
         return cls(Vocabulary.count(counts, reserved, size, min_count), tags, lowercase)
 
@@ -45,7 +45,7 @@ class Words(ListedTokenizer):
         return join_words(pieces)
 
 
-_UNSPEAKABLE = ""
+UNSPEAKABLE = ""
 """Stands for a mark that cannot be a piece; no vocabulary holds it."""
 
 
@@ -63,6 +63,13 @@ def _pattern() -> re.Pattern[str]:
 
 
 def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
+    return split_chunks(text, tags, lowercase, _split_chunk)
+
+
+def split_chunks(
+    text: str, tags: Tags, lowercase: bool, split: Callable[[str], Iterable[str]]
+) -> Iterator[str]:
+    """Tags, and the tokens into which each text without spaces between them is split."""
     folded = tags.lower(text) if lowercase else text
     before_is_space = True
     after_tag = False
@@ -74,7 +81,7 @@ def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
             yield part
         else:
             for chunk in part.split():
-                yield from _split_chunk(chunk)
+                yield from split(chunk)
         before_is_space = part[-1].isspace()
         after_tag = is_tag
 
@@ -82,7 +89,7 @@ def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
 def _split_chunk(chunk: str) -> list[str]:
     """The tokens of a text without spaces."""
     found = _pattern().findall(chunk)
-    pieces = [_UNSPEAKABLE if JOINER in piece else piece for piece in found]
+    pieces = [UNSPEAKABLE if JOINER in piece else piece for piece in found]
     for right in range(1, len(pieces)):
         left = right - 1
         # Two words never meet: one of the two is a mark, and the mark carries the joiner.

@@ -66,6 +66,6 @@ def _unknown(run: Run, prompt: str) -> list[str]:
     encode = run.task.target_tokenizer.encode
     if UNKNOWN not in encode(prompt):
         return []
-    words = run.config.text.target.kind == "words"
+    words = run.config.text.target.kind in ("words", "whitespace")
     parts = prompt.split() if words else [part for part in prompt if not part.isspace()]
     return [part for part in dict.fromkeys(parts) if UNKNOWN in encode(part)]

@@ -57,7 +57,11 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
             f"{program()} evaluate {folder} --split dev",
         ]
     split = "" if config.data.test else " --split dev"
-    return [
+    label, translate = (
+        f"{program()} label {folder} '…'",
         f"echo '…' | {program()} translate {folder}",
+    )
+    return [
+        label if config.task.kind == "labels" else translate,
         f"{program()} evaluate {folder}{split}",
     ]

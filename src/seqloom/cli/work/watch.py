@@ -174,7 +174,7 @@ def main_score(data: dict[str, Any]) -> str:
 
 def named(score: str) -> str:
     """A score as people write it."""
-    names = {"bleu": "BLEU", "chrf": "chrF", "chrf2": "chrF2", "ter": "TER"}
+    names = {"bleu": "BLEU", "chrf": "chrF", "chrf2": "chrF2", "ter": "TER", "macro-f1": "macro F1"}
     return names.get(score, score.replace("_", " ").replace("-", " "))
 
 

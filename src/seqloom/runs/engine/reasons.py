@@ -15,6 +15,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.predictor import Wish
 from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.whitespace import Whitespace
 from seqloom.text.words import Words
 
 
@@ -75,7 +76,7 @@ def request_reasons(
         reasons.append("decoding.min_length: forbidding END would change its probabilities")
     if decoding.no_repeat_ngram:
         reasons.append("decoding.no_repeat_ngram: forbidding tokens would change its probabilities")
-    if isinstance(target, Words) and not decoding.allow_unknown:
+    if isinstance(target, Words | Whitespace) and not decoding.allow_unknown:
         reasons.append(
             "decoding.allow_unknown: with a vocabulary of words the unknown token is probable, and "
             "forbidding it would change its probabilities"

@@ -1,0 +1,98 @@
+"""Labels are learned like anything else, however batches are laid out."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqloom.core.errors import ConfigError
+from seqloom.data.layout import Layout, PaddedLayout
+from seqloom.data.packing import BucketLayout
+from seqloom.runs.run import load
+from seqloom.tasks.likelihood import token_loss
+from seqloom.training.distributed import World
+from seqloom.training.loop import train
+from seqloom.training.opening import open_session
+from seqloom.training.session import Session
+from tiny_runs import STILL, recipe
+
+LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
+
+
+def vowels(folder: Path) -> list[str]:
+    """Every letter is a vowel (v) or not (c), every word has its first letter for a label."""
+    words = ["banana", "kiwi", "apple", "fig", "olive", "pear", "melon", "grape", "a", "date"] * 6
+    in_step = [
+        f"{word}\t{' '.join('v' if one in 'aeiou' else 'c' for one in word)}" for word in words
+    ]
+    (folder / "positions.tsv").write_text("\n".join(in_step) + "\n", encoding="utf-8")
+    whole = [f"{word}\t{word[0]}" for word in words]
+    (folder / "mean.tsv").write_text("\n".join(whole) + "\n", encoding="utf-8")
+    return words
+
+
+def changes(folder: Path, reads: str) -> list[str]:
+    corpus = f"{{kind='tsv', path='{folder / reads}.tsv'}}"
+    return [
+        *LABELLED,
+        *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
+        f"model.decoder={{kind='labels', reads='{reads}'}}",
+    ]
+
+
+def loss_of_all(session: Session, layout: Layout) -> float:
+    corpus = session.stream.corpus
+    plan = layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
+    model = session.model.double()
+    return sum(token_loss(model, layout.gather(corpus, each), 0.1).item() for each in plan)
+
+
+@pytest.mark.parametrize("reads", ["positions", "mean"])
+def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, reads: str) -> None:
+    vowels(tmp_path)
+    config = recipe(STILL[0], *changes(tmp_path, reads))
+    alone = World(0, 1, torch.device("cpu"))
+    session = open_session(config, tmp_path / "run", False, alone, lambda event: None)
+    session.journal.close()
+    padded = loss_of_all(session, PaddedLayout(100))
+    assert loss_of_all(session, BucketLayout(100)) == pytest.approx(padded)
+
+
+@pytest.mark.parametrize("reads", ["positions", "mean"])
+@pytest.mark.parametrize("further", ["training.r_drop=1.0", "training.label_smoothing=0.1"])
+def test_what_the_letters_say_is_learned(tmp_path: Path, reads: str, further: str) -> None:
+    words = vowels(tmp_path)
+    settings = [
+        *("training.steps=60", "training.evaluate_every=60", "training.checkpoint_every=60"),
+        *("training.optimizer.learning_rate=0.05", "training.stopping.score=accuracy", further),
+        "model.encoder.width=16",
+    ]
+    config = recipe(STILL[0], *changes(tmp_path, reads), *settings)
+    train(config, tmp_path / "run")
+    scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("dev").scores}
+    assert scores["accuracy"] == scores["macro-f1"] == scores["exact-match"] == 100
+    assert scores["perplexity"] < 1.5
+    found = load(tmp_path / "run").label(words[:3])
+    assert [len(one.text.split()) for [one] in found] == (
+        [len(word) for word in words[:3]] if reads == "positions" else [1, 1, 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("model.decoder={kind='recurrent'}", "the task 'labels' needs kind = 'labels'"),
+        ("task.kind=translation", "set task.kind = 'labels', not 'translation'"),
+        ("text.target_tokenizer.kind=words", "a label is what white space separates"),
+        ("decoding.max_length=5", "the source says how many labels there are"),
+        ("training.batching=packed", "training.batching"),
+        ("training.stopping.score=bleu", "'bleu' is none of task.scores; use 'loss' or one of"),
+        ("task.scores=[]", "task.scores"),
+    ],
+)
+def test_what_does_not_fit_labels_is_refused_with_what_to_do(
+    tmp_path: Path, setting: str, words: str
+) -> None:
+    recipe(*changes(tmp_path, "mean"))
+    with pytest.raises(ConfigError, match=words):
+        recipe(*changes(tmp_path, "mean"), setting)
