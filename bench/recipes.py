@@ -45,7 +45,8 @@ Times of recipes that ran side by side are upper bounds.
 Tatoeba: the bundled sample, sentences that occur several times merged into one with several
 references. Multi30k: test_2016_flickr, raw text, cased but for `multi30k-en-de`, which is
 lower-cased on both sides. BLEU is sacreBLEU's, beam 5; case change
-is exact match, greedy; the language model is scored by perplexity per subword.
+is exact match, greedy. Language models are scored by perplexity: per subword and END (Tatoeba), or per word and
+end of line (WikiText-2); Shakespeare by nats per character, ends of lines included.
 
 | recipe | parameters | steps | score | chrF2 | trained |
 |---|---|---|---|---|---|
@@ -117,9 +118,16 @@ def moses_of(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] | N
 
 def headline(result: dict[str, Any]) -> dict[str, Any]:
     """The score by which a recipe is judged."""
-    wanted = "exact match" if result["recipe"].startswith("case") else "BLEU"
+    family = result["recipe"].partition("-")[0]
+    wanted = {"case": "exact match", "shakespeare": "nats per character"}.get(family, "BLEU")
     scores = {score["name"]: score for score in result["report"]["scores"]}
     return scores.get(wanted) or scores["perplexity"]
+
+
+def rounded(score: dict[str, Any], change: float = 0.0) -> str:
+    """As many digits as mean something."""
+    digits = 3 if score["name"].startswith("nats") else 1
+    return f"{score['value'] + change:.{digits}f}"
 
 
 def line(result: dict[str, Any]) -> str:
@@ -128,7 +136,7 @@ def line(result: dict[str, Any]) -> str:
     unit = " %" if score["name"] == "exact match" else ""
     signature = f" ({score['signature']})" if score["signature"] else ""
     return (
-        f"{score['name']} {score['value']:.1f}{unit} on the test split{signature}, "
+        f"{score['name']} {rounded(score)}{unit} on the test split{signature}, "
         f"{result['parameters']:,} parameters, {result['steps']} steps, seed {result['seed']}, "
         f"{time_of(result)}{result['machine']}, torch {result['torch']}"
     )
@@ -140,6 +148,8 @@ def goal(result: dict[str, Any]) -> str:
     value = score["value"]
     if score["name"] == "exact match":
         return f"exact match {value - 0.4:.1f} % or more"
+    if score["name"].startswith("nats"):
+        return f"{score['name']} {rounded(score, 0.02)} or less"
     if not score["higher_is_better"]:
         return f"{score['name']} {value + 0.5:.1f} or less"
     return f"{score['name']} {value - 1:.0f} or more"
@@ -183,7 +193,7 @@ def write(out: Path) -> None:
         chrf = next((s for s in result["report"]["scores"] if s["name"] == "chrF2"), None)
         rows.append(
             f"| `{result['recipe']}` | {result['parameters'] / 1e6:.1f} M | {result['steps']:,} "
-            f"| {score['name']} **{score['value']:.1f}**{published(result)} "
+            f"| {score['name']} **{rounded(score)}**{published(result)} "
             f"| {'' if chrf is None else format(chrf['value'], '.1f')} "
             f"| {time_of(result)}{result['machine']} |"
         )

@@ -105,6 +105,7 @@ ALONE: dict[str, Sequence[Any]] = {
     "readout_input": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
+    "tie": ["none", "output"],
 }
 
 
@@ -153,7 +154,7 @@ def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
         "positions": POSITIONS[choice["positions"]],
         **{key: choice[key] for key in keys},
     }
-    return {"encoder": {"kind": "none"}, "decoder": decoder}
+    return {"encoder": {"kind": "none"}, "decoder": decoder, "tie": choice["tie"]}
 
 
 @dataclass(frozen=True)

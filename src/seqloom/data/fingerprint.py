@@ -15,6 +15,7 @@ from seqloom.config.data import (
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    RunningTextConfig,
     SeriesConfig,
     SyntheticConfig,
     TracksConfig,
@@ -65,6 +66,10 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             ]
         case SeriesConfig() | TracksConfig():
             return corpus.model_dump(mode="json")
+        case RunningTextConfig():
+            # Windows are looked through later; the text is the same.
+            part = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
+            return [part, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
             with as_file(bundled_file(corpus, split)) as path:
                 return [corpus.model_dump(mode="json"), file_digest(path)]

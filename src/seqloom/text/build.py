@@ -7,10 +7,11 @@ from typing import assert_never
 from seqloom.config.text import CharactersConfig, SubwordsConfig, TokenizerConfig, WordsConfig
 from seqloom.core.errors import DataError
 from seqloom.text.characters import Characters
+from seqloom.text.running import RunningText, inner_name
 from seqloom.text.subwords import Subwords
 from seqloom.text.tags import Tags
 from seqloom.text.tokenizer import Tokenizer, damaged, read_content
-from seqloom.text.words import Words
+from seqloom.text.words import SpacedWords, Words
 
 
 def train_tokenizer(
@@ -27,8 +28,9 @@ def train_tokenizer(
     match config:
         case CharactersConfig():
             return Characters.train(text, known, lowercase)
-        case WordsConfig(size=size, min_count=min_count):
-            return Words.train(text, known, lowercase, size, min_count)
+        case WordsConfig(size=size, min_count=min_count, split=split):
+            kind = Words if split == "marks" else SpacedWords
+            return kind.train(text, known, lowercase, size, min_count)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return Subwords.train(text, known, lowercase, size, algorithm)
         case _:
@@ -56,6 +58,10 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return Characters.from_content(content)
             case "words":
                 return Words.from_content(content)
+            case "spaced-words":
+                return SpacedWords.from_content(content)
+            case "running-text":
+                return RunningText(load_tokenizer(folder, inner_name(name)))
             case "subwords":
                 return Subwords.load(folder / f"{name}.model", content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:
