@@ -28,8 +28,8 @@ def train_tokenizer(
     match config:
         case CharactersConfig():
             return Characters.train(text, known, lowercase)
-        case WordsConfig(size=size, min_count=min_count, split=split):
-            kind = Words if split == "marks" else SpacedWords
+        case WordsConfig(size=size, min_count=min_count, cut_at=place):
+            kind = Words if place == "marks" else SpacedWords
             return kind.train(text, known, lowercase, size, min_count)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return Subwords.train(text, known, lowercase, size, algorithm)
