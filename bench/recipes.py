@@ -50,8 +50,9 @@ Times of recipes that ran side by side are upper bounds.
 Tatoeba: the bundled sample, sentences that occur several times merged into one with several
 references. Multi30k: test_2016_flickr, raw text, cased but for `multi30k-en-de`, which is
 lower-cased on both sides. BLEU is sacreBLEU's, beam 5; case change
-is exact match, greedy; the language model is scored by perplexity per subword; the tasks of
-`tasks.md` by what their fields use.
+is exact match, greedy. Language models are scored by perplexity: per subword and END (Tatoeba), or per word and
+end of line (WikiText-2); Shakespeare by nats per character, ends of lines included; the tasks of `tasks.md` by what
+their fields use.
 
 | recipe | parameters | steps | score | chrF2 | trained |
 |---|---|---|---|---|---|

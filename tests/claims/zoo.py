@@ -107,6 +107,7 @@ ALONE: dict[str, Sequence[Any]] = {
     "readout_input": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
+    "tie": ["none", "output"],
 }
 
 
@@ -163,7 +164,7 @@ def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
         "positions": POSITIONS[choice["positions"]],
         **{key: choice[key] for key in keys},
     }
-    return {"encoder": {"kind": "none"}, "decoder": decoder}
+    return {"encoder": {"kind": "none"}, "decoder": decoder, "tie": choice["tie"]}
 
 
 def _labels(choice: Mapping[str, Any]) -> dict[str, Any]:

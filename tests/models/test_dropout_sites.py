@@ -20,7 +20,8 @@ RATE = 0.5
 def recurrent(**switches: Any) -> dict[str, Any]:
     side = {"kind": "recurrent", "width": 8, "layers": 2, "dropout": RATE}
     attention = {"kind": "attention", "dropout": RATE}
-    return {"encoder": side, "decoder": {**side, "attention": attention, **switches}}
+    encoder = {**side, "weight_dropout": RATE}
+    return {"encoder": encoder, "decoder": {**side, "attention": attention, **switches}}
 
 
 def transformer(norm: str) -> dict[str, Any]:
@@ -44,7 +45,9 @@ def transformer(norm: str) -> dict[str, Any]:
 
 
 MODELS = {
-    "recurrent, at once": recurrent(),
+    "recurrent, at once": recurrent(weight_dropout=RATE),
+    "recurrent, locked": recurrent(locked_dropout=True, weight_dropout=RATE),
+    "recurrent, lstm": recurrent(cell="lstm", weight_dropout=RATE, handover="mlp"),
     "recurrent, in turn": recurrent(context=("input", "readout")),
     "transformer, norm first": transformer("pre"),
     "transformer, norm last": transformer("post"),

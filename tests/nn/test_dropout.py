@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.nn.dropout import Dropout
+from seqloom.nn.dropout import Dropout, LockedDropout
 
 SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
@@ -50,3 +50,13 @@ def test_nothing_is_dropped_at_rate_zero_or_when_not_learning() -> None:
     states = torch.randn(3, 4)
     assert Dropout(0.0)(states) is states
     assert Dropout(0.5).eval()(states) is states
+
+
+def test_locked_dropout_drops_the_same_at_every_position_and_anew_in_every_row() -> None:
+    ones = torch.ones(64, 7, 50)
+    dropped = LockedDropout(0.5)(ones)
+    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+    assert not torch.equal(dropped[0], dropped[1])
+    assert float((dropped == 0).double().mean()) == pytest.approx(0.5, abs=0.06)
+    assert sorted(dropped.unique().tolist()) == pytest.approx([0, 2], rel=1e-4)
+    assert LockedDropout(0.5).eval()(ones) is ones

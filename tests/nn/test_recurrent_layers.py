@@ -118,3 +118,52 @@ def test_reading_in_turn_finds_the_same(cell: Cell) -> None:
     layer, source = layer_of(cell), some_source([5, 1, 3])
     for one, other in zip(layer.read(source), layer.read_in_turn(source), strict=True):
         torch.testing.assert_close(one, other)
+
+
+@every_cell
+def test_weight_dropout_takes_the_same_weights_from_every_position_of_a_pass(cell: Cell) -> None:
+    """A pass at once and a pass in turn agree where they draw alike."""
+    torch.manual_seed(0)
+    inputs = some_source([5, 5]).values
+    layer = RecurrentLayer(cell, 3, 4, weight_dropout=0.5).double()
+    state = torch.randn(2, layer.state_width).double()
+    torch.manual_seed(1)
+    hidden, last = layer(inputs, state)
+    torch.manual_seed(1)
+    weights = layer.weights()
+    assert 0 < int((weights[1] == 0).sum()) < weights[1].numel()
+    for place, x in enumerate(inputs.unbind(1)):
+        state = layer.step(x, state, weights)
+        torch.testing.assert_close(hidden[:, place], state[:, : layer.width])
+    torch.testing.assert_close(last, state)
+    again, _ = layer(inputs, torch.zeros_like(state))
+    assert not torch.allclose(again, layer(inputs, torch.zeros_like(state))[0])  # drawn anew
+    layer.eval()
+    torch.testing.assert_close(layer.weights()[1], layer.network.all_weights[0][1])
+
+
+@every_cell
+def test_a_gradient_reaches_what_weight_dropout_leaves(cell: Cell) -> None:
+    layer = RecurrentLayer(cell, 3, 4, weight_dropout=0.5)
+    torch.manual_seed(2)
+    kept = layer.weights()[1] != 0
+    torch.manual_seed(2)
+    layer(some_source([6]).values.float(), torch.ones(1, layer.state_width))[0].sum().backward()
+    gradient = layer.network.all_weights[0][1].grad
+    assert gradient is not None
+    assert torch.equal(gradient != 0, kept)
+
+
+@every_cell
+def test_reading_goes_without_the_same_weights_from_end_to_end(cell: Cell) -> None:
+    layer, source = RecurrentLayer(cell, 3, 4, weight_dropout=0.5).double(), some_source([5, 2])
+    torch.manual_seed(3)
+    hidden, last = layer.read(source)
+    torch.manual_seed(3)
+    weights = layer.weights()
+    for row, length in enumerate([5, 2]):
+        state = torch.zeros(1, layer.state_width).double()
+        for place in range(length):
+            state = layer.step(source.values[row : row + 1, place], state, weights)
+            torch.testing.assert_close(hidden[row, place], state[0, : layer.width])
+        torch.testing.assert_close(last[row], state[0])

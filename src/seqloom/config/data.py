@@ -114,6 +114,34 @@ Language = Literal["de", "en", "fr"]
 """Of the bundled sentences."""
 
 
+class RunningTextConfig(Section):
+    """One long text, for models without a source: a file is one sequence of tokens, and the end of
+    each line is one of them. Models see it through windows."""
+
+    kind: Literal["running-text"] = "running-text"
+    path: str
+    begin: float = Field(0.0, ge=0, lt=1)
+    """Leave out what comes before: a share of the file's characters, up to the next whole line."""
+    end: float = Field(1.0, gt=0, le=1)
+    """Leave out what comes behind: train up to 0.9 and dev from 0.9 on share no line."""
+    length: int = Field(256, ge=1)
+    """Tokens of a window."""
+    context: int | None = Field(None, ge=0)
+    """So many tokens at the beginning of a window are only read, because the window before it has
+    answered them. Left out: none in training, half a window in scoring."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.begin >= self.end:
+            raise ValueError(f"begin = {self.begin} leaves nothing before end = {self.end}")
+        if self.context is not None and self.context >= self.length:
+            raise ValueError(
+                f"context = {self.context} leaves nothing to answer in a window of length "
+                f"{self.length}; make context smaller or length larger"
+            )
+        return self
+
+
 class BundledConfig(Section):
     """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
 
@@ -190,6 +218,7 @@ CorpusConfig = Annotated[
     | CaptionsConfig
     | SeriesConfig
     | TracksConfig
+    | RunningTextConfig
     | BundledConfig
     | BundledLabelsConfig
     | SyntheticConfig,
@@ -203,6 +232,7 @@ HeldOutConfig = Annotated[
     | CaptionsConfig
     | SeriesConfig
     | TracksConfig
+    | RunningTextConfig
     | BundledConfig
     | BundledLabelsConfig
     | SyntheticConfig
@@ -238,3 +268,40 @@ class DataConfig(Section):
     filter: FilterConfig = FilterConfig()
     merge_references: bool = False
     """When scoring, the translations of one source become several references of one sentence."""
+
+    @property
+    def is_running_text(self) -> bool:
+        return any(isinstance(corpus, RunningTextConfig) for corpus in self.train)
+
+
+def running_text_problems(data: DataConfig) -> list[str]:
+    """Why this running text cannot be learned or scored; empty where there is none."""
+    problems = []
+    splits = {"train": data.train, "dev": data.dev, "test": data.test}
+    running = data.is_running_text
+    for name, corpora in splits.items():
+        strangers = {one.kind for one in corpora if isinstance(one, RunningTextConfig) != running}
+        if strangers == {"hold-out"}:
+            problems.append(
+                f"data.{name}: lines held out here and there would tear running text apart; hold out "
+                f"its end: data.train.end = 0.9 and data.{name} = {{ kind = 'running-text', path = …, "
+                "begin = 0.9 }"
+            )
+        elif strangers:
+            problems.append(
+                f"data.{name}: {', '.join(sorted(strangers))} cannot be mixed with data.train, of "
+                "which one is running text and the other is not; use one kind for all splits"
+            )
+        shapes = {
+            (one.length, one.context) for one in corpora if isinstance(one, RunningTextConfig)
+        }
+        if len(shapes) > 1:
+            problems.append(
+                f"data.{name}: its files are read as one text, so they have one length and one "
+                "context; make them equal"
+            )
+    if running and data.filter != FilterConfig():
+        problems.append(
+            "data.filter: a line left out would tear running text apart; take data.filter away"
+        )
+    return problems

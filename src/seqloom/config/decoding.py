@@ -18,6 +18,8 @@ class RulesConfig(Section):
     """No sequence of this many tokens occurs twice in an output; 0 allows repeats."""
     allow_unknown: bool = False
     """May the unknown token be put out?"""
+    one_line: bool = False
+    """The end of a line ends an output. For running text, which goes on and on otherwise."""
 
     @model_validator(mode="after")
     def _leaves_room(self) -> Self:

@@ -167,7 +167,7 @@ def _tie_problems(model: ModelConfig) -> list[str]:
         return ["tie: labels have no embedding to share; use tie = 'none'"]
     if isinstance(decoder.embedding, OneHotEmbeddingConfig):
         problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
-    elif isinstance(decoder, RecurrentDecoderConfig) and decoder.readout == "linear":
+    elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.reads_out_as_embedded:
         problems.append(
             "tie: an output layer shared with the embedding needs features as wide as the "
             "embedding; set decoder.readout = 'tanh'"

@@ -29,6 +29,10 @@ class RecurrentEncoderConfig(Section):
     positions: InputPositionsConfig = NoPositionsConfig()
     dropout: float = Field(0.0, ge=0, lt=1)
     """On the embedded input and between layers."""
+    locked_dropout: bool = False
+    """Drop the same numbers at every position of a sequence (Gal and Ghahramani 2016)."""
+    weight_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the weights from state to state that a batch goes without (Merity et al. 2018)."""
 
     @property
     def state_width(self) -> int:
@@ -67,6 +71,20 @@ class RecurrentDecoderConfig(Section):
     positions: InputPositionsConfig = NoPositionsConfig()
     dropout: float = Field(0.0, ge=0, lt=1)
     """On the embedded input, between layers and before the readout."""
+    locked_dropout: bool = False
+    """Drop the same numbers at every position of a sequence (Gal and Ghahramani 2016)."""
+    weight_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the weights from state to state that a batch goes without (Merity et al. 2018)."""
+
+    @property
+    def reads_out_as_embedded(self) -> bool:
+        """Is what the output layer reads as wide as an embedding, so that the two can be one?"""
+        if self.readout == "tanh":
+            return True
+        own = self.embedding.width if isinstance(self.embedding, LearnedEmbeddingConfig) else None
+        attends = isinstance(self.attention, AttentionConfig) and "readout" in self.context
+        more = attends or "readout" in self.summary or self.readout_input
+        return (own or self.width) == self.width and not more
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -82,6 +100,14 @@ class RecurrentDecoderConfig(Section):
                 problems.append(
                     "context 'layer' feeds the next recurrent layer, but layers is 1; "
                     "set layers to 2 or more"
+                )
+            if {"input", "state"} & set(self.context) and (
+                self.locked_dropout or self.weight_dropout
+            ):
+                problems.append(
+                    "context 'input' and 'state' are taught one position at a time, where "
+                    "locked_dropout and weight_dropout would be drawn anew each time; use context "
+                    "'readout' or 'layer', or leave both out"
                 )
             if attention.projection != "none" or attention.values == "learned":
                 problems += heads_problems(attention.width or self.width, attention.heads)

@@ -4,7 +4,14 @@ from typing import Self
 
 from pydantic import model_validator
 
-from seqloom.config.data import CaptionsConfig, DataConfig, LinesConfig, SeriesConfig
+from seqloom.config.data import (
+    CaptionsConfig,
+    DataConfig,
+    LinesConfig,
+    RunningTextConfig,
+    SeriesConfig,
+    running_text_problems,
+)
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.image import PatchEncoderConfig
@@ -35,7 +42,7 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
-        problems = []
+        problems = running_text_problems(self.data)
         alone = isinstance(self.model.encoder, NoEncoderConfig)
         speaks = isinstance(self.task, LanguageModelConfig)
         if speaks and not alone:
@@ -47,9 +54,10 @@ class RunConfig(Section):
                 f"model.encoder: the task '{self.task.kind}' has a source to read; "
                 "choose an encoder such as kind = 'recurrent'"
             )
-        if not speaks and any(isinstance(corpus, LinesConfig) for corpus in self.data.train):
+        sourceless = (LinesConfig, RunningTextConfig)
+        if not speaks and any(isinstance(corpus, sourceless) for corpus in self.data.train):
             problems.append(
-                "data.train: plain lines have no source side; use 'parallel', 'tsv' or 'jsonl', or "
+                "data.train: plain text has no source side; use 'parallel', 'tsv' or 'jsonl', or "
                 "task.kind = 'language-model'"
             )
         problems += self._score_problems() + self._label_problems()
@@ -58,6 +66,17 @@ class RunConfig(Section):
             problems.append(
                 "training.batching: only Transformers can keep apart the pairs that share a row; a "
                 "recurrent state would run from one into the next; use 'bucketed' or 'padded'"
+            )
+        if self.data.is_running_text and self.training.batching != "auto":
+            problems.append(
+                "training.batching: running text always comes in windows of one length; leave it "
+                "'auto'"
+            )
+        if self.decoding.one_line and not self.data.is_running_text:
+            problems.append("decoding.one_line: only running text has several lines; leave it out")
+        if self.data.is_running_text and self.text.sampling is not None:
+            problems.append(
+                "text.sampling: running text is cut into subwords in one way; leave sampling out"
             )
         if self.model.tie == "all" and not self.text.shared:
             problems.append(

@@ -122,12 +122,15 @@ class Batch:
     inputs:  START y1 … yT, what the decoder is fed. END is never fed back in
     targets: y1 … yT END, what it should answer, position by position
     packing: which positions belong together where rows hold several pairs; None: one pair a row
+    lead:    (B,) how many of a row's first positions are only read: their target is padding;
+             None: every real position is answered
     """
 
     source: Source | None
     inputs: Padded
     targets: Padded
     packing: Packing | None = None
+    lead: Tensor | None = None
 
     @property
     def size(self) -> int:
@@ -136,13 +139,15 @@ class Batch:
     @property
     def num_targets(self) -> int:
         """How many real target positions the loss is summed over."""
-        return int(self.targets.lengths.sum())
+        answered = self.targets.lengths if self.lead is None else self.targets.lengths - self.lead
+        return int(answered.sum())
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The same with every tensor changed; all of them have a row for each row of the batch."""
         source = None if self.source is None else self.source.map(change)
         packing = None if self.packing is None else self.packing.map(change)
-        return type(self)(source, self.inputs.map(change), self.targets.map(change), packing)
+        lead = None if self.lead is None else change(self.lead)
+        return type(self)(source, self.inputs.map(change), self.targets.map(change), packing, lead)
 
     def to(self, device: torch.device) -> Self:
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))

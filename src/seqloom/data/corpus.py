@@ -22,6 +22,7 @@ from seqloom.data.examples import CorpusReport
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.kept_images import IMAGES, ImageSide, ImageWriter
 from seqloom.data.splits import read_split
+from seqloom.text.running import encode_target
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 
@@ -259,4 +260,4 @@ def _write_kept(
 def _encoded(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[int]]]:
     for example in read_split(request.data, request.split):
         source = [] if request.source is None else request.source.encode(example.source.strip())
-        yield example, source, request.target.encode(example.target.strip())
+        yield example, source, encode_target(request.target, example.target)

@@ -17,6 +17,7 @@ from seqloom.data.rounds import examples_of_round, rounds_in_epoch
 from seqloom.data.series import read_windows
 from seqloom.data.splits import corpora_of
 from seqloom.data.survey import Survey, Tokenizers, survey
+from seqloom.data.text_windows import WindowLayout, shape_of
 from seqloom.data.vocabularies import learn_tokenizers
 
 Level = Literal["error", "warning", "note"]
@@ -91,7 +92,7 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _no_progress) -
     worst = None
     try:
         worst = _worst_batch(surveys[0], config)
-    except DataError as error:
+    except SeqloomError as error:
         problems.append(("data.train", error))
     findings = [*_errors(problems)]
     for found in surveys:
@@ -160,6 +161,12 @@ def _errors(problems: list[tuple[str, SeqloomError]]) -> Iterator[Finding]:
 def _worst_batch(train: Survey, config: RunConfig) -> WorstBatch | None:
     if train.target is None or not train.kept or train.problems:
         return None
+    shape = shape_of(config.data, "train")
+    if shape is not None:
+        layout = WindowLayout(config.training.batch_tokens, shape.length)
+        layout.refuse_too_long(None, np.asarray(train.target.lengths))
+        windows = -(-train.target.tokens // shape.length)
+        return WorstBatch(min(layout.rows, windows), 0, shape.length)
     kept = np.asarray(train.kept)
     targets = np.asarray(train.target.lengths)[kept]
     sources = None if train.source is None else np.asarray(train.source.lengths)[kept]
@@ -185,6 +192,9 @@ def _batches_of_epoch(sources: Sizes | None, targets: Sizes, config: RunConfig) 
 
 
 def _about(found: Survey, config: RunConfig) -> Iterator[Finding]:
+    if config.data.is_running_text:  # of which lines are no examples
+        yield from _unknowns(found)
+        return
     yield from _repetitions(found, config)
     yield from _leaks(found)
     yield from _emptiness(found)

@@ -17,6 +17,7 @@ from seqloom.config.data import (
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    RunningTextConfig,
     SeriesConfig,
     SyntheticConfig,
     TracksConfig,
@@ -75,6 +76,10 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             ]
         case SeriesConfig() | TracksConfig():
             return corpus.model_dump(mode="json")
+        case RunningTextConfig():
+            # Windows are looked through later; the text is the same.
+            part = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
+            return [part, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
             return [corpus.model_dump(mode="json"), *_bundled_digests([corpus], split)]
         case BundledLabelsConfig():

@@ -16,6 +16,7 @@ from seqloom.config.data import (
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    RunningTextConfig,
     SeriesConfig,
     SyntheticConfig,
     TracksConfig,
@@ -29,6 +30,7 @@ from seqloom.data.example import Example, Split
 from seqloom.data.jsonl import read_jsonl
 from seqloom.data.lines import read_plain_lines
 from seqloom.data.parallel import read_parallel
+from seqloom.data.running import read_running_text
 from seqloom.data.synthetic import read_synthetic
 from seqloom.data.tsv import read_tsv
 
@@ -119,6 +121,8 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
             return read_jsonl(corpus, folder, table)
         case LinesConfig():
             return read_plain_lines(corpus, folder)
+        case RunningTextConfig():
+            return read_running_text(corpus, folder)
         case CaptionsConfig():
             return read_captions(corpus, folder)
         case SeriesConfig() | TracksConfig():
@@ -143,7 +147,7 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig):
+    elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig | RunningTextConfig):
         name = corpus.path
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions

@@ -15,6 +15,7 @@ from seqloom.core.errors import SeqloomError
 from seqloom.data.clean import Lengths, emptiness, reason_to_drop
 from seqloom.data.example import Example, Split
 from seqloom.data.splits import corpora_of, read_split
+from seqloom.text.running import encode_target
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 
@@ -177,7 +178,7 @@ def _compare(found: Survey, example: Example, train: Survey | None) -> None:
 
 def _measure(found: Survey, example: Example, tokenizers: Tokenizers, config: DataConfig) -> None:
     assert found.target is not None
-    target = tokenizers.target.encode(example.target.strip())
+    target = encode_target(tokenizers.target, example.target)
     found.target.add(target)
     lengths = Lengths(None, len(target))
     if tokenizers.source is not None and found.source is not None:

@@ -13,6 +13,7 @@ from seqloom.data.cache import cached_folder, discard
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.splits import read_split
 from seqloom.text.build import load_tokenizer, train_tokenizer
+from seqloom.text.running import RunningText
 from seqloom.text.tokenizer import Tokenizer
 
 Side = Literal["source", "target", "both"]
@@ -41,7 +42,10 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
     def fill(folder: Path) -> None:
         def learn(tokenizer: TokenizerConfig, side: Side) -> Tokenizer:
             lines = _lines(config, side)
-            return train_tokenizer(tokenizer, lines, text.tags, text.lowercase)
+            if not config.data.is_running_text:
+                return train_tokenizer(tokenizer, lines, text.tags, text.lowercase)
+            alone = (line.removesuffix("\n") for line in lines)
+            return RunningText(train_tokenizer(tokenizer, alone, text.tags, text.lowercase))
 
         if text.shared and not speaks:
             learn(text.tokenizer, "both").save(folder, "target")

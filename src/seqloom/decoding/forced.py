@@ -18,15 +18,18 @@ def force(
     targets: Sequence[Sequence[int]],
     keep_attention: KeepAttention | None = None,
     length_exponent: float = 1.0,
+    ends: bool = True,
 ) -> list[Hypothesis]:
     """The given target of each source, with the model's log-probabilities of it and of its END.
 
     log p(y | x) = Σ_t log p(y_t | y_1 … y_{t-1}, x)
+
+    ends: False for a model that has never seen anything end
     """
-    lengths = [len(target) + 1 for target in targets]
+    whole = [[*target, *[END] * ends] for target in targets]
+    lengths = [len(target) for target in whole]
     ended = [
-        [*target, END, *[PAD] * (max(lengths) - n)]
-        for target, n in zip(targets, lengths, strict=True)
+        [*target, *[PAD] * (max(lengths) - n)] for target, n in zip(whole, lengths, strict=True)
     ]
     wanted = torch.tensor(ended, device=memory.mask.device)  # (B, T)
 

@@ -12,29 +12,36 @@ class Likelihood:
     """The log-probability of some outputs, and how much there was to predict.
 
     log_probability: Σ log p over all tokens, in nats
-    tokens:          how many of them, each END included
+    tokens:          how many of them: all that was predicted, END or ends of lines too
     characters:      of the outputs as text
+    words:           of the outputs as text, and one more for each END or end of a line
     """
 
     log_probability: float
     tokens: int
     characters: int
+    words: int = 0
 
     def __add__(self, other: "Likelihood") -> "Likelihood":
         return Likelihood(
             self.log_probability + other.log_probability,
             self.tokens + other.tokens,
             self.characters + other.characters,
+            self.words + other.words,
         )
 
 
 def perplexity(likelihood: Likelihood) -> Score:
     """exp(-Σ log p / tokens): among how many equally likely tokens the model hesitates."""
-    try:
-        value = math.exp(_per(likelihood, likelihood.tokens, "tokens"))
-    except OverflowError:
-        value = math.inf
+    value = _exponential(_per(likelihood, likelihood.tokens, "tokens"))
     return Score("perplexity", value, None, False)
+
+
+def perplexity_per_word(likelihood: Likelihood) -> Score:
+    """exp(-Σ log p / words): comparable between models that cut text in different ways, as long as
+    none of them calls a word unknown."""
+    value = _exponential(_per(likelihood, likelihood.words, "words"))
+    return Score("perplexity per word", value, None, False)
 
 
 def nats_per_token(likelihood: Likelihood) -> Score:
@@ -65,3 +72,10 @@ def _per(likelihood: Likelihood, count: int, what: str) -> float:
     if count <= 0:
         raise DataError(f"cannot be scored: there are no {what} to predict")
     return -likelihood.log_probability / count
+
+
+def _exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

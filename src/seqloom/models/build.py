@@ -37,6 +37,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Patches, ResidualNetwork
+from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
 from seqloom.nn.multihead import MultiHeadAttention
@@ -84,16 +85,15 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens | Vectors)
             small = config.tie == "all"
             lookup = build_lookup(part.embedding, signature.source, part.width, small)
-            embedder = Embedder(
-                lookup, build_positions(part.positions, lookup.width), None, part.dropout
-            )
+            embedder = _recurrent_embedder(part, lookup)
             widths = [embedder.width] + [part.state_width] * (part.layers - 1)
             directions = {"forward": (1, 0), "backward": (0, 1), "both": (1, 1)}[part.direction]
             forwards, backwards = (
-                [RecurrentLayer(part.cell, width, part.width) for width in widths] if wanted else []
-                for wanted in directions
+                _recurrent_layers(part, widths) if wanted else [] for wanted in directions
             )
-            return RecurrentEncoder(embedder, forwards, backwards, part.dropout)
+            return RecurrentEncoder(
+                embedder, forwards, backwards, build_dropout(part.dropout, part.locked_dropout)
+            )
         case TransformerEncoderConfig():
             assert isinstance(signature.source, Tokens | Vectors)
             embedder = _transformer_embedder(part, signature.source)
@@ -168,7 +168,7 @@ def _recurrent_decoder(
     vocabulary: int,
     tied: nn.Parameter | None,
 ) -> RecurrentDecoder:
-    embedder = Embedder(lookup, build_positions(part.positions, lookup.width), None, part.dropout)
+    embedder = _recurrent_embedder(part, lookup)
     attention = (
         _cross_attention(config, part.attention, part.width)
         if isinstance(part.attention, AttentionConfig)
@@ -183,7 +183,7 @@ def _recurrent_decoder(
         width += summary if level == 0 and "input" in part.summary else 0
         width += context if level == 1 and "layer" in part.context else 0
         widths.append(width)
-    layers = [RecurrentLayer(part.cell, width, part.width) for width in widths]
+    layers = _recurrent_layers(part, widths)
     features = part.width
     features += context if "readout" in part.context else 0
     features += summary if "readout" in part.summary else 0
@@ -201,9 +201,23 @@ def _recurrent_decoder(
                 features, vocabulary, lookup.width if part.readout == "tanh" else None, tied
             ),
             readout_sees_input=part.readout_input,
-            dropout=part.dropout,
+            dropout=build_dropout(part.dropout, part.locked_dropout),
         )
     )
+
+
+def _recurrent_embedder(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
+) -> Embedder:
+    positions = build_positions(part.positions, lookup.width)
+    return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
+
+
+def _recurrent_layers(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
+) -> list[RecurrentLayer]:
+    """widths: of what each layer reads"""
+    return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
 
 
 def _handover(config: ModelConfig, part: RecurrentDecoderConfig, state_width: int) -> Handover:

@@ -40,13 +40,13 @@ class RecurrentEncoder(EncoderModule):
         embedder: Embedder,
         forward_layers: list[RecurrentLayer],
         backward_layers: list[RecurrentLayer],
-        dropout: float,
+        dropout: Dropout,
     ) -> None:
         super().__init__()
         self.embedder = embedder
         self.forward_layers = stack(forward_layers)
         self.backward_layers = stack(backward_layers)
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
@@ -93,7 +93,7 @@ class RecurrentDecoderParts:
     summary_uses: frozenset[SummaryUse]
     readout: Readout
     readout_sees_input: bool
-    dropout: float
+    dropout: Dropout
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RecurrentDecoder(DecoderModule):
         self.summary_uses = parts.summary_uses
         self.readout = parts.readout
         self.readout_sees_input = parts.readout_sees_input
-        self.dropout = Dropout(parts.dropout)
+        self.dropout = parts.dropout
         self.max_length = parts.embedder.positions.max_length
         self.width = parts.layers[-1].width
         # A context for the next layer must come from below it; otherwise the top state asks.

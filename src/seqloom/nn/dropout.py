@@ -22,6 +22,25 @@ class Dropout(nn.Dropout):
         return states * keep_mask(states, 1 - self.p)
 
 
+class LockedDropout(Dropout):
+    """What is dropped is drawn once for a whole sequence (Gal and Ghahramani 2016).
+
+    Drawn anew at each position, noise adds up along a chain of states until nothing is left of
+    what it carries; locked, a state goes without the same numbers all the way.
+    """
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)"""
+        if not self.training or self.p == 0:
+            return states
+        return states * super().forward(torch.ones_like(states[:, :1]))
+
+
+def build_dropout(share: float, locked: bool) -> Dropout:
+    """The one of the two that a part wants."""
+    return LockedDropout(share) if locked else Dropout(share)
+
+
 def keep_mask(states: Tensor, share: float) -> Tensor:
     """In the shape of `states`: 0 where an entry is dropped, 1/share where it is kept."""
     levels = round(share * LEVELS)

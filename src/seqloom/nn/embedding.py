@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.dropout import Dropout
+from seqloom.nn.dropout import build_dropout
 from seqloom.nn.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum, linear_cross_entropy_sum
 from seqloom.nn.positions import Place, Positions
@@ -90,13 +90,18 @@ class Embedder(nn.Module):
     """Tokens and their positions as the vectors a network reads."""
 
     def __init__(
-        self, lookup: Lookup, positions: Positions, width: int | None, dropout: float
+        self,
+        lookup: Lookup,
+        positions: Positions,
+        width: int | None,
+        dropout: float,
+        locked: bool = False,
     ) -> None:
         """width None: as wide as lookup and positions make it; else a linear map brings it there."""
         super().__init__()
         self.lookup = lookup
         self.positions = positions
-        self.dropout = Dropout(dropout)
+        self.dropout = build_dropout(dropout, locked)
         found = positions.widened(lookup.width)
         self.width = found if width is None else width
         self.fit = nn.Identity() if self.width == found else nn.Linear(found, self.width)

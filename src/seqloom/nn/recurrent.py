@@ -16,13 +16,15 @@ writes them out as above and finds the same numbers. A state is one
 tensor (B, C): the hidden vector h, and for the LSTM its cell c behind it.
 """
 
-from typing import Literal
+import warnings
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqloom.core.sequences import Padded
+from seqloom.nn.dropout import Dropout
 
 Cell = Literal["rnn", "gru", "lstm"]
 
@@ -30,8 +32,13 @@ Cell = Literal["rnn", "gru", "lstm"]
 class RecurrentLayer(nn.Module):
     """One layer of one kind of cell, run over a sequence or one step at a time."""
 
-    def __init__(self, cell: Cell, input_width: int, width: int) -> None:
+    def __init__(
+        self, cell: Cell, input_width: int, width: int, weight_dropout: float = 0.0
+    ) -> None:
+        """weight_dropout: the share of U that a pass goes without in training, the same at every
+        position (Merity et al. 2018)"""
         super().__init__()
+        self.weight_dropout = Dropout(weight_dropout) if weight_dropout else nn.Identity()
         self.cell: Cell = cell
         self.width = width
         kind = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
@@ -51,12 +58,32 @@ class RecurrentLayer(nn.Module):
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, D) from state (B, C) -> hidden vectors (B, T, W), last state (B, C)"""
-        hidden, last = self.network(inputs, self._unpack(state))
-        return hidden, self._pack(last)
+        if not self._drops:
+            hidden, last = self.network(inputs, self._unpack(state))
+            return hidden, self._pack(last)
+        run: Any = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}[self.cell]
+        biases, layers, dropout, training, both_ways, batch_first = True, 1, 0.0, True, False, True
+        with warnings.catch_warnings():
+            # Weights that are drawn for each pass do lie apart, and a GPU does compact them.
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single")
+            hidden, *last = run(
+                *(inputs, self._unpack(state), self.weights()),
+                *(biases, layers, dropout, training, both_ways, batch_first),
+            )
+        return hidden, torch.cat(last, dim=-1).squeeze(0)
 
-    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+    @property
+    def _drops(self) -> bool:
+        return self.training and isinstance(self.weight_dropout, Dropout)
+
+    def weights(self) -> list[Tensor]:
+        """W, U and their biases; of U, in training, what is left of it for one pass."""
+        into, along, *biases = self.network.all_weights[0]
+        return [into, self.weight_dropout(along), *biases]
+
+    def step(self, inputs: Tensor, state: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """(B, D) from state (B, C) -> the next state (B, C); its first W numbers are h."""
-        weights = self.network.all_weights[0]  # W, U and their biases
+        weights = self.weights() if weights is None else weights
         match self.cell:
             case "rnn":
                 return torch.rnn_tanh_cell(inputs, state, *weights)
@@ -74,8 +101,10 @@ class RecurrentLayer(nn.Module):
         """
         if self.cell == "lstm":
             # torch does not tell the cells on the way, so a row's last one has to be kept.
-            return self.read_in_turn(source) if source.values.is_cuda else self._stop(source)
-        hidden, _ = self.network(source.values)
+            waits = source.values.is_cuda or self._drops
+            return self.read_in_turn(source) if waits else self._stop(source)
+        start = source.values.new_zeros(len(source.lengths), self.state_width)
+        hidden, _ = self(source.values, start)
         ends = (source.lengths - 1)[:, None, None].expand(-1, 1, self.width)
         return hidden.masked_fill(~source.mask.unsqueeze(-1), 0), hidden.gather(1, ends).squeeze(1)
 
@@ -95,9 +124,9 @@ class RecurrentLayer(nn.Module):
         """`read` position by position, each row's state standing still behind its end."""
         mask = source.mask.unsqueeze(-1)  # (B, S, 1)
         state = source.values.new_zeros(len(source.lengths), self.state_width)
-        hidden = []
+        hidden, weights = [], self.weights()
         for inputs, real in zip(source.values.unbind(1), mask.unbind(1), strict=True):
-            state = torch.where(real, self.step(inputs, state), state)
+            state = torch.where(real, self.step(inputs, state, weights), state)
             hidden.append(state[:, : self.width])
         return torch.stack(hidden, dim=1).masked_fill(~mask, 0), state
 

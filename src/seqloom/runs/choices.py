@@ -25,6 +25,13 @@ def greedily(decoding: DecodingConfig) -> GreedyConfig:
     return GreedyConfig(**_kept(decoding))
 
 
+def drawn(decoding: DecodingConfig, samples: int) -> SampleConfig:
+    """As a recipe draws, or else with its rules; as many samples."""
+    if isinstance(decoding, SampleConfig):
+        return decoding.model_copy(update={"samples": max(samples, 1)})
+    return SampleConfig(samples=max(samples, 1), **_kept(decoding))
+
+
 def widened(decoding: DecodingConfig, beam: int) -> BeamConfig:
     """The same rules, with a beam of this width."""
     if beam < 1:

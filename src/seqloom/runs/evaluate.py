@@ -19,19 +19,16 @@ from seqloom.core.storage import new_folder
 from seqloom.data.batching import plan_batches
 from seqloom.data.collate import collate
 from seqloom.data.example import Example, Split
+from seqloom.data.text_windows import WindowShape
 from seqloom.metrics.lengths import Bucket, by_length
-from seqloom.metrics.likelihood import (
-    Likelihood,
-    bits_per_character,
-    nats_per_token,
-    perplexity,
-)
 from seqloom.metrics.score import Score
 from seqloom.metrics.significance import Comparison, compare
 from seqloom.runs.bundle import EVALUATION
 from seqloom.runs.likelihood import summed_loss
+from seqloom.runs.perplexity import running_text_scores, sentence_scores
 from seqloom.runs.predictor import Advance, Predictor
 from seqloom.tasks.tokens import TokenTask
+from seqloom.text.running import newline_of
 
 
 @dataclass(frozen=True)
@@ -115,9 +112,17 @@ def evaluate(
     return task.scores(outputs, examples), buckets, outputs, cut_off
 
 
-def likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list[Score]:
-    """How probable the model finds the true targets, END included."""
+def likelihood_scores(
+    predictor: Predictor, examples: Sequence[Example], shape: WindowShape | None = None
+) -> list[Score]:
+    """How probable the model finds the true targets, END included.
+
+    shape: the windows through which running text is seen; None: targets stand for themselves
+    """
     task = predictor.task
+    _refuse_other_text(task, shape)
+    if shape is not None:
+        return running_text_scores(predictor, examples, shape)
     if task.image_size is None:
         predictor.refuse_too_long([task.prepare(task.question(one)) for one in examples])
     targets = [
@@ -142,9 +147,19 @@ def likelihood_scores(predictor: Predictor, examples: Sequence[Example]) -> list
 
     batches = map(laid, plan)
     total, count = summed_loss(predictor.model, task, batches, predictor.device)
-    characters = sum(len(example.target.strip()) for example in examples)
-    likelihood = Likelihood(-total, count, characters)
-    return [perplexity(likelihood), nats_per_token(likelihood), bits_per_character(likelihood)]
+    return sentence_scores(total, count, examples)
+
+
+def _refuse_other_text(task: TokenTask, shape: WindowShape | None) -> None:
+    """A model of running text knows no END, and one of sentences no end of a line."""
+    if (newline_of(task.target_tokenizer) is None) == (shape is None):
+        return
+    kinds = ("running text", "sentences")
+    learned, given = kinds if shape is None else reversed(kinds)
+    raise DataError(
+        f"the model has learned {learned}, and these data are {given}; score it on data of the kind "
+        "it was trained on"
+    )
 
 
 def _images(

@@ -20,15 +20,16 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.captured import fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.rules import default_max_length
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.risk import by_expected_utility, searches_for
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
+from seqloom.text.running import encode_target, newline_of
 from seqloom.text.vocabulary import END
 
 Advance = Callable[[int, int], None]
@@ -108,14 +109,16 @@ class Predictor:
         self.refuse_too_long(prepared, wish.first)
         wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
-        search = fastest(build_search(decoding), self.device)
+        newline = newline_of(self.task.target_tokenizer)
+        how = decoding if newline is None else without_end(decoding)
+        search = fastest(build_search(how), self.device)
         done = len(texts) - len(wanted)
         # Another engine follows hypotheses in a memory of its own.
         followed = hypotheses_of(decoding) if self.engine is None else 1
         for indices in self._batches(prepared, wanted, followed):
             batch = [prepared[index] for index in indices]
             request = Request(
-                max_lengths=[self._limit(one, decoding) for one in batch],
+                max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
                 prefixes=[one.prefix for one in batch],
                 n_best=wish.n_best,
                 keep_attention=mean_attention if wish.attention else None,
@@ -130,11 +133,19 @@ class Predictor:
                 for place, searched in zip(left, rest, strict=True):
                     found[place] = searched
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
-                results[index] = [present(self.task, one, each) for each in hypotheses or ()]
+                results[index] = self._presented(one, hypotheses or (), decoding)
             done += len(indices)
             if advance is not None:
                 advance(done, len(texts))
         return results
+
+    def _presented(
+        self, one: Prepared, hypotheses: Sequence[Hypothesis], decoding: SearchConfig
+    ) -> list[Prediction]:
+        newline, exponent = newline_of(self.task.target_tokenizer), decoding.length_exponent
+        if newline is not None and decoding.one_line:
+            hypotheses = [first_line(each, one, newline, exponent) for each in hypotheses]
+        return [present(self.task, one, each) for each in hypotheses]
 
     def _quickly(
         self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
@@ -169,7 +180,10 @@ class Predictor:
         """The model's own probabilities of given targets."""
         prepared = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
-        answers = [tuple(tokenizer.encode(target.strip())) for target in targets]
+        answers = [tuple(encode_target(tokenizer, target)) for target in targets]
+        ends = newline_of(tokenizer) is None
+        if not (ends or all(answers)):
+            raise DataError("nothing cannot be scored: running text has no END; give some text")
         self.refuse_too_long(prepared)
         self.refuse_long_answers(answers)
         results: dict[int, Hypothesis] = {}
@@ -182,6 +196,7 @@ class Predictor:
                     [answers[index] for index in indices],
                     mean_attention if attention else None,
                     length_exponent,
+                    ends,
                 )
             results.update(zip(indices, scored, strict=True))
         return [present(self.task, prepared[i], results[i]) for i in range(len(prepared))]
@@ -218,21 +233,10 @@ class Predictor:
             source = pad_ids(rows, last=END).to(self.device)
         return self.model.encode(source, len(batch))
 
-    def _limit(self, one: Prepared, decoding: SearchConfig) -> int:
-        """How long this output may get."""
-        size = len(one.prefix if one.source is None else one.source)
-        limit = default_max_length(size, decoding)
-        if one.length is not None:
-            limit = one.length
-        elif decoding.max_length is None:  # a given beginning must not eat up the room for the rest
-            limit = max(limit, len(one.prefix) + 32)
-        longest = self.model.max_target_length
-        return limit if longest is None else min(limit, longest)
-
     def refuse_too_long(self, prepared: Sequence[Prepared], first: int = 0) -> None:
         """All that is read, and every given beginning, must fit into the model's positions."""
         limit = self.model.max_source_length
-        _refuse_over(
+        refuse_over(
             limit,
             [len(one.source or ()) + 1 for one in prepared],
             first,
@@ -241,7 +245,7 @@ class Predictor:
             "model.encoder.positions.max_length:",
         )
         limit = self.model.max_target_length
-        _refuse_over(
+        refuse_over(
             limit,
             [len(one.prefix) + 1 for one in prepared],
             first,
@@ -253,7 +257,7 @@ class Predictor:
     def refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
         """All that is to be scored must fit into the model's positions."""
         limit = self.model.max_target_length
-        _refuse_over(
+        refuse_over(
             limit,
             [len(answer) + 1 for answer in answers],
             0,
@@ -261,16 +265,3 @@ class Predictor:
             "end there; shorten these targets, or train with a larger "
             "model.decoder.positions.max_length:",
         )
-
-
-def _refuse_over(limit: int | None, lengths: Sequence[int], first: int, words: str) -> None:
-    """Name every line that has more tokens than the limit, the first being line first + 1."""
-    if limit is None:
-        return
-    problems = [
-        f"  line {number}: {length} tokens"
-        for number, length in enumerate(lengths, start=first + 1)
-        if length > limit
-    ]
-    if problems:
-        raise DataError("\n".join([words, *problems]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from seqloom.config.data import DataConfig
-from seqloom.config.decoding import DecodingConfig, SampleConfig
+from seqloom.config.decoding import DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.kinds import EngineKind
 from seqloom.config.run import RunConfig
@@ -16,10 +16,11 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import Nothing, Pixels
 from seqloom.data.example import Split
 from seqloom.data.splits import merge_references, read_split
+from seqloom.data.text_windows import shape_of
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
-from seqloom.runs.choices import chosen_engine, refuse_too_many, widened
+from seqloom.runs.choices import chosen_engine, drawn, refuse_too_many, widened
 from seqloom.runs.devices import best_device
 from seqloom.runs.engine.choose import TORCH, Choice, Engines
 from seqloom.runs.engine.kept import Origin
@@ -141,9 +142,10 @@ class Run:
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
-        """Sentences that begin with each prompt; a blank prompt lets the model begin.
+        """Texts that begin with each prompt; a blank prompt lets the model begin.
 
-        Samples unless told otherwise.
+        Samples, as the recipe draws them, unless told otherwise. Running text has no END: it goes
+        on up to max_length, or with one_line to the end of a line.
         """
         if not isinstance(self.task.signature.source, Nothing):
             raise ConfigError(
@@ -151,7 +153,7 @@ class Run:
                 "use `translate`"
             )
         _refuse_a_bare_string(prompts)
-        chosen = decoding or SampleConfig(samples=max(n_best, 1))
+        chosen = decoding or drawn(self.config.decoding, n_best)
         refuse_too_many(chosen, n_best)
         return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
 
@@ -211,7 +213,7 @@ class Run:
         scores, buckets, outputs, cut_off = evaluate(predictor, examples, chosen, advance)
         if lowercase and outputs:
             scores.append(lowercased_bleu(outputs, [one.references for one in examples]))
-        scores += likelihood_scores(self.predictor, pairs)
+        scores += likelihood_scores(self.predictor, pairs, shape_of(source, split))
         return Report(
             run=self.name,
             members=1 + len(self.partners),

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from seqloom.config.run import RunConfig
-from seqloom.data.corpus import Corpus
 from seqloom.data.example import Split
+from seqloom.data.examples import Examples
 from seqloom.data.labelled import label_problem
 from seqloom.data.survey import Tokenizers
 from seqloom.tasks.task import Prepared
@@ -20,7 +20,7 @@ class Labels(Translation):
         prepared = super().prepare(text)
         return replace(prepared, length=max(len(prepared.source or ()), 1) + 1)
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Corpus:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
         """Labels too many or too few are refused: nothing could be learned from them."""
         found = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)

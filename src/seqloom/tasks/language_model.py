@@ -1,12 +1,17 @@
 """Language model: nothing to a sequence of tokens. It makes sentences up, or finishes them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from seqloom.config.run import RunConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
-from seqloom.data.example import Example
+from seqloom.data.corpus import CorpusRequest, build_corpus
+from seqloom.data.example import Example, Split
+from seqloom.data.examples import Examples
+from seqloom.data.text_windows import WindowedText, shape_of
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
+from seqloom.text.running import newline_of
 from seqloom.text.tokenizer import Tokenizer
 
 
@@ -18,6 +23,17 @@ class LanguageModel(TokenTask):
     def prepare(self, text: str) -> Prepared:
         """What is given is the beginning of the output; nothing is read."""
         return Prepared(None, tuple(self.target_tokenizer.encode(text)))
+
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+        """Sentences, or running text through windows."""
+        shape, newline = shape_of(config.data, split), newline_of(self.target_tokenizer)
+        if shape is None or newline is None:
+            return super().corpus(config, split, progress)
+        lines = build_corpus(
+            CorpusRequest(config.data, split, None, self.target_tokenizer), progress
+        )
+        seed = config.training.seed if split == "train" else None
+        return WindowedText(lines, shape, newline, seed)
 
     def question(self, example: Example) -> str:
         return ""

@@ -8,8 +8,9 @@ from torch import Tensor
 from seqloom.config.run import RunConfig
 from seqloom.core.sequences import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus import CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
+from seqloom.data.examples import Examples
 from seqloom.data.variants import build_variants
 from seqloom.metrics.score import Metric, Score
 from seqloom.models.seq2seq import Model
@@ -51,7 +52,7 @@ class TokenTask:
             self.source_tokenizer.save(folder, "source")
         self.target_tokenizer.save(folder, "target")
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Corpus:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
         request = CorpusRequest(
             config.data, split, self.source_tokenizer, self.target_tokenizer, self.image_size
         )

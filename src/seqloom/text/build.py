@@ -13,11 +13,12 @@ from seqloom.config.text import (
 )
 from seqloom.core.errors import DataError
 from seqloom.text.characters import Characters
+from seqloom.text.running import RunningText, inner_name
 from seqloom.text.subwords import Subwords
 from seqloom.text.tags import Tags
 from seqloom.text.tokenizer import Tokenizer, damaged, read_content
 from seqloom.text.whitespace import Whitespace
-from seqloom.text.words import Words
+from seqloom.text.words import SpacedWords, Words
 
 
 def train_tokenizer(
@@ -34,8 +35,9 @@ def train_tokenizer(
     match config:
         case CharactersConfig():
             return Characters.train(text, known, lowercase)
-        case WordsConfig(size=size, min_count=min_count):
-            return Words.train(text, known, lowercase, size, min_count)
+        case WordsConfig(size=size, min_count=min_count, cut_at=place):
+            kind = Words if place == "marks" else SpacedWords
+            return kind.train(text, known, lowercase, size, min_count)
         case WhitespaceConfig(size=size):
             return Whitespace.train(text, known, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
@@ -67,6 +69,10 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return Words.from_content(content)
             case "whitespace":
                 return Whitespace.from_content(content)
+            case "spaced-words":
+                return SpacedWords.from_content(content)
+            case "running-text":
+                return RunningText(load_tokenizer(folder, inner_name(name)))
             case "subwords":
                 return Subwords.load(folder / f"{name}.model", content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:

@@ -13,8 +13,9 @@ from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout, row_length
 from seqloom.data.stream import BatchStream
+from seqloom.data.text_windows import WindowedText, WindowLayout
 
-Batching = Literal["padded", "packed", "bucketed"]
+Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
 
 SIDE = 256
@@ -24,6 +25,8 @@ PAYS = 1.5
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
     """What a new run begins with, and then keeps to."""
+    if config.data.is_running_text:
+        return "windows"
     if config.training.batching != "auto":
         return config.training.batching
     if isinstance(config.task, ForecastConfig):
@@ -71,6 +74,9 @@ def build_layout(batching: Batching, budget: int, corpus: Examples) -> Layout:
             return PackedLayout(budget, length)
         case "bucketed":
             return BucketLayout(budget)
+        case "windows":
+            assert isinstance(corpus, WindowedText), "only running text has windows"
+            return WindowLayout(budget, corpus.shape.length)
         case _:
             assert_never(batching)
 

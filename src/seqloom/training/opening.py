@@ -20,11 +20,12 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed,
 )
-from seqloom.data.batching import refuse_too_long, sizes_of
 from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
+from seqloom.data.layout import Layout
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
+from seqloom.data.text_windows import WindowedText
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
@@ -90,8 +91,9 @@ def open_session(
     dev = _corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
-    _refuse_too_long(config, model, train, dev)
     batching = choose_batching(config, world.device)
+    layout = build_layout(batching, config.training.batch_tokens, train)
+    _refuse_too_long(layout, model, train, dev)
     if world.leads:
         _make_folder(config, folder, resume, task, {"corpus": train.digest, "batching": batching})
     world.wait()
@@ -196,12 +198,11 @@ def _dev_examples(config: RunConfig) -> list[Example]:
     return list(islice(examples, config.training.evaluate_examples))
 
 
-def _refuse_too_long(config: RunConfig, model: Model, train: Examples, dev: Examples) -> None:
+def _refuse_too_long(layout: Layout, model: Model, train: Examples, dev: Examples) -> None:
     """No example may be longer than a batch or than the model's positions reach: nothing is cut
     silently."""
     for variant in train.variants():
-        sizes = sizes_of(variant.source_lengths, variant.target_lengths)
-        refuse_too_long(sizes, config.training.batch_tokens)
+        layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
         problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
         if problems:
             raise DataError(
@@ -220,11 +221,12 @@ def _beyond_positions(model: Model, corpus: Examples, split: Split) -> list[str]
             continue
         longer = int((lengths + 1 > limit).sum())
         if longer:
-            remedy = (
-                f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
-                if split == "train"
-                else "take them out of its files"  # no filter touches what is scored
-            )
+            if isinstance(corpus, WindowedText):
+                remedy = f"set data.{split}.length = {limit}"
+            elif split == "train":
+                remedy = f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
+            else:
+                remedy = "take them out of its files"  # no filter touches what is scored
             problems.append(
                 f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
                 f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "

@@ -27,11 +27,16 @@ def complete(
             raise DataError(f"prompt {prompt!a}: is not valid UTF-8") from error
     run = load(folders)
     options = {"kind": "sample", "samples": samples, "seed": secrets.randbelow(10**6), **drawn}
-    written = [f"decoding.{key}={value}" for key, value in options.items()]
-    decoding = _decoding(run, [*written, *overrides], drawn.get("temperature"))
+    changes = [f"decoding.{key}={value}" for key, value in options.items()]
+    decoding = _decoding(run, [*changes, *overrides], drawn.get("temperature"))
     found = run.complete(prompts, decoding=decoding, n_best=samples)
     if isinstance(decoding, SampleConfig) and decoding.seed == options["seed"] != drawn.get("seed"):
         tell(f"seed {decoding.seed}; the same again with --seed {decoding.seed}")
+    reach = run.model.max_target_length
+    if reach is not None and decoding.max_length is not None and decoding.max_length > reach:
+        warn(f"texts stop at {reach} tokens, where the model's positions end")
+    apart = any("\n" in output.text for outputs in found for output in outputs)
+    written = 0
     for prompt, outputs in zip(prompts, found, strict=True):
         unknown = _unknown(run, prompt)
         if unknown:
@@ -42,6 +47,9 @@ def complete(
         read = _as_read(run, prompt)
         for output in outputs:
             begins = unknown and output.text.startswith(read)
+            if apart and written:
+                put("")  # lines of one text are not lines of the next
+            written += 1
             put(prompt + output.text.removeprefix(read) if begins else output.text)
 
 

@@ -1,0 +1,26 @@
+"""The recipe in docs/tasks/language-models.md can be used as it stands there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from seqloom.config.bundled import bundled_recipes
+from seqloom.config.load import resolve
+from seqloom.data.text_windows import WindowShape, shape_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "language-models.md"
+
+
+def test_the_recipe_of_the_page_is_one() -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    config = resolve(tomllib.loads(block)).config
+    assert shape_of(config.data, "train") == WindowShape(256, 0)
+    assert shape_of(config.data, "dev") == WindowShape(256, 128)
+
+
+def test_the_recipes_it_names_exist() -> None:
+    named = re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    recipes = {name for name in named if name.partition("-")[2]}
+    assert len(recipes) == 5
+    waiting = {path.stem for path in (PAGE.parents[2] / "bench" / "waiting").glob("*.toml")}
+    assert recipes <= set(bundled_recipes()) | waiting
