@@ -13,7 +13,7 @@ SURFACE = {
     "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
-        *("--with", "--engine"),
+        *("--with", "--engine", "--to", "--through"),
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),

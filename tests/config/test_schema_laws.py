@@ -188,6 +188,7 @@ def test_every_section_is_reached() -> None:
         "RulesConfig",
         "DrawingConfig",
         "LayersConfig",
+        "TaggedConfig",
         "TransformerLayersConfig",
     }
     every = {section for section in below(Section) if section.__name__ not in abstract}

@@ -51,6 +51,19 @@ def test_the_way_around_a_sublayer_is_as_in_the_docstring(norm: Norm) -> None:
     torch.testing.assert_close(residual(stream, sublayer), expected)
 
 
+@every_norm
+def test_where_there_is_a_gap_nothing_goes_around_a_sublayer(norm: Norm) -> None:
+    residual, stream = Residual(WIDTH, norm, 0.0, gap=True), torch.randn(2, 3, WIDTH).double()
+    settle(residual)
+    zero = residual(stream, torch.zeros_like)
+    torch.testing.assert_close(zero, residual(torch.randn_like(stream), torch.zeros_like))
+    plain = Residual(WIDTH, norm, 0.0).double()
+    plain.load_state_dict(residual.state_dict())
+    around = plain(stream, torch.square) - residual(stream, torch.square)
+    if norm == "pre":
+        torch.testing.assert_close(around, stream)
+
+
 def test_a_feed_forward_network_sees_each_position_alone() -> None:
     network, states = FeedForward(WIDTH, 20, "relu", dropout=0.0), torch.randn(2, 3, WIDTH).double()
     settle(network)

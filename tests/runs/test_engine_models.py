@@ -214,6 +214,13 @@ def test_an_embedding_that_cannot_be_expressed_is_named(
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
 
 
+def test_a_gap_in_the_ways_around_cannot_be_expressed() -> None:
+    (reason,) = model_reasons(random_model(side(residual_gap="1"), side()))
+    assert (
+        reason == "model.encoder.residual_gap: a layer without a way around it cannot be expressed"
+    )
+
+
 def test_every_reason_is_given_at_once() -> None:
     hard = "{heads=2, score={kind='rbf'}, selection='argmax', merge=false}"
     model = random_model(side(attention=hard), side(positions="{kind='one-hot'}"))

@@ -65,6 +65,17 @@ def test_weight_decay_shrinks_matrices_and_leaves_biases_and_gains_alone() -> No
             assert torch.allclose(now, before[name] * (1 - 0.1 * 0.5))
 
 
+def test_parts_of_the_data_are_drawn_at_the_temperature_of_the_recipe(tmp_path: Path) -> None:
+    tables = [
+        f"{{kind='synthetic', task='{task}', examples={n}, max_length=4, symbols=4}}"
+        for task, n in (("reverse", 50), ("copy", 10))
+    ]
+    changes = (f"data.train=[{', '.join(tables)}]", "data.temperature=1e9")
+    stream = session_of(tmp_path / "run", *changes).stream
+    drawn = [place for batch in stream._plan(0).batches for place in batch.tolist()]
+    assert [sum(place < 50 for place in drawn), sum(place >= 50 for place in drawn)] == [30, 30]
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) -> None:
     changes = (*STILL, f"training.label_smoothing={smoothing}")

@@ -18,21 +18,22 @@ from seqloom.runs.bundle import checkpoint_shelf, run_damage, weights_shelf
 from seqloom.runs.run import load
 from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
+from seqloom.training.evaluation import Measured
 from seqloom.training.journal import Event
 from seqloom.training.loop import train
 from seqloom.training.opening import only_writer
 from seqloom.training.stopping import Progress
 from tiny_runs import SPEAKER, STILL, TRANSFORMER, Watcher, journal, latest, outcome, recipe, stray
 
-Measure = Callable[..., tuple[dict[str, float], dict[str, bool]]]
+Measure = Callable[..., Measured]
 
 
 def scripted(scores: list[float], key: str, rising: bool) -> Measure:
     """Evaluations that come out as told."""
     left = iter(scores)
 
-    def measure(*_: object) -> tuple[dict[str, float], dict[str, bool]]:
-        return {"loss": 1.0, key: next(left)}, {key: rising}
+    def measure(*_: object) -> Measured:
+        return Measured({"loss": 1.0, key: next(left)}, frozenset([key] if rising else []))
 
     return measure
 

@@ -36,6 +36,14 @@ def translate(
     engine: Engine = None,
     settings: OutputSettings = None,
     partners: Partners = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="LANGUAGE", help="Of a run of several languages: into which."),
+    ] = None,
+    through: Annotated[
+        str | None,
+        typer.Option(metavar="LANGUAGE", help="With --to: into this language first."),
+    ] = None,
 ) -> None:
     """Translate: one line in is one line out, in order, blank lines kept.
 
@@ -43,4 +51,8 @@ def translate(
     """
     runs = existing_runs(run, partners)
     how = [*(settings or []), *([f"engine.kind={known_engine(engine)}"] if engine else [])]
-    work("translate")(runs, files or [], how, beam, n_best, shown=(scores, alignments, json))
+    if through is not None and to is None:
+        raise typer.BadParameter("--through needs --to, the language to end with")
+    way = None if to is None else [to] if through is None else [through, to]
+    wanted = (n_best, way)
+    work("translate")(runs, files or [], how, beam, wanted, shown=(scores, alignments, json))

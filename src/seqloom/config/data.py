@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from seqloom.config.languages import LanguagesConfig, TaggedConfig
 from seqloom.config.section import Section
 
 
@@ -17,7 +18,7 @@ def _as_pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class ParallelConfig(Section):
+class ParallelConfig(TaggedConfig):
     """Two files, line by line: line n of one is the translation of line n of the other."""
 
     kind: Literal["parallel"] = "parallel"
@@ -27,7 +28,7 @@ class ParallelConfig(Section):
     """Further files of correct targets, used when scoring."""
 
 
-class TsvConfig(Section):
+class TsvConfig(TaggedConfig):
     """One file of tab-separated columns."""
 
     kind: Literal["tsv"] = "tsv"
@@ -38,7 +39,7 @@ class TsvConfig(Section):
     """Further columns of correct targets, used when scoring."""
 
 
-class JsonlConfig(Section):
+class JsonlConfig(TaggedConfig):
     """One JSON object a line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
     A target may be a list: the first is learned, all of them count as correct when scoring.
@@ -142,7 +143,7 @@ class RunningTextConfig(Section):
         return self
 
 
-class BundledConfig(Section):
+class BundledConfig(TaggedConfig):
     """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
 
     kind: Literal["bundled"] = "bundled"
@@ -210,7 +211,7 @@ class HoldOutConfig(Section):
     fraction: float = Field(0.02, gt=0, lt=0.5)
 
 
-CorpusConfig = Annotated[
+CorpusConfig = (
     ParallelConfig
     | TsvConfig
     | JsonlConfig
@@ -221,11 +222,28 @@ CorpusConfig = Annotated[
     | RunningTextConfig
     | BundledConfig
     | BundledLabelsConfig
+    | SyntheticConfig
+)
+"""One corpus: what is read from one place."""
+HeldOutConfig = CorpusConfig | HoldOutConfig
+"""One corpus, or what is held out of others."""
+TrainSplitConfig = Annotated[
+    ParallelConfig
+    | LanguagesConfig
+    | TsvConfig
+    | JsonlConfig
+    | LinesConfig
+    | CaptionsConfig
+    | SeriesConfig
+    | TracksConfig
+    | BundledConfig
+    | BundledLabelsConfig
     | SyntheticConfig,
     Field(discriminator="kind"),
 ]
-HeldOutConfig = Annotated[
+SplitConfig = Annotated[
     ParallelConfig
+    | LanguagesConfig
     | TsvConfig
     | JsonlConfig
     | LinesConfig
@@ -258,13 +276,17 @@ class FilterConfig(Section):
 class DataConfig(Section):
     folder: str = "."
     """Relative paths below start here. Itself relative to the current directory."""
-    train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-    dev: Annotated[tuple[HeldOutConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
+    train: Annotated[tuple[TrainSplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+    dev: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
         HoldOutConfig(),
     )
     """Scored during training, to stop and to choose the best weights."""
-    test: Annotated[tuple[HeldOutConfig, ...], BeforeValidator(_as_tuple)] = ()
+    test: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple)] = ()
     """Scored by `seqloom evaluate`."""
+    temperature: float = Field(1.0, ge=1)
+    """How evenly the pairs of languages, or other parts of the training data, are drawn: a part of
+    n examples in proportion to n^(1/temperature). 1: each example once an epoch; 5: small parts
+    are repeated, and of large ones each epoch sees others."""
     filter: FilterConfig = FilterConfig()
     merge_references: bool = False
     """When scoring, the translations of one source become several references of one sentence."""

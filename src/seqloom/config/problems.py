@@ -25,6 +25,7 @@ EXAMPLES = {
     "columns": 'columns = ["temperature"]',
     "observe": "observe = 8",
     "predict": "predict = 12",
+    "pairs": 'pairs = ["en-de", "de-en"]',
     "task": 'task = "reverse"',
     "examples": "examples = 10000",
     "model": '[model.encoder] and [model.decoder], each with kind = "recurrent"',

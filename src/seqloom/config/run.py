@@ -19,6 +19,7 @@ from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig
 from seqloom.config.section import Section
+from seqloom.config.tags import tag_problems, tags_of
 from seqloom.config.task import (
     CaptioningConfig,
     ForecastConfig,
@@ -59,6 +60,12 @@ class RunConfig(Section):
             problems.append(
                 "data.train: plain text has no source side; use 'parallel', 'tsv' or 'jsonl', or "
                 "task.kind = 'language-model'"
+            )
+        problems += tag_problems(self.data, self.text.tags)
+        if speaks and tags_of(self.data):
+            problems.append(
+                "data.train: a language model reads nothing, so no tag can tell it what is wanted; "
+                "leave tag out"
             )
         problems += self._score_problems() + self._label_problems()
         problems += self._image_problems() + self._number_problems()

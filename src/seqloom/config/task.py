@@ -19,6 +19,9 @@ class TranslationConfig(Section):
     scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
     """How outputs are judged, the most telling score first. For pronunciations:
     ["word-error-rate", "phoneme-error-rate"]."""
+    tag_side: Literal["source", "target"] = "source"
+    """Where the tag of a corpus goes: before the source, or at the head of the target, where every
+    output is made to begin with it."""
 
 
 class LabelsConfig(Section):

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from seqloom.data.example import Example, Split
 from seqloom.data.examples import CorpusReport
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.kept_images import IMAGES, ImageSide, ImageWriter
-from seqloom.data.splits import read_split
+from seqloom.data.splits import corpora_of, read_split
 from seqloom.text.running import encode_target
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
@@ -50,13 +50,19 @@ class CorpusRequest:
     target: Tokenizer
     image_size: int | None = None
     """None: no images are read."""
+    tag_side: Literal["source", "target"] = "source"
+    """Where tags go: they stay before the source, or begin the target."""
 
     def digest(self) -> str:
         filters = self.data.filter.model_dump(mode="json") if self.split == "train" else {}
         source = None if self.source is None else self.source.digest
         examples = fingerprint(self.data, self.split)
-        facts = [FORMAT, examples, source, self.target.digest, filters]
-        return digest_of(facts if self.image_size is None else [*facts, self.image_size])
+        parts = len(corpora_of(self.data, self.split))
+        # What most corpora do without is not mentioned, so that they keep their digests.
+        more: list[Any] = [] if self.image_size is None else [self.image_size]
+        more += [f"{parts} parts"] if parts > 1 else []
+        more += ["tagged targets"] if self.tag_side == "target" else []
+        return digest_of([FORMAT, examples, source, self.target.digest, filters, *more])
 
 
 class Side:
@@ -248,6 +254,7 @@ def _write_kept(
                 report.dropped[reason] = report.dropped.get(reason, 0) + 1
                 continue
         report.kept += 1
+        _count(report.parts, example.part)
         targets.append(target)
         match sources:
             case _Writer():
@@ -257,7 +264,21 @@ def _write_kept(
     progress(report.read)
 
 
+def _count(parts: list[tuple[str, int]], part: str) -> None:
+    """One more of this part; what has no parts counts nothing."""
+    if parts and parts[-1][0] == part:
+        parts[-1] = (part, parts[-1][1] + 1)
+    elif part:
+        parts.append((part, 1))
+
+
 def _encoded(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[int]]]:
+    """Every example with its two sides."""
+    read, write = request.source, request.target
     for example in read_split(request.data, request.split):
-        source = [] if request.source is None else request.source.encode(example.source.strip())
-        yield example, source, encode_target(request.target, example.target)
+        source, target = example.source.strip(), encode_target(write, example.target)
+        if example.tag and request.tag_side == "target":
+            source = source.removeprefix(example.tag).strip()
+            # What is empty stays so: a tag alone is nothing to learn from.
+            target = [*write.encode(example.tag), *target] if target else []
+        yield example, [] if read is None else read.encode(source), target

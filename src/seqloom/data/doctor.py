@@ -151,8 +151,11 @@ def _errors(problems: list[tuple[str, SeqloomError]]) -> Iterator[Finding]:
     """Each message once: what cannot be read for a vocabulary cannot be read for training."""
     places: dict[str, str] = {}
     for where, error in problems:
-        if places.get(str(error), "text") == "text":
-            places[str(error)] = where
+        # Missing files come several at a time, a line each.
+        missing = isinstance(error, NotFoundError)
+        for message in str(error).splitlines() if missing else [str(error)]:
+            if places.get(message, "text") == "text":
+                places[message] = where
     for message, where in places.items():
         what = message.removeprefix(f"{where}: ")
         yield Finding("error", where, what, "mend this first: training cannot start")

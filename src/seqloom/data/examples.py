@@ -27,6 +27,9 @@ class CorpusReport:
     target_tokens: int = 0
     source_unknown: int = 0
     target_unknown: int = 0
+    parts: list[tuple[str, int]] = field(default_factory=list)
+    """(part, kept examples), one after the other in the order they were read; empty if the split
+    has one part only."""
 
 
 class Examples(Protocol):

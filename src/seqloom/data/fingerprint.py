@@ -23,6 +23,7 @@ from seqloom.config.data import (
     TracksConfig,
     TsvConfig,
 )
+from seqloom.config.languages import TaggedConfig
 from seqloom.data.bundled import bundled_file
 from seqloom.data.bundled_labels import PAIRS
 from seqloom.data.bundled_labels import VERSION as LABELS_VERSION
@@ -30,8 +31,15 @@ from seqloom.data.digests import file_digest
 from seqloom.data.example import Split
 from seqloom.data.files import locate
 from seqloom.data.images import images_digest
-from seqloom.data.splits import corpora_of, held_out_share
+from seqloom.data.splits import (
+    corpora_of,
+    held_out_share,
+    refuse_missing,
+    training_corpora,
+)
 from seqloom.data.synthetic import VERSION
+
+_SAID = {*TaggedConfig.model_fields}
 
 
 def digest_of(facts: Any) -> str:
@@ -41,10 +49,11 @@ def digest_of(facts: Any) -> str:
 
 def fingerprint(config: DataConfig, split: Split) -> str:
     """Of the content of the files, not of their names or places."""
+    refuse_missing(config, split)
     corpora = corpora_of(config, split)
     if split == "train" or any(isinstance(corpus, HoldOutConfig) for corpus in corpora):
         shares = [held_out_share(config, "dev"), held_out_share(config, "test")]
-        held_out = [_facts(corpus, config.folder, "train") for corpus in config.train]
+        held_out = [_facts(corpus, config.folder, "train") for corpus in training_corpora(config)]
     else:
         shares, held_out = [], []
     own = [
@@ -62,11 +71,18 @@ def _bundled_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[s
 
 
 def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
+    """What is read and what is said of it; a corpus that says nothing has no word for that."""
+    said = corpus.model_dump(include=_SAID, exclude_none=True)
+    read = _read(corpus, folder, split)
+    return [read, said] if said else read
+
+
+def _read(corpus: CorpusConfig, folder: str, split: Split) -> Any:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return [file_digest(locate(name, folder)) for name in (source, target, *references)]
         case TsvConfig() | JsonlConfig() | LinesConfig():
-            settings = corpus.model_dump(mode="json", exclude={"path"})
+            settings = corpus.model_dump(mode="json", exclude={"path", *_SAID})
             return [settings, file_digest(locate(corpus.path, folder))]
         case CaptionsConfig(images=places, captions=captions, names=names):
             files = [captions, *([] if names is None else [names])]
@@ -81,7 +97,8 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             part = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
             return [part, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
-            return [corpus.model_dump(mode="json"), *_bundled_digests([corpus], split)]
+            settings = corpus.model_dump(mode="json", exclude=_SAID)
+            return [settings, *_bundled_digests([corpus], split)]
         case BundledLabelsConfig():
             settings = corpus.model_dump(mode="json")
             return [settings, LABELS_VERSION, *_bundled_digests(PAIRS, split)]

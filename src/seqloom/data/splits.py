@@ -22,11 +22,14 @@ from seqloom.config.data import (
     TracksConfig,
     TsvConfig,
 )
-from seqloom.core.errors import ConfigError, DataError
+from seqloom.config.languages import TaggedConfig
+from seqloom.config.tags import each_corpus, tag_of
+from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.bundled import read_bundled
 from seqloom.data.bundled_labels import read_bundled_labels
 from seqloom.data.captions import read_captions
 from seqloom.data.example import Example, Split
+from seqloom.data.files import locate
 from seqloom.data.jsonl import read_jsonl
 from seqloom.data.lines import read_plain_lines
 from seqloom.data.parallel import read_parallel
@@ -38,6 +41,7 @@ from seqloom.data.tsv import read_tsv
 def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
     """Every example of a split, one corpus after the other, in constant memory."""
     corpora = corpora_of(config, split)
+    refuse_missing(config, split)
     if not corpora:
         raise ConfigError(
             f"data.{split}: is not set, so there is nothing to read; add a [data.{split}] table to the "
@@ -54,7 +58,43 @@ def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
 
 
 def corpora_of(config: DataConfig, split: Split) -> tuple[HeldOutConfig, ...]:
-    return {"train": config.train, "dev": config.dev, "test": config.test}[split]
+    """The corpora of a split, every pair of languages by itself."""
+    return each_corpus({"train": config.train, "dev": config.dev, "test": config.test}[split])
+
+
+def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
+    """The same of the training split, of which nothing can be held out of others."""
+    corpora = corpora_of(config, "train")
+    return tuple(corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig))
+
+
+def refuse_missing(config: DataConfig, split: Split) -> None:
+    """Name all files of a split that are not there, however many corpora they are of."""
+    missing: dict[str, None] = {}
+    for corpus in corpora_of(config, split):
+        for name in _files_of(corpus):
+            try:
+                locate(name, config.folder)
+            except NotFoundError as error:
+                missing[str(error)] = None
+    if missing:
+        raise NotFoundError("\n".join(missing))
+
+
+def _files_of(corpus: HeldOutConfig) -> tuple[str, ...]:
+    match corpus:
+        case ParallelConfig(source=source, target=target, references=references):
+            return (source, target, *references)
+        case TsvConfig(path=path) | JsonlConfig(path=path):
+            return (path,)
+        case LinesConfig(path=path) | RunningTextConfig(path=path):
+            return (path,)
+        case CaptionsConfig() | SeriesConfig() | TracksConfig():
+            return ()  # they name what is missing by themselves
+        case BundledConfig() | BundledLabelsConfig() | SyntheticConfig() | HoldOutConfig():
+            return ()
+        case _:
+            assert_never(corpus)
 
 
 def _one_hold_out(corpora: tuple[HeldOutConfig, ...]) -> Iterator[HeldOutConfig]:
@@ -79,25 +119,45 @@ def held_out_share(config: DataConfig, split: Split) -> float:
 
 def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> Iterator[Example]:
     if split != "train" and not isinstance(corpus, HoldOutConfig):
-        yield from read_corpus(corpus, config.folder, split, _table(config, corpus, split))
+        yield from _marked(config, corpus, split)
         return
     # Dev is held out from one end of the hashes and test from the other: they never meet, and
     # changing one leaves the other as it was.
     below = held_out_share(config, "dev")
     above = 1 - held_out_share(config, "test")
     low, high = {"dev": (0.0, below), "train": (below, above), "test": (above, 1.0)}[split]
-    for training in config.train if isinstance(corpus, HoldOutConfig) else (corpus,):
-        table = _table(config, training, "train")
-        for example in read_corpus(training, config.folder, "train", table):
+    whole = training_corpora(config) if isinstance(corpus, HoldOutConfig) else (corpus,)
+    for training in whole:
+        for example in _marked(config, training, "train"):
             # Where nothing is held out nothing need be hashed.
-            if (low, high) == (0, 1) or low <= _place(example.source or example.target) < high:
+            if (low, high) == (0, 1) or low <= _place(_untagged(example)) < high:
                 yield example
 
 
+def _marked(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
+    """The examples of a corpus, each with the part it is of, and its tag before its source."""
+    table, tag = _table(config, corpus, split), tag_of(corpus) or ""
+    name = corpus.name if isinstance(corpus, TaggedConfig) else None
+    part = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
+    for example in read_corpus(corpus, config.folder, split, table):
+        if tag:
+            source = f"{tag} {example.source.strip()}" if example.source.strip() else ""
+            example = replace(example, source=source, part=part, tag=tag)
+        yield example if tag or not part else replace(example, part=part)
+
+
+def _untagged(example: Example) -> str:
+    """What decides whether an example is held out: the text alone, into whatever language."""
+    return example.source.removeprefix(f"{example.tag} ") or example.target
+
+
 def _table(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
-    """What the recipe calls a corpus: data.dev, or data.dev[1] if there are several."""
+    """What the recipe calls a corpus: data.dev, or data.dev[1] if there are several.
+
+    Only readers of one file ask: a pair of languages has no settings of its own.
+    """
     corpora = corpora_of(config, split)
-    places = [place for place, one in enumerate(corpora) if one is corpus]
+    places = [place for place, one in enumerate(corpora) if one == corpus]
     return f"data.{split}" if len(corpora) == 1 else f"data.{split}[{places[0]}]"
 
 
@@ -159,13 +219,13 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
 
 
 def merge_references(examples: Iterable[Example]) -> list[Example]:
-    """One example per source, with the references of all; in the order of first appearance.
+    """One example per source of a part, with the references of all; in the order of first appearance.
 
     Examples without a source stay as they are.
     """
     merged: dict[object, Example] = {}
     for place, example in enumerate(examples):
-        key = example.source or place
+        key = (example.part, example.source) if example.source else place
         first = merged.get(key)
         if first is None:
             merged[key] = replace(example, references=tuple(dict.fromkeys(example.references)))

@@ -8,6 +8,7 @@ from seqloom.core.sequences import Batch
 from seqloom.data.batching import Sizes
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout
+from seqloom.data.mixture import draw_epoch, parts_of
 from seqloom.data.rounds import examples_of_round, rounds_in_epoch
 
 Position = tuple[int, int]
@@ -31,10 +32,18 @@ class BatchStream:
     All ranks walk along the same sequence of batches, `ranks` of them at a time: rank r takes
     the r-th of each group, and a group may reach into the next round. So no batch is left out or
     seen twice, and the position, that of the next group, is the same on all ranks.
+
+    temperature: above 1 the parts of the corpus are drawn more evenly than they are large
     """
 
     def __init__(
-        self, corpus: Examples, layout: Layout, seed: int, rank: int = 0, ranks: int = 1
+        self,
+        corpus: Examples,
+        layout: Layout,
+        seed: int,
+        rank: int = 0,
+        ranks: int = 1,
+        temperature: float = 1.0,
     ) -> None:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
         for variant in corpus.variants():
@@ -44,6 +53,7 @@ class BatchStream:
         self.seed = seed
         self.rank = rank
         self.ranks = ranks
+        self.temperature = temperature
         self.rounds = rounds_in_epoch(len(corpus))
         self._position = (0, 0)
         self._plans: dict[int, Plan] = {}
@@ -60,7 +70,7 @@ class BatchStream:
         self._position = self._carry(*position)
 
     def epoch_of(self, position: Position) -> int:
-        """How many times every example has been seen before this round and its siblings."""
+        """How many epochs lie before this round and its siblings."""
         return position[0] // self.rounds
 
     def batches_in(self, number: int) -> int:
@@ -112,7 +122,15 @@ class BatchStream:
 
     def _make_plan(self, number: int) -> Plan:
         corpus = self.corpus.for_epoch(number // self.rounds)
-        rows = examples_of_round(len(corpus), self.rounds, self.seed, number)
+        rows = self._rows(corpus, number)
         sources = None if corpus.source_lengths is None else corpus.source_lengths[rows]
         plan = self.layout.plan(sources, corpus.target_lengths[rows], self.seed, number)
         return Plan(corpus, [rows[batch] for batch in plan])
+
+    def _rows(self, corpus: Examples, number: int) -> Sizes:
+        """The examples of a round, some of them several times if parts are drawn unevenly."""
+        if self.temperature == 1:
+            return examples_of_round(len(corpus), self.rounds, self.seed, number)
+        epoch = number // self.rounds
+        drawn = draw_epoch(parts_of(corpus.report), self.temperature, self.seed, epoch)
+        return drawn[examples_of_round(len(drawn), self.rounds, self.seed, number)]

@@ -7,6 +7,7 @@ from typing import Literal
 import sentencepiece
 
 from seqloom.config.run import RunConfig
+from seqloom.config.tags import tags_of
 from seqloom.config.text import TokenizerConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.cache import cached_folder, discard
@@ -29,12 +30,13 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
     """
     text = config.text
     speaks = not config.task.reads_text
+    tags = tuple(dict.fromkeys((*text.tags, *tags_of(config.data))))
     digest = digest_of(
         [
             FORMAT,
             sentencepiece.__version__,
             fingerprint(config.data, "train"),
-            text.model_dump(mode="json", exclude={"sampling"}),
+            text.model_dump(mode="json", exclude={"sampling"}) | {"tags": list(tags)},
             speaks,
         ]
     )
@@ -43,9 +45,9 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
         def learn(tokenizer: TokenizerConfig, side: Side) -> Tokenizer:
             lines = _lines(config, side)
             if not config.data.is_running_text:
-                return train_tokenizer(tokenizer, lines, text.tags, text.lowercase)
+                return train_tokenizer(tokenizer, lines, tags, text.lowercase)
             alone = (line.removesuffix("\n") for line in lines)
-            return RunningText(train_tokenizer(tokenizer, alone, text.tags, text.lowercase))
+            return RunningText(train_tokenizer(tokenizer, alone, tags, text.lowercase))
 
         if text.shared and not speaks:
             learn(text.tokenizer, "both").save(folder, "target")

@@ -98,7 +98,8 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens | Vectors)
             embedder = _transformer_embedder(part, signature.source)
             rotary = isinstance(part.positions, RotaryPositionsConfig)
-            return TransformerEncoder(embedder, _encoder_layers(part, rotary), part.norm)
+            layers = _encoder_layers(part, rotary, part.residual_gap)
+            return TransformerEncoder(embedder, layers, part.norm)
         case ConvolutionEncoderConfig():
             assert isinstance(signature.source, Pixels)
             network = ResidualNetwork(list(part.channels), part.blocks)
@@ -281,15 +282,17 @@ def _transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors)
     return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
 
-def _encoder_layers(part: LayersConfig, rotary: bool) -> list[EncoderLayer]:
+def _encoder_layers(part: LayersConfig, rotary: bool, gap: int | None = None) -> list[EncoderLayer]:
+    """gap: the layer, counted from 1, without a way around its attention"""
     return [
         EncoderLayer(
             build_attention(part.attention, part.width, part.width, rotary=rotary),
             build_feedforward(part),
             part.norm,
             part.dropout,
+            gap=number == gap,
         )
-        for _ in range(part.layers)
+        for number in range(1, part.layers + 1)
     ]
 
 

@@ -36,16 +36,22 @@ class Residual(nn.Module):
 
     pre:  x + f(norm(x))     the stream is never touched, so gradients run straight through
     post: norm(x + f(x))     as in the paper
+
+    gap: there is no way around: f(norm(x)), or norm(f(x))
     """
 
-    def __init__(self, width: int, norm: Norm, dropout: float) -> None:
+    def __init__(self, width: int, norm: Norm, dropout: float, gap: bool = False) -> None:
         super().__init__()
+        self.gap = gap
         self.norm = nn.LayerNorm(width)
         self.first = norm == "pre"
         self.dropout = Dropout(dropout)
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(…, D) -> (…, D)"""
+        if self.gap:
+            inner = sublayer(self.norm(stream) if self.first else stream)
+            return self.dropout(inner) if self.first else self.norm(self.dropout(inner))
         if self.first:
             return stream + self.dropout(sublayer(self.norm(stream)))
         return self.norm(stream + self.dropout(sublayer(stream)))
@@ -75,16 +81,24 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Every position looks at every other, then thinks for itself."""
+    """Every position looks at every other, then thinks for itself.
+
+    gap: a position keeps nothing of itself but what it sees of itself when it looks
+    """
 
     def __init__(
-        self, attention: MultiHeadAttention, feedforward: FeedForward, norm: Norm, dropout: float
+        self,
+        attention: MultiHeadAttention,
+        feedforward: FeedForward,
+        norm: Norm,
+        dropout: float,
+        gap: bool = False,
     ) -> None:
         super().__init__()
         width = attention.plan.query_width
         self.attention = attention
         self.feedforward = feedforward
-        self.around_attention = Residual(width, norm, dropout)
+        self.around_attention = Residual(width, norm, dropout, gap)
         self.around_feedforward = Residual(width, norm, dropout)
 
     def forward(self, stream: Tensor, mask: Tensor, place: Place = 0) -> Tensor:

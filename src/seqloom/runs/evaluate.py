@@ -25,8 +25,10 @@ from seqloom.metrics.score import Score
 from seqloom.metrics.significance import Comparison, compare
 from seqloom.runs.bundle import EVALUATION
 from seqloom.runs.likelihood import summed_loss
+from seqloom.runs.parts import PartScores, mean_scores
 from seqloom.runs.perplexity import running_text_scores, sentence_scores
 from seqloom.runs.predictor import Advance, Predictor
+from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.running import newline_of
 
@@ -54,6 +56,9 @@ class Report:
     """Runs that were asked together: more than one is an ensemble."""
     engine: str = "torch"
     """What searched for the outputs."""
+    parts: Sequence[PartScores] = ()
+    """The same scores for each pair of languages, or other part of the split, by itself; empty if
+    there is only one."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the sentences, which are saved beside it."""
@@ -64,6 +69,8 @@ class Report:
             "sentences": self.sentences,
             "cut_off": self.cut_off,
             "scores": [asdict(score) for score in self.scores],
+            "parts": [asdict(part) for part in self.parts],
+            "mean_of_parts": [asdict(score) for score in mean_scores(self.parts)],
             "by_length": [asdict(bucket) for bucket in self.by_length],
             "decoding": self.decoding.model_dump(),
             "engine": self.engine,
@@ -123,13 +130,15 @@ def likelihood_scores(
     _refuse_other_text(task, shape)
     if shape is not None:
         return running_text_scores(predictor, examples, shape)
-    if task.image_size is None:
-        predictor.refuse_too_long([task.prepare(task.question(one)) for one in examples])
+    prepared = [_asked(task, one) for one in examples]
+    predictor.refuse_too_long(prepared)
+    encode = task.target_tokenizer.encode
     targets = [
-        np.array(task.target_tokenizer.encode(one.target.strip()), np.int32) for one in examples
+        np.array((*asked.prefix, *encode(one.target.strip())), np.int32)
+        for asked, one in zip(prepared, examples, strict=True)
     ]
     predictor.refuse_long_answers([row.tolist() for row in targets])
-    sources = _encoded_sources(task, examples)
+    sources = _read(task, prepared)
     images = _images(task, examples)
     longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
     plan = plan_batches(
@@ -178,11 +187,16 @@ def _images(
     return of
 
 
-def _encoded_sources(task: TokenTask, examples: Sequence[Example]) -> list[np.ndarray] | None:
-    tokenizer = task.source_tokenizer
-    if tokenizer is None:
+def _asked(task: TokenTask, example: Example) -> Prepared:
+    """What is asked, without the image it may be asked about, which is looked at later."""
+    return task.prepare(task.question(example)) if task.image_size is None else Prepared(None, ())
+
+
+def _read(task: TokenTask, prepared: Sequence[Prepared]) -> list[np.ndarray] | None:
+    """The ids that are read for each example; None where no text is."""
+    if task.source_tokenizer is None:
         return None
-    return [np.array(tokenizer.encode(example.source.strip()), np.int32) for example in examples]
+    return [np.array(one.source, np.int32) for one in prepared]
 
 
 def compare_reports(baseline: Report, system: Report) -> list[Comparison]:

@@ -53,10 +53,10 @@ def present(task: TokenTask, prepared: Prepared, hypothesis: Hypothesis) -> Pred
     if prepared.source is not None and task.source_tokenizer is not None:
         source_pieces = (*task.source_tokenizer.pieces(prepared.source), SPECIAL[END])
         if hypothesis.attention is not None:
-            alignment = _align(task, prepared.source, hypothesis)
+            alignment = _align(task, prepared, hypothesis)
     attention = hypothesis.attention
     return Prediction(
-        text=target.decode(hypothesis.tokens),
+        text=target.decode(hypothesis.tokens[prepared.hidden :]),
         score=hypothesis.score,
         pieces=(*target.pieces(hypothesis.tokens), *(SPECIAL[END] for _ in ended)),
         source_pieces=source_pieces,
@@ -73,11 +73,14 @@ def _of_source(attention: Tensor, prepared: Prepared, pieces: Sequence[str]) -> 
 
 
 def _align(
-    task: TokenTask, source: Sequence[int], hypothesis: Hypothesis
+    task: TokenTask, prepared: Prepared, hypothesis: Hypothesis
 ) -> tuple[tuple[int, int], ...]:
+    """Between the words of the two texts as they are shown, which a hidden tag is none of."""
     assert task.source_tokenizer is not None
+    assert prepared.source is not None
     assert hypothesis.attention is not None
-    target_words = task.target_tokenizer.word_of(hypothesis.tokens)
-    source_words = [*task.source_tokenizer.word_of(source), -1]
+    shown = task.target_tokenizer.word_of(hypothesis.tokens[prepared.hidden :])
+    target_words = [*(-1 for _ in range(prepared.hidden)), *shown]
+    source_words = [*task.source_tokenizer.word_of(prepared.source), -1]
     weights = hypothesis.attention[: len(target_words), : len(source_words)]
     return tuple(align_words(weights.numpy(), target_words, source_words))

@@ -8,11 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import (
-    DecodingConfig,
-    MinimumBayesRiskConfig,
-    SearchConfig,
-)
+from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Images, Source
 from seqloom.data.collate import pad_ids
@@ -46,6 +42,8 @@ class Wish:
     first:     the number of the first text, if these are a portion of a longer list: errors name
                lines by it and samples depend on it, so that portions may be cut anywhere
     steps:     the log-probability of each piece, too. torch knows it anyway
+    to:        the target language, where a run has learned several; several of them: first to
+               one, then from there to the next. None: each text says it by its tag
     """
 
     n_best: int = 1
@@ -53,6 +51,7 @@ class Wish:
     prefixes: Sequence[str] | None = None
     first: int = 0
     steps: bool = True
+    to: str | Sequence[str] | None = None
 
 
 WORDS_ALONE = Wish(attention=False, steps=False)
@@ -180,7 +179,10 @@ class Predictor:
         """The model's own probabilities of given targets."""
         prepared = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
-        answers = [tuple(encode_target(tokenizer, target)) for target in targets]
+        answers = [
+            (*one.prefix, *encode_target(tokenizer, target))
+            for one, target in zip(prepared, targets, strict=True)
+        ]
         ends = newline_of(tokenizer) is None
         if not (ends or all(answers)):
             raise DataError("nothing cannot be scored: running text has no END; give some text")

@@ -22,10 +22,12 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.choices import chosen_engine, drawn, refuse_too_many, widened
 from seqloom.runs.devices import best_device
+from seqloom.runs.directions import Directions
 from seqloom.runs.engine.choose import TORCH, Choice, Engines
 from seqloom.runs.engine.kept import Origin
 from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
+from seqloom.runs.parts import score_parts
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
 from seqloom.tasks.tokens import TokenTask
@@ -51,6 +53,7 @@ class Run:
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: TokenTask = bundle.task
+        self.directions = Directions.of(str(bundle.folder), bundle.config)
         self.predictor = Predictor(bundle.model, bundle.task, device)
         self.engine: EngineConfig = chosen_engine(bundle.config.engine, engine)
         how = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
@@ -70,14 +73,17 @@ class Run:
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
+        to: str | Sequence[str] | None = None,
     ) -> list[Prediction]:
         """The best output for each text, in order; a blank text gives a blank one.
 
         attention: where each piece looked, too; None: unless the engine was set to ctranslate2,
                    which does not know. Without it, other engines than torch may answer.
         prefixes:  how each output must begin, in words
+        to:        the target language, where the run has learned several: "fr"; or the way there,
+                   ["en", "fr"] through English
         """
-        wish = Wish(attention=self._attention(attention), prefixes=prefixes)
+        wish = Wish(attention=self._attention(attention), prefixes=prefixes, to=to)
         return [best[0] for best in self.predict(texts, wish, beam=beam, decoding=decoding)]
 
     def translate_n_best(
@@ -111,8 +117,22 @@ class Run:
         _refuse_a_bare_string(texts)
         chosen = self._decoding(beam, decoding)
         refuse_too_many(chosen, wish.n_best)
-        engine = self.engines.choose(self.engine, chosen, wish).engine
-        return replace(self.predictor, engine=engine).predict(texts, chosen, wish)
+        *stops, last = self.directions.path(wish.to)
+        for stop in stops:
+            between = replace(WORDS_ALONE, first=wish.first)
+            found = self._ask(self.directions.put(texts, stop, wish.first), chosen, between)
+            texts = [best[0].text for best in found]
+        asked = self.directions.put(texts, last, wish.first)
+        return [
+            [self.directions.shown(one, last) for one in outputs]
+            for outputs in self._ask(asked, chosen, wish)
+        ]
+
+    def _ask(
+        self, texts: Sequence[str], decoding: DecodingConfig, wish: Wish
+    ) -> list[list[Prediction]]:
+        engine = self.engines.choose(self.engine, decoding, wish).engine
+        return replace(self.predictor, engine=engine).predict(texts, decoding, wish)
 
     def choose_engine(
         self, wish: Wish, *, beam: int | None = None, decoding: DecodingConfig | None = None
@@ -185,7 +205,8 @@ class Run:
                 "give as many of one as of the other"
             )
         exponent = self.config.decoding.length_exponent
-        return self.predictor.score(sources, targets, attention, exponent)
+        asked = self.directions.put(sources, None)
+        return self.predictor.score(asked, targets, attention, exponent)
 
     def evaluate(
         self,
@@ -223,6 +244,7 @@ class Run:
             by_length=tuple(buckets),
             examples=tuple(examples),
             outputs=tuple(outputs),
+            parts=score_parts(self.task, examples, outputs),
             cut_off=cut_off,
             decoding=chosen,
             data=source,

@@ -42,9 +42,9 @@ def load_task(config: TaskConfig, folder: Path) -> Trainable:
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
     match config:
-        case TranslationConfig(scores=scores):
+        case TranslationConfig(scores=scores, tag_side=tag_side):
             assert source is not None, "translation reads a source"
-            return Translation(source, target, scores)
+            return Translation(source, target, scores, tag_side)
         case LabelsConfig(scores=scores):
             assert source is not None, "there is a source to label"
             return Labels(source, target, scores)

@@ -24,12 +24,14 @@ class Prepared:
     prefix: how the output must begin
     image:  (3, height, width) the image that is looked at; None: none is
     length: tokens that the output may have, END included, where the task knows it
+    hidden: tokens at the head of the prefix that are no part of what is shown: a tag
     """
 
     source: tuple[int, ...] | None
     prefix: tuple[int, ...]
     image: Pixels | None = None
     length: int | None = None
+    hidden: int = 0
 
 
 class Trainable(Protocol):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from torch import Tensor
 
@@ -25,11 +26,13 @@ class TokenTask:
 
     source_tokenizer: None: no text is read
     image_size:       pixels along one side of the images that are read; None: none are
+    tag_side:         where a tag goes that a text begins with: it stays there, or begins the output
     """
 
     source_tokenizer: Tokenizer | None = None
     target_tokenizer: Tokenizer
     image_size: int | None = None
+    tag_side: Literal["source", "target"] = "source"
     metrics: Sequence[Metric] = ()
     """How outputs are judged, the most telling first; empty if there is nothing to compare with."""
 
@@ -54,7 +57,12 @@ class TokenTask:
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
         request = CorpusRequest(
-            config.data, split, self.source_tokenizer, self.target_tokenizer, self.image_size
+            config.data,
+            split,
+            self.source_tokenizer,
+            self.target_tokenizer,
+            self.image_size,
+            self.tag_side,
         )
         sampling = config.text.sampling
         if split == "train" and sampling is not None:

@@ -1,6 +1,7 @@
 """Translation: a sequence of tokens to a sequence of tokens, in whatever language."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from seqloom.config.kinds import ScoreName
 from seqloom.core.signature import Signature, Tokens
@@ -13,18 +14,29 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 class Translation(TokenTask):
-    def __init__(self, source: Tokenizer, target: Tokenizer, scores: Sequence[ScoreName]) -> None:
+    def __init__(
+        self,
+        source: Tokenizer,
+        target: Tokenizer,
+        scores: Sequence[ScoreName],
+        tag_side: Literal["source", "target"] = "source",
+    ) -> None:
         self.source_tokenizer = source
         self.target_tokenizer = target
         self.metrics = [build_metric(name, target.lowercase) for name in scores]
         self._source = source
+        self.tag_side = tag_side
         self.signature = Signature(
             Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
         )
 
     def prepare(self, text: str) -> Prepared:
         """White space around a line means nothing: there is none in training either."""
-        return Prepared(tuple(self._source.encode(text.strip())), ())
+        tag, rest = "", text.strip()
+        if self.tag_side == "target":
+            tag, rest = self.target_tokenizer.tags.first(rest)
+        begin = tuple(self.target_tokenizer.encode(tag)) if tag else ()
+        return Prepared(tuple(self._source.encode(rest)), begin, hidden=len(begin))
 
     def question(self, example: Example) -> str:
         return example.source

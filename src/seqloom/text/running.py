@@ -19,6 +19,7 @@ class RunningText:
     def __init__(self, inner: Tokenizer) -> None:
         self.inner = inner
         self.lowercase = inner.lowercase
+        self.tags = inner.tags
         self.newline = inner.size
 
     @property

@@ -30,6 +30,11 @@ class Tags:
         # re.split puts what was captured at the odd places.
         yield from ((part, place % 2 == 1) for place, part in enumerate(parts) if part)
 
+    def first(self, text: str) -> tuple[str, str]:
+        """The tag that the text begins with, "" if none, and the rest without the space between."""
+        found = None if self._pattern is None else self._pattern.match(text)
+        return ("", text) if found is None else (found[0], text[found.end() :].lstrip())
+
     def lower(self, text: str) -> str:
         """The text in lower case, its tags as they are."""
         return "".join(part if is_tag else part.lower() for part, is_tag in self.split(text))

@@ -8,11 +8,14 @@ from typing import Any, Protocol
 
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import write_file
+from seqloom.text.tags import Tags
 
 
 class Tokenizer(Protocol):
     """Strings to ids and back. Ids are those of the text alone, without START and END."""
 
+    tags: Tags
+    """Strings that are one token each, whatever stands beside them."""
     lowercase: bool
     """Does it fold text to lower case, so that no capital ever comes out?"""
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import TrainingError
 from seqloom.runs.bundle import WEIGHTS, weights_shelf
 from seqloom.runs.choices import greedily
 from seqloom.runs.likelihood import corpus_batches, summed_loss
+from seqloom.runs.parts import mean_scores, score_parts
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.tokens import TokenTask
@@ -29,12 +31,12 @@ def evaluate(session: Session, pause: Callable[[], None]) -> None:
     session.model.eval()
     try:
         with session.averager.applied(session.model):
-            figures, higher_is_better = _measure(session, pause)
+            found = _measure(session, pause)
             wanted = session.config.training.stopping.score
             session.progress = session.progress.after(
-                session.world.agreed(figures[wanted]),
+                session.world.agreed(found.figures[wanted]),
                 session.step,
-                higher_is_better.get(wanted, False),
+                wanted in found.rising,
             )
             best = session.progress.is_best(session.step)
             if best and session.world.leads:
@@ -42,12 +44,25 @@ def evaluate(session: Session, pause: Callable[[], None]) -> None:
     finally:
         session.model.train()
     session.evaluated = session.step
-    session.tell(Event("evaluate", session.step, {**figures, "best": best}))
+    parts = {"parts": found.parts} if found.parts else {}
+    session.tell(Event("evaluate", session.step, {**found.figures, "best": best, **parts}))
 
 
-def _measure(
-    session: Session, pause: Callable[[], None]
-) -> tuple[dict[str, float], dict[str, bool]]:
+@dataclass(frozen=True)
+class Measured:
+    """What a look at the dev split has found.
+
+    figures: by their names in recipes
+    rising:  those of which more is better
+    parts:   the scores of each pair of languages, or other part, if there are several
+    """
+
+    figures: dict[str, float]
+    rising: frozenset[str] = frozenset()
+    parts: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def _measure(session: Session, pause: Callable[[], None]) -> Measured:
     """Loss over the whole dev split, scores of greedy outputs over the first of it."""
     device, budget = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, budget)
@@ -57,17 +72,24 @@ def _measure(
     figures = {"loss": total / count}
     task, examples = session.task, session.dev_examples
     if not isinstance(task, TokenTask):
-        return figures, {}
+        return Measured(figures)
     figures["perplexity"] = math.exp(min(total / count, 100.0))
     questions = [task.question(example) for example in examples]
     if not any(questions):
-        return figures, {}
+        return Measured(figures)
     predictor = Predictor(session.model, task, device)
     greedy = greedily(session.config.decoding)
     found = predictor.predict(questions, greedy, advance=lambda done, of: pause())
-    scores = task.scores([best[0].text for best in found], examples)
+    outputs = [best[0].text for best in found]
+    parts = score_parts(task, examples, outputs)
+    # Where there are several parts none outweighs another, however many sentences it has.
+    scores = mean_scores(parts) or task.scores(outputs, examples)
     figures |= {score.key: score.value for score in scores}
-    return figures, {score.key: score.higher_is_better for score in scores}
+    return Measured(
+        figures,
+        frozenset(score.key for score in scores if score.higher_is_better),
+        {part.part: {one.key: one.value for one in part.scores} for part in parts},
+    )
 
 
 def _keep(session: Session) -> None:

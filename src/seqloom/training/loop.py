@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqloom.config.run import RunConfig
 from seqloom.core.sequences import Batch
+from seqloom.data.mixture import parts_of, shares_of
 from seqloom.runs.devices import best_device
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
@@ -227,6 +228,10 @@ def _announce(session: Session) -> None:
         "folder": str(session.folder),
         "corpus": asdict(session.stream.corpus.report),
     }
+    parts = parts_of(session.stream.corpus.report)
+    if len(parts) > 1:
+        shares = shares_of(parts, session.config.data.temperature)
+        data["parts"] = [asdict(share) for share in shares]
     session.tell(Event("start", session.step, data))
 
 

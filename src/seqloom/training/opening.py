@@ -4,7 +4,6 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -23,6 +22,7 @@ from seqloom.core.storage import (
 from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout
+from seqloom.data.parts import first_of_each_part
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
 from seqloom.data.text_windows import WindowedText
@@ -124,7 +124,9 @@ def open_session(
 def _stream(config: RunConfig, train: Examples, batching: Batching, world: World) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
-    stream = BatchStream(train, layout, settings.seed, world.rank, world.size)
+    stream = BatchStream(
+        train, layout, settings.seed, world.rank, world.size, config.data.temperature
+    )
     return ahead(stream) if world.device.type == "cuda" else stream
 
 
@@ -189,13 +191,13 @@ def _corpus(config: RunConfig, task: Trainable, split: Split, report: Report) ->
 
 
 def _dev_examples(config: RunConfig) -> list[Example]:
-    """The first few dev sentences, which are translated at every evaluation."""
+    """The first few dev sentences of every part, which are translated at every evaluation."""
     if isinstance(config.task, ForecastConfig):
         return []  # the loss says it all
     examples = read_split(config.data, "dev")
     if config.data.merge_references:
         examples = iter(merge_references(examples))
-    return list(islice(examples, config.training.evaluate_examples))
+    return first_of_each_part(examples, config.training.evaluate_examples)
 
 
 def _refuse_too_long(layout: Layout, model: Model, train: Examples, dev: Examples) -> None:

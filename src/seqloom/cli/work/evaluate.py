@@ -19,6 +19,7 @@ from seqloom.data.example import Split
 from seqloom.metrics.significance import Comparison
 from seqloom.runs.evaluate import Report, compare_reports
 from seqloom.runs.forecaster import is_forecaster, load_forecaster
+from seqloom.runs.parts import mean_scores
 from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
@@ -121,6 +122,7 @@ def show_report(console: Console, report: Report) -> None:
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(table(("score", "value"), rows))
     _show_signatures(console, report)
+    _show_parts(console, report)
     _show_cut_off(console, [report])
     if len(report.by_length) > 1:
         head = named(report.by_length[0].score.name)
@@ -135,6 +137,20 @@ def show_report(console: Console, report: Report) -> None:
         words = f"the {len(places)} outputs least like their references"
         console.print(Text(words, "bold"), soft_wrap=True)
         show_examples(console, [report], places)
+
+
+def _show_parts(console: Console, report: Report) -> None:
+    """The scores of each pair of languages, and their mean."""
+    if not report.parts:
+        return
+    heads = [named(score.name) for score in report.parts[0].scores]
+    rows = [
+        (part.part, f"{part.sentences:,}", *(f"{score.value:.4g}" for score in part.scores))
+        for part in report.parts
+    ]
+    mean = [f"{score.value:.4g}" for score in mean_scores(report.parts)]
+    console.print()
+    console.print(table(("part", "sentences", *heads), [*rows, ("mean", "", *mean)]))
 
 
 def _show_signatures(console: Console, report: Report) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from seqloom.cli.output import program, tell
 from seqloom.cli.work.watch import watched
 from seqloom.config.run import RunConfig
+from seqloom.config.tags import asked_for, tags_of
 from seqloom.training import loop
 from seqloom.training.loop import Summary
 
@@ -57,9 +58,11 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
             f"{program()} evaluate {folder} --split dev",
         ]
     split = "" if config.data.test else " --split dev"
+    tags = tags_of(config.data)
+    to = f" --to {shlex.quote(asked_for(tags[0]))}" if tags else ""
     label, translate = (
         f"{program()} label {folder} '…'",
-        f"echo '…' | {program()} translate {folder}",
+        f"echo '…' | {program()} translate {folder}{to}",
     )
     return [
         label if config.task.kind == "labels" else translate,

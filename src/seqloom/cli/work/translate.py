@@ -65,15 +65,18 @@ def translate(
     files: Sequence[Path],
     overrides: Sequence[str],
     beam: int | None,
-    n_best: int,
+    wanted: tuple[int, list[str] | None],
     shown: tuple[bool, bool, bool],
 ) -> None:
+    """wanted: --n-best, and the languages of --through and --to."""
+    n_best, to = wanted
     run = load(folders)
     config = changed(run.config, overrides, beam, ("decoding", "engine"))
     decoding, run.engine = config.decoding, config.engine
     refuse_too_many(decoding, n_best)
     form = Format(n_best, *shown)
-    wish = Wish(n_best, form.alignments, steps=form.json or n_best > 1)
+    wish = Wish(n_best, form.alignments, steps=form.json or n_best > 1, to=to)
+    run.directions.path(to)  # a language it does not know is told before a line is read
     tell_engine(run.choose_engine(wish, decoding=decoding))
     cut: list[int] = []
     number = 0

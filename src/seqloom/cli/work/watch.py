@@ -137,7 +137,8 @@ def lines_of(event: Event, steps: int) -> list[str]:
                 for key, value in data.items()
                 if isinstance(value, float) and named(key) not in UNTOLD
             )
-            return [f"step {event.step:,}  dev {shown}{'  ← best' if data['best'] else ''}"]
+            line = f"step {event.step:,}  dev {shown}{'  ← best' if data['best'] else ''}"
+            return [line, *_part_scores(data.get("parts", {}))]
         case "note":
             return [f"note: {data['text']}"]
         case _:
@@ -150,11 +151,22 @@ def _start_lines(event: Event) -> list[str]:
         f"{data['parameters']:,} parameters, {data['examples']:,} training and "
         f"{data['dev_examples']:,} dev examples, on {data['device']}"
     ]
+    lines += _part_lines(data.get("parts", []))
     dropped = data.get("corpus", {}).get("dropped", {})
     lines += [f"left out {count:,} training examples: {why}" for why, count in dropped.items()]
     if event.step:
         lines.append(f"going on from step {event.step:,}")
     return lines
+
+
+def _part_lines(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """What the training data is put together from, and how often each part is seen."""
+    total = sum(part["drawn"] for part in parts)
+    return [
+        f"  {part['name']}: {part['examples']:,} examples, {part['drawn']:,} an epoch "
+        f"({part['drawn'] / total:.1%})"
+        for part in parts
+    ]
 
 
 def step_news(data: dict[str, Any]) -> list[str]:
@@ -164,6 +176,12 @@ def step_news(data: dict[str, Any]) -> list[str]:
         f"{data['tokens_per_second']:,.0f} tokens/s",
         f"{duration(data['seconds_left'])} left",
     ]
+
+
+def _part_scores(parts: dict[str, dict[str, float]]) -> list[str]:
+    """The main score of each part, in a line."""
+    shown = [f"{name} {scores['bleu']:.2f}" for name, scores in parts.items() if "bleu" in scores]
+    return [f"  BLEU: {'  '.join(shown)}"] if shown else []
 
 
 def main_score(data: dict[str, Any]) -> str:

@@ -39,6 +39,8 @@ def _part_reasons(name: str, part: nn.Module) -> Iterator[str]:
         yield from _embedder_reasons(name, part.embedder)
         # All layers of a part are alike, and so are a decoder's two attentions.
         yield from _attention_reasons(f"{name}.attention", part.layers[0].attention)
+        if any(layer.around_attention.gap for layer in part.layers):
+            yield f"{name}.residual_gap: a layer without a way around it cannot be expressed"
 
 
 def _embedder_reasons(name: str, embedder: Embedder) -> Iterator[str]:

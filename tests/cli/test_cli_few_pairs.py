@@ -1,0 +1,101 @@
+"""The recipes for many languages and for few pairs, each in miniature from its own kind of files."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from calling import call
+
+import seqloom
+from bench.recipe_files import recipe_file
+from seqloom.config.load import find_recipe
+from toy_languages import WORDS, write_languages
+
+SMALL = [
+    *(f"model.{side}.{setting}" for side in ("encoder", "decoder") for setting in (
+        "width=16", "layers=2", "feedforward=16", "attention.heads=2"
+    )),
+    "training.steps=4",
+    "training.batch_tokens=512",
+    "training.evaluate_every=4",
+    "training.evaluate_examples=8",
+    "training.checkpoint_every=4",
+    "training.schedule.warmup=1",
+    "training.compile=false",
+    "decoding.max_length=8",
+    "text.tokenizer.size=SIZE",
+]  # fmt: skip
+RECIPES = {
+    "multi30k-languages": ("train", "val", "test_2016_flickr"),
+    "menyo20k-yo-en": ("train", "dev", "test"),
+    "menyo20k-en-yo": ("train", "dev", "test"),
+    "iwslt14-lowres-de-en": ("train-lowres.tok.lc", "valid.tok.lc", "test.tok.lc"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module", params=sorted(RECIPES))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def write_data(folder: Path, name: str) -> None:
+    """A few hundred lines, in files such as the recipe expects."""
+    write_languages(folder, RECIPES[name], lines=100)
+    if name.startswith("menyo"):
+        for split in RECIPES[name]:
+            sides = [
+                gzip.decompress((folder / f"{split}.{language}.gz").read_bytes()).splitlines()
+                for language in ("en", "fr")
+            ]
+            rows = [b"\t".join(pair) for pair in zip(*sides, strict=True)]
+            (folder / f"{split}.tsv.gz").write_bytes(gzip.compress(b"\n".join(rows) + b"\n"))
+
+
+@pytest.fixture(scope="module")
+def run(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained by the recipe, made small, and moved afterwards."""
+    folder = tmp_path_factory.mktemp("recipes")
+    write_data(folder / "data", name)
+    size = "110" if name == "multi30k-languages" else "60"
+    settings = [f"data.folder={folder / 'data'}", *(one.replace("SIZE", size) for one in SMALL)]
+    options = [part for setting in settings for part in ("--set", setting)]
+    answer = call("train", recipe_file(name), "--run", folder / "made", *options)
+    assert answer.code == 0, answer.err
+    return Path(shutil.move(folder / "made", folder / "moved"))
+
+
+def test_a_recipe_trains_and_what_it_made_is_scored_and_translates(run: Path, name: str) -> None:
+    scored = call("evaluate", run, "--json")
+    assert scored.code == 0, scored.err
+    report = json.loads(scored.out)
+    many = name == "multi30k-languages"
+    assert [part["part"] for part in report["parts"]] == (
+        ["en-de", "de-en", "en-fr", "fr-en", "en-cs", "cs-en", "de-fr", "fr-de"] if many else []
+    )
+    way = ("--to", "fr") if many else ()
+    line = " ".join(WORDS["en"][:3])
+    answer = call("translate", run, *way, given=f"{line}\n".encode())
+    assert answer.code == 0, answer.err
+    (output,) = seqloom.load(run).translate([line], to="fr" if many else None)
+    assert answer.out == f"{output.text}\n"
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "multi30k-languages"])
+def test_a_recipe_for_few_pairs_says_nothing_but_its_data_beside_its_preset(name: str) -> None:
+    """So that another preset is a fair comparison."""
+    resolved = find_recipe(recipe_file(name))
+    own = {key for key, origin in resolved.origins.items() if origin == "recipe"}
+    assert {key for key in own if not key.startswith("data.")} <= {"training.compile"}
+    plain = find_recipe(recipe_file(name), ["preset=small"]).config
+    assert plain.data == resolved.config.data
+    assert plain.training.steps != resolved.config.training.steps
