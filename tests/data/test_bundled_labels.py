@@ -35,6 +35,10 @@ def test_a_german_sentence() -> None:
     assert without_capitals("Das Haus.") == ("das haus.", "U l l l U l l l l")
 
 
+def test_a_capital_that_would_become_two_characters_stays() -> None:
+    assert without_capitals("İl") == ("İl", "l l")  # its lower case is i and a dot above
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_every_sentence_is_there_once_with_its_language(split: Split) -> None:
     found = examples(split)
