@@ -49,8 +49,8 @@ class RunConfig(Section):
             )
         if not speaks and any(isinstance(corpus, LinesConfig) for corpus in self.data.train):
             problems.append(
-                "data.train: plain lines have no source side; use 'parallel', 'tsv' or 'jsonl', or "
-                "task.kind = 'language-model'"
+                "data.train: plain lines have no source side; use 'parallel', 'tsv', 'csv' or "
+                "'jsonl', or task.kind = 'language-model'"
             )
         problems += self._score_problems() + self._label_problems()
         problems += self._image_problems() + self._number_problems()
@@ -64,9 +64,27 @@ class RunConfig(Section):
                 "model.tie: one matrix for source and target needs one vocabulary; "
                 "set text.shared = true, or model.tie = 'output'"
             )
+        if not alone:
+            problems += self._copying_problems()
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _copying_problems(self) -> list[str]:
+        decoder = self.model.decoder
+        if isinstance(decoder, LabelsDecoderConfig) or not decoder.copying:
+            return []
+        if not self.task.reads_text:
+            return [
+                f"model.decoder.copying: the task '{self.task.kind}' reads no text that could be "
+                "copied; switch copying off"
+            ]
+        if not self.text.shared:
+            return [
+                "model.decoder.copying: what is copied must mean the same on both sides, so they "
+                "need one vocabulary; set text.shared = true, or switch copying off"
+            ]
+        return []
 
     def _number_problems(self) -> list[str]:
         if not isinstance(self.task, ForecastConfig):

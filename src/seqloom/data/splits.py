@@ -10,6 +10,7 @@ from seqloom.config.data import (
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
+    CsvConfig,
     DataConfig,
     HeldOutConfig,
     HoldOutConfig,
@@ -25,6 +26,7 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.bundled import read_bundled
 from seqloom.data.bundled_labels import read_bundled_labels
 from seqloom.data.captions import read_captions
+from seqloom.data.csv import read_csv
 from seqloom.data.example import Example, Split
 from seqloom.data.jsonl import read_jsonl
 from seqloom.data.lines import read_plain_lines
@@ -112,9 +114,11 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
     """
     match corpus:
         case ParallelConfig():
-            return read_parallel(corpus, folder)
+            return read_parallel(corpus, folder, table)
         case TsvConfig():
             return read_tsv(corpus, folder, table)
+        case CsvConfig():
+            return read_csv(corpus, folder, table)
         case JsonlConfig():
             return read_jsonl(corpus, folder, table)
         case LinesConfig():
@@ -143,7 +147,7 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig):
+    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig):
         name = corpus.path
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions

@@ -6,6 +6,7 @@ from seqloom.config.kinds import ScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric
+from seqloom.metrics.sari import sari
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
@@ -16,7 +17,8 @@ class Translation(TokenTask):
     def __init__(self, source: Tokenizer, target: Tokenizer, scores: Sequence[ScoreName]) -> None:
         self.source_tokenizer = source
         self.target_tokenizer = target
-        self.metrics = [build_metric(name, target.lowercase) for name in scores]
+        self._names = scores
+        self.metrics = [build_metric(name, target.lowercase) for name in scores if name != "sari"]
         self._source = source
         self.signature = Signature(
             Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
@@ -30,5 +32,11 @@ class Translation(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """SARI alone compares outputs with their sources, too."""
         references = [example.references for example in examples]
-        return [metric(outputs, references) for metric in self.metrics]
+        found = (metric(outputs, references) for metric in self.metrics)
+        sources = [example.source for example in examples]
+        return [
+            sari(sources, outputs, references) if name == "sari" else next(found)
+            for name in self._names
+        ]

@@ -6,6 +6,7 @@ from torch import nn
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.signature import Signature, Tokens
+from seqloom.models.interface import DecoderModule
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
@@ -39,6 +40,8 @@ def _part_reasons(name: str, part: nn.Module) -> Iterator[str]:
         yield from _embedder_reasons(name, part.embedder)
         # All layers of a part are alike, and so are a decoder's two attentions.
         yield from _attention_reasons(f"{name}.attention", part.layers[0].attention)
+    if isinstance(part, DecoderModule) and part.copying is not None:
+        yield f"{name}.copying: a mixture with the source's tokens cannot be expressed"
 
 
 def _embedder_reasons(name: str, embedder: Embedder) -> Iterator[str]:
