@@ -33,6 +33,13 @@ FAMILIES = {name: list(family) for name, family in itertools.groupby(SOFT, key=k
 TROUPES = {
     "all that read": [family[0] for name, family in FAMILIES.items() if name.startswith("reads")],
     "all alone": [family[0] for name, family in FAMILIES.items() if name.startswith("alone")],
+    "those that copy, and one that does not": [
+        *(
+            next(one for one in SOFT if one.copies and one.config.decoder.kind == kind)
+            for kind in ("recurrent", "transformer")
+        ),
+        FAMILIES["reads recurrent none"][0],
+    ],
     "two of a kind": FAMILIES["reads transformer attention"][:2],
     "one": FAMILIES["reads recurrent attention"][:1],
 }

@@ -43,8 +43,7 @@ def some_inputs(rows: int = 3, length: int = 6) -> Tensor:
 
 
 def taught(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
-    logits: Tensor = model.decoder.readout(model.decoder.teach(inputs, memory))
-    return logits
+    return model.decoder.teach(inputs, memory).logits()
 
 
 def stepped(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
@@ -266,9 +265,8 @@ def test_the_score_of_a_hypothesis_is_the_models_own(specimen: Specimen) -> None
     for (found,), number in zip(
         searched(BeamConfig(width=3), model, memory, [6, 6, 6]), range(3), strict=True
     ):
-        row = torch.tensor([number])
         inputs = torch.tensor([[START, *found.tokens]])
-        alone = Memory(memory.states[row], memory.mask[row], memory.summary[row])
+        alone = memory.only(number)
         own = taught(model, inputs, alone)[0].log_softmax(-1)
         answers = [*found.tokens, 2] if found.finished else list(found.tokens)
         expected = [float(own[place, token]) for place, token in enumerate(answers)]

@@ -82,19 +82,23 @@ RECURRENT: dict[str, Sequence[Any]] = {
     "context": CONTEXTS,
     "readout": ["linear", "tanh"],
     "readout_input": [False, True],
+    "copying": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
     "tie": ["none", "output"],
     **ATTENTION,
 }
 BOTTLENECK = {
-    key: RECURRENT[key] for key in RECURRENT if key not in {*ATTENTION, "query", "context"}
+    key: RECURRENT[key]
+    for key in RECURRENT
+    if key not in {*ATTENTION, "query", "context", "copying"}
 }
 TRANSFORMER: dict[str, Sequence[Any]] = {
     "encoder": [*ENCODERS, "none"],
     "layers": [1, 2],
     "norm": ["pre", "post"],
     "activation": ["relu", "gelu"],
+    "copying": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": [*POSITIONS, "rotary"],
     "tie": ["none", "output"],
@@ -125,7 +129,8 @@ def _attention(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("cell", "layers", "handover", "summary", "query", "context", "readout", "readout_input")
+    keys = ["cell", "layers", "handover", "summary", "query", "context"]
+    keys += ["readout", "readout_input", "copying"]
     decoder = {
         "kind": "recurrent",
         "width": WIDTH,
@@ -145,11 +150,11 @@ def _transformer(choice: Mapping[str, Any]) -> dict[str, Any]:
         "embedding": {"kind": choice["embedding"]},
         "positions": POSITIONS.get(choice["positions"], {"kind": "rotary"}),
         "attention": _attention(choice),
-        **{key: choice[key] for key in ("layers", "norm", "activation")},
+        **{key: choice[key] for key in ("layers", "norm", "activation", "copying")},
     }
     encoder = {"kind": "none"} if choice["encoder"] == "none" else ENCODERS[choice["encoder"]]
     if choice["encoder"] == "transformer":  # the same switches on both sides
-        encoder = decoder
+        encoder = {key: value for key, value in decoder.items() if key != "copying"}
     return {"encoder": encoder, "decoder": decoder, "tie": choice["tie"]}
 
 
@@ -195,6 +200,11 @@ class Specimen:
     def gives_labels(self) -> bool:
         """Does the source decide how many tokens there are, and hardly anything what came before?"""
         return isinstance(self.config.decoder, LabelsDecoderConfig)
+
+    @property
+    def copies(self) -> bool:
+        decoder = self.config.decoder
+        return not isinstance(decoder, LabelsDecoderConfig) and decoder.copying
 
     @property
     def attention(self) -> AttentionConfig | None:

@@ -243,6 +243,27 @@ def test_rules_between_settings_name_the_setting_they_are_about() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_copying_needs_a_source_to_look_at_and_one_vocabulary(kind: str) -> None:
+    decoder = {"kind": kind, "copying": True}
+    assert problems(tables(model={"decoder": decoder})) == [
+        "model.decoder.copying: what is copied must mean the same on both sides, so they need one "
+        "vocabulary; set text.shared = true, or switch copying off"
+    ]
+    shared = {"shared": True}
+    resolve(tables(model={"decoder": decoder}, text=shared))
+    alone = {"encoder": {"kind": "none"}, "decoder": decoder}
+    assert "model.decoder.copying: there is no encoder to copy from; set it to false" in problems(
+        tables(task={"kind": "language-model"}, model=alone)
+    )
+    if kind == "recurrent":
+        blind = {**decoder, "attention": {"kind": "none"}}
+        assert problems(tables(model={"decoder": blind}, text=shared)) == [
+            "model.decoder.copying: it points at places of the source, but with attention.kind = "
+            "'none' nobody looks at them; switch attention on, or copying off"
+        ]
+
+
 @pytest.mark.parametrize("kind", ["characters", "words", "whitespace"])
 def test_only_subwords_can_be_cut_in_random_ways(kind: str) -> None:
     assert resolve(tables(text={"sampling": {}})).config.text.sampling is not None

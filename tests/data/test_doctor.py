@@ -89,6 +89,19 @@ def test_unequal_line_counts_are_an_error(folder: Path) -> None:
     assert only(findings, "has no partner").level == "error"
 
 
+def test_lines_that_are_left_out_are_told(folder: Path) -> None:
+    (folder / "a").write_text("ab\ncd\nef\n")
+    (folder / "b").write_text("ba\ndc\nfe\n")
+    some = {"kind": "parallel", "source": "a", "target": "b", "first_line": 2}
+    findings = examine(recipe(folder, dev=some, test={**some, "last_line": 2}))
+    dev = only(findings, "a is read from line 2 to the end, 2 examples in this split")
+    test = only(findings, "a is read from line 2 to line 2, 1 examples in this split")
+    assert [(one.level, one.where) for one in (dev, test)] == [
+        ("note", "data.dev"),
+        ("note", "data.test"),
+    ]
+
+
 @pytest.mark.parametrize("content", [b"no tab\n", b"caf\xe9\tx\n", b"", None])
 def test_a_fault_of_the_training_file_is_told_once_as_that(
     folder: Path, content: bytes | None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from seqloom.config.model import ModelConfig
 from seqloom.core.errors import ConfigError
@@ -76,7 +76,7 @@ def test_a_decoder_alone_has_a_memory_of_empty_rows() -> None:
     assert memory.mask.shape == (3, 0)
     assert memory.states.dtype == torch.float64
     inputs = Padded(torch.ones(3, 4, dtype=torch.long), torch.tensor([4, 2, 3]))
-    assert model(Batch(None, inputs, inputs)).shape == (3, 4, 8)
+    assert model(Batch(None, inputs, inputs)).features.shape == (3, 4, 8)
     with pytest.raises(AssertionError, match="without encoder"):
         model.encode(inputs, 3)
 
@@ -87,8 +87,7 @@ def test_a_model_answers_at_every_target_position(decoder: str) -> None:
     model = build({"kind": "recurrent", "width": 4}, side)
     source = Padded(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
     inputs = Padded(torch.ones(2, 7, dtype=torch.long), torch.tensor([7, 6]))
-    features: Tensor = model(Batch(source, inputs, inputs))
-    assert model.decoder.readout(features).shape == (2, 7, 20)
+    assert model(Batch(source, inputs, inputs)).logits().shape == (2, 7, 20)
 
 
 # Sharing

@@ -69,7 +69,8 @@ def some_batch() -> Batch:
 def features(model: Model, seed: int = 0) -> Tensor:
     torch.manual_seed(seed)
     with torch.no_grad():
-        return model(some_batch())
+        found: Tensor = model(some_batch()).features
+        return found
 
 
 def sites(model: Model) -> dict[str, nn.Dropout | MultiHeadAttention]:

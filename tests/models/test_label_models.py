@@ -64,8 +64,7 @@ def batch_of(source: Padded, labels: list[list[int]]) -> Batch:
 def logits(model: Model, inputs: Tensor, source: Padded) -> Tensor:
     """(B, T, V)"""
     memory = model.encode(source, len(source.lengths))
-    found: Tensor = model.decoder.readout(model.decoder.teach(inputs, memory))
-    return found
+    return model.decoder.teach(inputs, memory).logits()
 
 
 def probabilities(model: Model, inputs: Tensor, source: Padded) -> Tensor:
@@ -124,9 +123,9 @@ def test_a_label_is_about_its_own_position() -> None:
     model = model_of("positions")
     memory = model.encode(source_of(6), 1)
     inputs = torch.full((1, 6), START)
-    before = model.decoder.readout(model.decoder.teach(inputs, memory))
+    before = model.decoder.teach(inputs, memory).logits()
     memory.states[0, 2] += 1
-    after = model.decoder.readout(model.decoder.teach(inputs, memory))
+    after = model.decoder.teach(inputs, memory).logits()
     changed = (before != after).any(-1)[0]
     assert changed.tolist() == [False, False, True, False, False, False]
 

@@ -221,6 +221,12 @@ def test_a_gap_in_the_ways_around_cannot_be_expressed() -> None:
     )
 
 
+def test_copying_cannot_be_expressed() -> None:
+    model = random_model(side(), side(copying="true"), tie="all")
+    (reason,) = model_reasons(model)
+    assert reason.startswith("model.decoder.copying: a mixture with the source's tokens cannot")
+
+
 def test_every_reason_is_given_at_once() -> None:
     hard = "{heads=2, score={kind='rbf'}, selection='argmax', merge=false}"
     model = random_model(side(attention=hard), side(positions="{kind='one-hot'}"))

@@ -346,6 +346,8 @@ def test_images_and_encoders_must_fit(folder: Path) -> None:
         recipe(folder, "task={kind='translation'}")
     with pytest.raises(ConfigError, match=r"every stage needs a multiple of 8"):
         recipe(folder, "model.encoder.channels=[10]")
+    with pytest.raises(ConfigError, match=r"'captioning' reads no text that could be copied"):
+        recipe(folder, "model.decoder.copying=true", "text.shared=true")
 
 
 def test_a_run_without_images_says_so(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def gradient(model: Model, loss: Tensor) -> Tensor:
 
 def by_hand(model: Model, batch: Batch, smoothing: float, weight: float) -> Tensor:
     """The formula of the docstring, word by word, position by position."""
-    passes = [model.decoder.readout(model(batch)).softmax(-1) for _ in range(2)]
+    passes = [model(batch).logits().softmax(-1) for _ in range(2)]
     total = torch.zeros((), dtype=torch.float64)
     for row, targets in enumerate(batch.targets.values.tolist()):
         for place, target in enumerate(targets):
@@ -58,8 +58,15 @@ def by_hand(model: Model, batch: Batch, smoothing: float, weight: float) -> Tens
     return total
 
 
+COPYING = ("text.shared=true", "model.decoder.copying=true")
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("changes", [STILL, TRANSFORMER], ids=["recurrent", "transformer"])
+@pytest.mark.parametrize(
+    "changes",
+    [STILL, TRANSFORMER, (*STILL, *COPYING), (*TRANSFORMER, *COPYING)],
+    ids=["recurrent", "transformer", "recurrent, copying", "transformer, copying"],
+)
 def test_without_dropout_it_is_the_plain_loss_whatever_its_weight(
     changes: tuple[str, ...], smoothing: float
 ) -> None:
@@ -69,9 +76,12 @@ def test_without_dropout_it_is_the_plain_loss_whatever_its_weight(
         torch.testing.assert_close(r_drop_loss(model, batch, smoothing, weight), plain)
 
 
+@pytest.mark.parametrize("copying", [(), COPYING], ids=["speaking", "copying"])
 @pytest.mark.parametrize("weight", [0.0, 1.0, 5.0])
-def test_loss_and_gradient_are_those_of_the_formula(weight: float) -> None:
-    model = build("model.encoder.dropout=0.4", "model.decoder.dropout=0.4")
+def test_loss_and_gradient_are_those_of_the_formula(
+    weight: float, copying: tuple[str, ...]
+) -> None:
+    model = build("model.encoder.dropout=0.4", "model.decoder.dropout=0.4", *copying)
     batch = some_batch()
     torch.manual_seed(3)
     loss = r_drop_loss(model, batch, 0.1, weight)

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.config.kinds import ScoreName
 from seqloom.config.task import LabelsConfig, LanguageModelConfig, TranslationConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
 from seqloom.data.example import Example
+from seqloom.metrics.sari import sari
 from seqloom.runs.run import load
 from seqloom.tasks.build import build_task
 from seqloom.text.build import train_tokenizer
@@ -62,6 +64,16 @@ def test_labels_have_room_for_every_position_and_end() -> None:
     task = build_task(LabelsConfig(), LETTERS, LETTERS)
     assert task.prepare("ab" * 400).length == 801
     assert task.prepare("a").length == 2
+
+
+def test_simpler_and_shorter_texts_have_scores_of_their_own() -> None:
+    names: tuple[ScoreName, ...] = ("rouge-l", "sari", "exact-match", "exact-match-tokenised")
+    task = build_task(TranslationConfig(scores=names), LETTERS, LETTERS)
+    examples = [Example("abc a", " abc  b", (" abc  b",), "here:1")]
+    scores = task.scores(["abc b"], examples)
+    assert [score.key for score in scores] == list(names)
+    assert [scores[place].value for place in (0, 2, 3)] == pytest.approx([100, 0, 100])
+    assert scores[1] == sari(["abc a"], ["abc b"], [[" abc  b"]])
 
 
 def test_a_small_attention_model_learns_to_change_case(tmp_path: Path) -> None:

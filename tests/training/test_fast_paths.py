@@ -32,8 +32,10 @@ APPENDED = tuple(
     change.replace("max_length=24", "max_length=24, join='append', width=4")
     for change in TRANSFORMER
 )
+COPYING = ("text.shared=true", "model.decoder.copying=true")
 PACKABLE = {
     "learned": TRANSFORMER,
+    "copying": (*TRANSFORMER, *COPYING),
     "appended": APPENDED,
     "rotary": ROTARY,
     "language model": TALKER,
@@ -77,11 +79,13 @@ def test_pairs_that_share_a_row_do_not_see_each_other(
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("copying", [(), COPYING], ids=["speaking", "copying"])
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
-def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, cell: str) -> None:
-    session = session_of(
-        tmp_path / "x", *STILL, f"model.encoder.cell={cell}", f"model.decoder.cell={cell}"
-    )
+def test_rows_that_fill_up_a_bucket_teach_nothing(
+    tmp_path: Path, cell: str, copying: tuple[str, ...]
+) -> None:
+    cells = (f"model.encoder.cell={cell}", f"model.decoder.cell={cell}")
+    session = session_of(tmp_path / "x", *STILL, *cells, *copying)
     padded, bucketed = (
         loss_of_all(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
     )
@@ -124,8 +128,13 @@ def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize(
     "changes",
-    [(*STILL, "training.batching=bucketed"), (*TRANSFORMER, "training.batching=packed")],
-    ids=["recurrent", "transformer"],
+    [
+        (*STILL, "training.batching=bucketed"),
+        (*TRANSFORMER, "training.batching=packed"),
+        (*STILL, "training.batching=bucketed", *COPYING),
+        (*TRANSFORMER, "training.batching=packed", *COPYING),
+    ],
+    ids=["recurrent", "transformer", "recurrent, copying", "transformer, copying"],
 )
 def test_recorded_steps_lose_what_plain_steps_lose(
     tmp_path: Path, changes: tuple[str, ...], accumulate: int, device: str

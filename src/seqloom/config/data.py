@@ -26,6 +26,19 @@ class ParallelConfig(TaggedConfig):
     target: str
     references: tuple[str, ...] = ()
     """Further files of correct targets, used when scoring."""
+    first_line: int = Field(1, ge=1)
+    """Lines before this one are left out; the first of a file is line 1."""
+    last_line: int | None = Field(None, ge=1)
+    """Lines after this one are left out. Left out itself: to the end of the files."""
+
+    @model_validator(mode="after")
+    def _lines_in_order(self) -> Self:
+        if self.last_line is not None and self.last_line < self.first_line:
+            raise ValueError(
+                f"first_line {self.first_line} is behind last_line {self.last_line}, which leaves "
+                "nothing to read; swap them, or raise last_line"
+            )
+        return self
 
 
 class TsvConfig(TaggedConfig):
@@ -39,6 +52,18 @@ class TsvConfig(TaggedConfig):
     """Further columns of correct targets, used when scoring."""
 
 
+class CsvConfig(TaggedConfig):
+    """One file of comma-separated columns, whose first line names them; fields may be quoted."""
+
+    kind: Literal["csv"] = "csv"
+    path: str
+    source: str = "source"
+    """The name of the column that is read."""
+    target: str = "target"
+    references: tuple[str, ...] = ()
+    """Further columns of correct targets, used when scoring."""
+
+
 class JsonlConfig(TaggedConfig):
     """One JSON object a line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
@@ -49,6 +74,10 @@ class JsonlConfig(TaggedConfig):
     path: str
     source: str = "src"
     """The key of the source, looked up in the object itself, then in its "translation"."""
+    source_fallback: str | None = None
+    """The key of what is read instead where that of the source is missing or null."""
+    source_joiner: str | None = None
+    """What is put between the strings of a source that is a list. Left out: no list is read."""
     target: str = "tgt"
 
 
@@ -214,6 +243,7 @@ class HoldOutConfig(Section):
 CorpusConfig = (
     ParallelConfig
     | TsvConfig
+    | CsvConfig
     | JsonlConfig
     | LinesConfig
     | CaptionsConfig
@@ -245,6 +275,7 @@ SplitConfig = Annotated[
     ParallelConfig
     | LanguagesConfig
     | TsvConfig
+    | CsvConfig
     | JsonlConfig
     | LinesConfig
     | CaptionsConfig

@@ -9,10 +9,15 @@ ScoreName = Literal[
     "chrf2",
     "ter",
     "exact-match",
+    "exact-match-tokenised",
     "token-accuracy",
     "phoneme-error-rate",
     "word-error-rate",
     "accuracy",
     "macro-f1",
+    "sari",
+    "rouge-1",
+    "rouge-2",
+    "rouge-l",
 ]
 """How outputs can be compared with references, as recipes and journals name it."""

@@ -74,9 +74,11 @@ def _alone_problems(decoder: DecoderConfig) -> list[str]:
             "decoder: there is no encoder whose states could be labelled; choose one, such as "
             "encoder.kind = 'recurrent'"
         ]
-    if not isinstance(decoder, RecurrentDecoderConfig):
-        return []
     problems = []
+    if decoder.copying:
+        problems.append("decoder.copying: there is no encoder to copy from; set it to false")
+    if not isinstance(decoder, RecurrentDecoderConfig):
+        return problems
     if not isinstance(decoder.attention, NoAttentionConfig):
         problems.append(
             "decoder.attention: there is no encoder to attend to; set attention.kind = 'none'"
@@ -115,6 +117,11 @@ def _pair_problems(encoder: ReadingConfig, decoder: DecoderConfig) -> list[str]:
                 f"decoder.attention reads encoder states of width {encoder.state_width} that "
                 f"cannot be added to a stream of width {decoder.width}; set attention.merge = true"
             )
+    elif decoder.copying:
+        problems.append(
+            "decoder.copying: it points at places of the source, but with attention.kind = 'none' "
+            "nobody looks at them; switch attention on, or copying off"
+        )
     if isinstance(decoder, RecurrentDecoderConfig):
         problems += _handover_problems(encoder, decoder)
     return problems

@@ -67,6 +67,8 @@ class RecurrentDecoderConfig(Section):
     """Straight to the vocabulary, or through a tanh layer as wide as the embedding first."""
     readout_input: bool = False
     """The readout also sees the embedded previous token: y_t = g(y_{t-1}, s_t, c)."""
+    copying: bool = False
+    """May take tokens from the source as they are: names and numbers (needs text.shared)."""
     embedding: EmbeddingConfig = LearnedEmbeddingConfig()
     positions: InputPositionsConfig = NoPositionsConfig()
     dropout: float = Field(0.0, ge=0, lt=1)

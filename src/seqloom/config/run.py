@@ -58,8 +58,8 @@ class RunConfig(Section):
         sourceless = (LinesConfig, RunningTextConfig)
         if not speaks and any(isinstance(corpus, sourceless) for corpus in self.data.train):
             problems.append(
-                "data.train: plain text has no source side; use 'parallel', 'tsv' or 'jsonl', or "
-                "task.kind = 'language-model'"
+                "data.train: plain text has no source side; use 'parallel', 'tsv', 'csv' or "
+                "'jsonl', or task.kind = 'language-model'"
             )
         problems += tag_problems(self.data, self.text.tags)
         if speaks and tags_of(self.data):
@@ -90,9 +90,27 @@ class RunConfig(Section):
                 "model.tie: one matrix for source and target needs one vocabulary; "
                 "set text.shared = true, or model.tie = 'output'"
             )
+        if not alone:
+            problems += self._copying_problems()
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _copying_problems(self) -> list[str]:
+        decoder = self.model.decoder
+        if isinstance(decoder, LabelsDecoderConfig) or not decoder.copying:
+            return []
+        if not self.task.reads_text:
+            return [
+                f"model.decoder.copying: the task '{self.task.kind}' reads no text that could be "
+                "copied; switch copying off"
+            ]
+        if not self.text.shared:
+            return [
+                "model.decoder.copying: what is copied must mean the same on both sides, so they "
+                "need one vocabulary; set text.shared = true, or switch copying off"
+            ]
+        return []
 
     def _number_problems(self) -> list[str]:
         if not isinstance(self.task, ForecastConfig):

@@ -95,3 +95,5 @@ class TransformerEncoderConfig(TransformerLayersConfig):
 
 class TransformerDecoderConfig(TransformerLayersConfig):
     kind: Literal["transformer"] = "transformer"
+    copying: bool = False
+    """May take tokens from the source as they are: names and numbers (needs text.shared)."""

@@ -36,6 +36,11 @@ class Padded:
         positions = torch.arange(self.values.shape[1], device=self.values.device)
         return positions < self.lengths.unsqueeze(1)
 
+    @property
+    def tokens(self) -> Tensor | None:
+        """(B, T) the ids; None if these are vectors."""
+        return self.values if self.values.dim() == 2 else None
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The same with every tensor changed."""
         return type(self)(change(self.values), change(self.lengths))

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.config.data import DataConfig, HoldOutConfig, SyntheticConfig
+from seqloom.config.data import DataConfig, HoldOutConfig, ParallelConfig, SyntheticConfig
 from seqloom.config.run import RunConfig
 from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
@@ -198,6 +198,7 @@ def _about(found: Survey, config: RunConfig) -> Iterator[Finding]:
     if config.data.is_running_text:  # of which lines are no examples
         yield from _unknowns(found)
         return
+    yield from _taken_lines(found, config)
     yield from _repetitions(found, config)
     yield from _leaks(found)
     yield from _emptiness(found)
@@ -212,6 +213,19 @@ def _about(found: Survey, config: RunConfig) -> Iterator[Finding]:
             f"the filters leave out {filtered.total()} of {found.examples} examples ({listed})",
             "loosen data.filter if that is too many",
         )
+
+
+def _taken_lines(found: Survey, config: RunConfig) -> Iterator[Finding]:
+    for corpus in corpora_of(config.data, found.split):
+        if isinstance(corpus, ParallelConfig) and (corpus.first_line > 1 or corpus.last_line):
+            end = "the end" if corpus.last_line is None else f"line {corpus.last_line}"
+            yield Finding(
+                "note",
+                f"data.{found.split}",
+                f"{corpus.source} is read from line {corpus.first_line} to {end}, "
+                f"{found.examples} examples in this split",
+                "first_line and last_line say so; leave them out to read the whole file",
+            )
 
 
 def _repetitions(found: Survey, config: RunConfig) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from seqloom.config.data import (
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
+    CsvConfig,
     DataConfig,
     HoldOutConfig,
     JsonlConfig,
@@ -80,8 +81,10 @@ def _facts(corpus: CorpusConfig, folder: str, split: Split) -> Any:
 def _read(corpus: CorpusConfig, folder: str, split: Split) -> Any:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
-            return [file_digest(locate(name, folder)) for name in (source, target, *references)]
-        case TsvConfig() | JsonlConfig() | LinesConfig():
+            texts = (source, target, *references)
+            settings = corpus.model_dump(mode="json", include={"first_line", "last_line"})
+            return [settings, *(file_digest(locate(name, folder)) for name in texts)]
+        case TsvConfig() | CsvConfig() | JsonlConfig() | LinesConfig():
             settings = corpus.model_dump(mode="json", exclude={"path", *_SAID})
             return [settings, file_digest(locate(corpus.path, folder))]
         case CaptionsConfig(images=places, captions=captions, names=names):

@@ -11,7 +11,8 @@ from seqloom.data.files import locate, read_lines
 
 
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example]:
-    """{"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}; a target may be a list.
+    """{"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}; a target may be a list, and a
+    source too if the recipe says how to join it.
 
     `table` is what the recipe calls this corpus, for errors.
     """
@@ -19,13 +20,13 @@ def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
         record = _parse(line, where)
-        source = _look_up(record, config.source, where, f"{table}.source")
+        source = _source(record, config, where, table)
         target = _look_up(record, config.target, where, f"{table}.target")
         targets = target if isinstance(target, list) else [target]
         if not isinstance(source, str) or not all(isinstance(text, str) for text in targets):
             raise DataError(
                 f"{where}: '{config.source}' must be a string and '{config.target}' a string or "
-                f"a list of strings, not {_shown(source)} and {_shown(target)}"
+                f"a list of strings, not {_shown(source)} and {_shown(target)}{_hint(source, table)}"
             )
         if not targets:
             raise DataError(
@@ -66,6 +67,34 @@ def _look_up(record: dict[str, Any], key: str, where: str, setting: str) -> Any:
         f"{where}: there is no '{key}', only {', '.join(map(repr, keys)) or 'an empty object'}; "
         f"say with {setting} which one to read{example}"
     )
+
+
+def _source(record: dict[str, Any], config: JsonlConfig, where: str, table: str) -> Any:
+    """What is read: of two keys the first that is there, a list of strings as one string."""
+    fallback = config.source_fallback
+    if fallback is not None and _is_missing(record, config.source):
+        source = _look_up(record, fallback, where, f"{table}.source_fallback")
+    else:
+        source = _look_up(record, config.source, where, f"{table}.source")
+    parts = source if isinstance(source, list) else None
+    if config.source_joiner is None or parts is None:
+        return source
+    return config.source_joiner.join(parts) if all(isinstance(p, str) for p in parts) else source
+
+
+def _is_missing(record: dict[str, Any], key: str) -> bool:
+    nested = record.get("translation")
+    inside = nested if isinstance(nested, dict) else {}
+    return record.get(key, inside.get(key.removeprefix("translation."))) is None
+
+
+def _hint(source: Any, table: str) -> str:
+    """What to do about a source that is a list of strings, or nothing at all."""
+    if source is None:
+        return f"; {table}.source_fallback names another key to read then"
+    if isinstance(source, list) and all(isinstance(part, str) for part in source):
+        return f'; {table}.source_joiner = " " joins the list'
+    return ""
 
 
 def _refuse_broken_unicode(texts: list[str], where: str) -> None:

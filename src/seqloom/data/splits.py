@@ -10,6 +10,7 @@ from seqloom.config.data import (
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
+    CsvConfig,
     DataConfig,
     HeldOutConfig,
     HoldOutConfig,
@@ -28,6 +29,7 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.bundled import read_bundled
 from seqloom.data.bundled_labels import read_bundled_labels
 from seqloom.data.captions import read_captions
+from seqloom.data.csv import read_csv
 from seqloom.data.example import Example, Split
 from seqloom.data.files import locate
 from seqloom.data.jsonl import read_jsonl
@@ -85,7 +87,7 @@ def _files_of(corpus: HeldOutConfig) -> tuple[str, ...]:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return (source, target, *references)
-        case TsvConfig(path=path) | JsonlConfig(path=path):
+        case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
             return (path,)
         case LinesConfig(path=path) | RunningTextConfig(path=path):
             return (path,)
@@ -174,9 +176,11 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
     """
     match corpus:
         case ParallelConfig():
-            return read_parallel(corpus, folder)
+            return read_parallel(corpus, folder, table)
         case TsvConfig():
             return read_tsv(corpus, folder, table)
+        case CsvConfig():
+            return read_csv(corpus, folder, table)
         case JsonlConfig():
             return read_jsonl(corpus, folder, table)
         case LinesConfig():
@@ -207,7 +211,7 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(corpus, TsvConfig | JsonlConfig | LinesConfig | RunningTextConfig):
+    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | RunningTextConfig):
         name = corpus.path
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions

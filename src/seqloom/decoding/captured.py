@@ -138,6 +138,7 @@ def like_shape(memory: Memory, shape: Shape) -> Memory:
         states=room(memory.states, sources, length, memory.states.shape[2]),
         mask=room(memory.mask, sources, length),
         summary=room(memory.summary, sources, *memory.summary.shape[1:]),
+        tokens=None if memory.tokens is None else room(memory.tokens, sources, length),
     )
 
 
@@ -148,7 +149,10 @@ def fill(room: Memory, memory: Memory) -> None:
     """
     size, length = memory.mask.shape
     room.mask.zero_()
-    for places, values in ((room.states, memory.states), (room.mask, memory.mask)):
+    pairs = [(room.states, memory.states), (room.mask, memory.mask)]
+    if room.tokens is not None and memory.tokens is not None:
+        pairs.append((room.tokens, memory.tokens))
+    for places, values in pairs:
         places[:size, :length] = values
         places[size:, :length] = values[:1]
     room.summary[:size] = memory.summary

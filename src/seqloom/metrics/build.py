@@ -8,7 +8,8 @@ from seqloom.config.kinds import ScoreName
 from seqloom.metrics.bleu import bleu, chrf, ter, tokenised_bleu
 from seqloom.metrics.edits import phoneme_error_rate, word_error_rate
 from seqloom.metrics.labels import accuracy, macro_f1
-from seqloom.metrics.overlap import exact_match, token_accuracy
+from seqloom.metrics.overlap import exact_match, token_accuracy, tokenised_match
+from seqloom.metrics.rouge import rouge
 from seqloom.metrics.score import Metric, References, Score
 
 
@@ -34,6 +35,8 @@ def _plain(name: ScoreName, lowercase: bool) -> Metric:
             return ter
         case "exact-match":
             return exact_match
+        case "exact-match-tokenised":
+            return tokenised_match
         case "token-accuracy":
             return token_accuracy
         case "phoneme-error-rate":
@@ -44,5 +47,9 @@ def _plain(name: ScoreName, lowercase: bool) -> Metric:
             return accuracy
         case "macro-f1":
             return macro_f1
+        case "rouge-1" | "rouge-2" | "rouge-l":
+            return partial(rouge, name)
+        case "sari":
+            raise AssertionError("SARI wants sources, too")
         case _:
             assert_never(name)

@@ -14,6 +14,17 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
     return Score("exact match", 100 * hits / len(hypotheses), None, True)
 
 
+def tokenised_match(hypotheses: Sequence[str], references: References) -> Score:
+    """Outputs, in percent, with the tokens of one of their references, whatever the white space
+    between them."""
+    check_references(hypotheses, references)
+    hits = sum(
+        hypothesis.split() in [reference.split() for reference in several]
+        for hypothesis, several in zip(hypotheses, references, strict=True)
+    )
+    return Score("exact match tokenised", 100 * hits / len(hypotheses), None, True)
+
+
 def token_accuracy(hypotheses: Sequence[str], references: References) -> Score:
     """Tokens, in percent, that stand where they should.
 

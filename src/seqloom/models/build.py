@@ -37,6 +37,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Patches, ResidualNetwork
+from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
@@ -143,7 +144,8 @@ def build_decoder(
                 )
                 for _ in range(part.layers)
             ]
-            return TransformerDecoder(embedder, layers, part.norm, readout)
+            copying = _copying(config, part, part.width)
+            return TransformerDecoder(embedder, layers, part.norm, readout, copying)
         case LabelsDecoderConfig():
             return _label_decoder(config, part, _put_out(signature.target))
         case _:
@@ -202,6 +204,7 @@ def _recurrent_decoder(
                 features, vocabulary, lookup.width if part.readout == "tanh" else None, tied
             ),
             readout_sees_input=part.readout_input,
+            copying=_copying(config, part, features),
             dropout=build_dropout(part.dropout, part.locked_dropout),
         )
     )
@@ -307,3 +310,12 @@ def _cross_attention(
     if isinstance(config.encoder, NoEncoderConfig):
         return None
     return build_attention(attention, width, config.encoder.state_width)
+
+
+def _copying(
+    config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
+) -> Copying | None:
+    """A pointer for a decoder whose readout sees so many features, if it copies."""
+    if not part.copying or isinstance(config.encoder, NoEncoderConfig):
+        return None
+    return Copying(features, config.encoder.state_width, part.width)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from seqloom.core.sequences import Packing, Source
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
 from seqloom.models.seq2seq import Model
+from seqloom.models.taught import Taught
 from seqloom.nn.embedding import Readout
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.stack import stack
@@ -25,12 +26,12 @@ from seqloom.nn.stack import stack
 class EnsembleMemory(Memory):
     """What each member's encoder hands over; the fields of a Memory are the first member's."""
 
-    members: tuple[Memory, ...]
+    members: tuple[Memory, ...] = ()
 
     @classmethod
     def of(cls, members: Sequence[Memory]) -> "EnsembleMemory":
         first = members[0]
-        return cls(first.states, first.mask, first.summary, tuple(members))
+        return cls(first.states, first.mask, first.summary, first.tokens, tuple(members))
 
     def only(self, source: int) -> "EnsembleMemory":
         return EnsembleMemory.of([member.only(source) for member in self.members])
@@ -102,15 +103,14 @@ class EnsembleDecoder(DecoderModule):
             attention=torch.stack(looks).mean(0)[:, None, None] if looks else None,
         )
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
-        """(B, T) -> (B, T, V) log-probabilities, which `readout` leaves as they are."""
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+        """Its features are (B, T, V) log-probabilities, which `readout` leaves as they are."""
         assert packing is None, "an ensemble is asked, not trained"
-        return mean_log_probability(
-            [
-                member.readout(member.teach(inputs, own))
-                for member, own in zip(self.members, self._memories(memory), strict=True)
-            ]
-        )
+        answers = [
+            member.teach(inputs, own).logits()
+            for member, own in zip(self.members, self._memories(memory), strict=True)
+        ]
+        return Taught(mean_log_probability(answers), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
         """Each member's own; without a source all have the same, which is empty."""

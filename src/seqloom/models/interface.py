@@ -9,13 +9,14 @@ A model is an encoder that turns a source into a Memory, and a decoder that is a
 Training teaches, search steps. Neither asks what kind of model it has.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Source
+from seqloom.models.taught import Taught, TaughtToCopy
+from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Readout
 
 
@@ -27,16 +28,19 @@ class Memory:
     mask:    (B, S)    True where a position is real
     summary: (B, L, D) the last state of each layer, or nothing if there is no source; an LSTM
              puts its cells beside its states: (B, L, 2 D)
+    tokens:  (B, S)    what stands at each source position; None if the source is no text
     """
 
     states: Tensor
     mask: Tensor
     summary: Tensor
+    tokens: Tensor | None = None
 
     def only(self, source: int) -> "Memory":
         """What there is of one source of the batch."""
         here = slice(source, source + 1)
-        return Memory(self.states[here], self.mask[here], self.summary[here])
+        tokens = None if self.tokens is None else self.tokens[here]
+        return Memory(self.states[here], self.mask[here], self.summary[here], tokens)
 
 
 class Movable(Protocol):
@@ -150,11 +154,6 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Puts out a target, token by token. `step` over all tokens and `teach` give the same."""
 
-    @property
-    def readout(self) -> Callable[[Tensor], Tensor]:
-        """(…, D) features -> (…, V) logits."""
-        ...
-
     def start(
         self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
     ) -> State:
@@ -172,8 +171,8 @@ class Decoder(Protocol):
         """Take in one token a row: (R,). R is a multiple of the number of sources."""
         ...
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
-        """(B, T) all tokens at once -> (B, T, D) features; `readout` makes them logits."""
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+        """All tokens at once (B, T) -> what it would have answered, as logits or as a loss."""
         ...
 
 
@@ -186,9 +185,41 @@ class DecoderModule(nn.Module):
     steps_statically = True
     """Can `start` be asked for a static state?"""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.copying: Copying | None = None
+        """What takes tokens from the source; None: all are the decoder's own."""
+
     def compile_parts(self) -> None:
         """Compile what `teach` does over and over."""
         self.readout.compile_loss()
+        if self.copying is not None:
+            self.copying.compile_loss()
+
+    def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
+        """What may be copied; None if nothing may be.
+
+        mask: (B, 1 or T, S) where each position may copy from; None: from all of the source
+        """
+        if self.copying is None:
+            return None
+        assert memory.tokens is not None, "only what has tokens can be copied from"
+        everywhere = memory.mask.unsqueeze(1)
+        visible = everywhere if mask is None else mask
+        return self.copying.prepare(memory.states, memory.tokens, visible)
+
+    def speak(self, features: Tensor, source: Copyable | None) -> Tensor:
+        """One position of every hypothesis: (R, D) -> (R, V) logits"""
+        logits: Tensor = self.readout(features)
+        if self.copying is None or source is None:
+            return logits
+        return self.copying.step(logits, features, source)
+
+    def taught(self, features: Tensor, source: Copyable | None) -> Taught:
+        """What features (B, T, D) have to say."""
+        if self.copying is None or source is None:
+            return Taught(features, self.readout)
+        return TaughtToCopy(features, self.readout, self.copying, source)
 
     def start(
         self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
@@ -198,7 +229,7 @@ class DecoderModule(nn.Module):
     def step(self, tokens: Tensor, state: State) -> Step:
         raise NotImplementedError
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
         raise NotImplementedError
 
 

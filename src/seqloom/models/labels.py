@@ -8,6 +8,7 @@ from torch import Tensor
 
 from seqloom.core.sequences import Packing
 from seqloom.models.interface import DecoderModule, Memory, State, Step
+from seqloom.models.taught import Taught
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Lookup
 from seqloom.nn.labels import LabelReadout
@@ -79,11 +80,11 @@ class LabelDecoder(DecoderModule):
         features = self._features(here.repeat_interleave(hypotheses, dim=0), tokens)
         return Step(self.readout(features), state.after(None), None)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
         assert packing is None, "the pairs of a row would have one end between them"
         vectors, counts = self.reading(memory)
         places = torch.arange(inputs.shape[1], device=inputs.device).expand_as(inputs)
-        return self._features(_labelled(vectors, counts, places), inputs)
+        return self.taught(self._features(_labelled(vectors, counts, places), inputs), None)
 
     def _features(self, here: Tensor, tokens: Tensor) -> Tensor:
         """(…, D + 1), (…) -> (…, D' + 1)"""

@@ -17,7 +17,9 @@ from seqloom.models.interface import (
     Step,
     at_position,
 )
+from seqloom.models.taught import Taught
 from seqloom.nn.cache import KeysValues
+from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.multihead import MultiHeadAttention
@@ -60,7 +62,7 @@ class RecurrentEncoder(EncoderModule):
             layer_input = Padded(states if level == 0 else self.dropout(states), source.lengths)
             states, end = self._read(level, layer_input)
             ends.append(end)
-        return Memory(states, source.mask, torch.stack(ends, dim=1))
+        return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
 
     def _read(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
         """One layer in all its directions: states (B, S, D) and where each direction ended (B, C)."""
@@ -93,6 +95,7 @@ class RecurrentDecoderParts:
     summary_uses: frozenset[SummaryUse]
     readout: Readout
     readout_sees_input: bool
+    copying: Copying | None
     dropout: Dropout
 
 
@@ -130,6 +133,7 @@ class RecurrentDecoder(DecoderModule):
         self.uses = parts.context_uses if parts.attention is not None else frozenset()
         self.summary_uses = parts.summary_uses
         self.readout = parts.readout
+        self.copying = parts.copying
         self.readout_sees_input = parts.readout_sees_input
         self.dropout = parts.dropout
         self.max_length = parts.embedder.positions.max_length
@@ -162,25 +166,25 @@ class RecurrentDecoder(DecoderModule):
         if self.attention is not None and mask is not None and not (watched or static):
             mask = self.attention.visible(mask, states.dtype)
         return State(
-            (keys, mask, source.summary, common),
+            (keys, mask, source.summary, common, self.copyable(memory)),
             (states, self._no_context(states)),
             position,
             watched,
         )
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        keys, mask, summary, table = state.fixed
+        keys, mask, summary, table, copyable = state.fixed
         states, context = state.moving
         memory = None if keys is None else KeysValues(*keys)
         source = _Source(memory, mask, summary, state.watched)
         row = None if table is None else at_position(table.value, state.position)
         inputs = self.embedder.step(tokens, row)
         features, states, context, weights = self._advance(inputs, source, states, context)
-        logits = self.readout(self.dropout(features))
+        logits = self.speak(self.dropout(features), copyable)
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
         return Step(logits, state.after((states, context)), attention)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
         assert packing is None, "a chain of states would run from one pair into the next"
         source = self._source(memory)
         states = self.handover(memory.summary)
@@ -189,7 +193,7 @@ class RecurrentDecoder(DecoderModule):
             features = self._teach_in_turn(embedded, source, states)
         else:
             features = self._teach_at_once(embedded, source, states)
-        return self.dropout(features)
+        return self.taught(self.dropout(features), self.copyable(memory))
 
     def _teach_in_turn(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
         """The context runs back into the recurrence, so one position must wait for the other."""

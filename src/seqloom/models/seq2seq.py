@@ -1,10 +1,11 @@
 """Model: an encoder, if there is anything to read, and a decoder."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from seqloom.core.sequences import Batch, Packing, Source
 from seqloom.models.interface import DecoderModule, EncoderModule, Memory
+from seqloom.models.taught import Taught
 
 
 class Model(nn.Module):
@@ -37,7 +38,7 @@ class Model(nn.Module):
             summary=some.new_zeros(size, 0, 0),
         )
 
-    def forward(self, batch: Batch) -> Tensor:
-        """(B, T, D) features at every target position; `decoder.readout` makes them logits."""
+    def forward(self, batch: Batch) -> Taught:
+        """What it has to say about every target position."""
         memory = self.encode(batch.source, batch.size, batch.packing)
         return self.decoder.teach(batch.inputs.values, memory, batch.packing)

@@ -13,7 +13,9 @@ from seqloom.models.interface import (
     Step,
     at_position,
 )
+from seqloom.models.taught import Taught
 from seqloom.nn.cache import Ancestry, KeysValues, KeyValueCache, StaticCache
+from seqloom.nn.copying import Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.stack import stack
 from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Joined, Norm
@@ -53,7 +55,7 @@ class TransformerEncoder(EncoderModule):
         states = self.norm(stream)
         # There is no last state; the mean of all is what a recurrent decoder may start from.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
-        return Memory(states, mask, total / source.lengths[:, None, None])
+        return Memory(states, mask, total / source.lengths[:, None, None], source.tokens)
 
 
 class TransformerDecoder(DecoderModule):
@@ -65,13 +67,19 @@ class TransformerDecoder(DecoderModule):
             layer.compile(dynamic=False)
 
     def __init__(
-        self, embedder: Embedder, layers: list[DecoderLayer], norm: Norm, readout: Readout
+        self,
+        embedder: Embedder,
+        layers: list[DecoderLayer],
+        norm: Norm,
+        readout: Readout,
+        copying: Copying | None = None,
     ) -> None:
         super().__init__()
         self.embedder = embedder
         self.layers = stack(layers)
         self.norm = last_norm(norm, embedder.width)
         self.readout = readout
+        self.copying = copying
         self.max_length = embedder.positions.max_length
 
     def start(
@@ -89,6 +97,7 @@ class TransformerDecoder(DecoderModule):
             None if table is None else Common(table),
             # One product instead of three saves launching kernels, and nothing on a CPU.
             tuple(_common(layer.attention.joined()) if static else None for layer in self.layers),
+            self.copyable(memory),
         )
         if not static:
             caches = tuple(KeyValueCache(steps) for _ in self.layers)
@@ -102,7 +111,7 @@ class TransformerDecoder(DecoderModule):
         return State(fixed, (ancestry, statics), position, watched)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        readable, mask, table, joined = state.fixed
+        readable, mask, table, joined, copyable = state.fixed
         row = None if table is None else at_position(table.value, state.position)
         stream = self.embedder.step(tokens, row)  # (R, D)
         seen = []
@@ -114,18 +123,19 @@ class TransformerDecoder(DecoderModule):
             stream, weights = layer.step(stream, past, one_map, across)
             if weights is not None:
                 seen.append(weights)
-        logits = self.readout(self.norm(stream))
+        logits = self.speak(self.norm(stream), copyable)
         attention = torch.stack(seen, dim=1) if seen else None  # (R, L, H, S)
         return Step(logits, state.after(state.moving), attention)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Tensor:
+    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
         place = 0 if packing is None else packing.target_positions
         mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
         back = None if packing is None else packing.target_mask
         stream = self.embedder(inputs, place)  # (B, T, D)
         for layer, readable in zip(self.layers, self._readable(memory), strict=True):
             stream = layer(stream, readable, mask, back, place)
-        return self.norm(stream)
+        # (B, 1, T or 1, S), the same for every head -> (B, T or 1, S)
+        return self.taught(self.norm(stream), self.copyable(memory, mask.squeeze(1)))
 
     def _readable(self, memory: Memory) -> list[KeysValues | None]:
         """Every layer's keys and values of the source, computed once."""

@@ -20,7 +20,7 @@ class Answers:
 
     @classmethod
     def of(cls, model: Model, batch: Batch) -> "Answers":
-        logits = model.decoder.readout(model(batch))  # (B, T, V)
+        logits = model(batch).logits()  # (B, T, V)
         exact = logits.float() if logits.dtype == torch.bfloat16 else logits
         logs = exact.log_softmax(dim=-1)
         return cls(logs.masked_fill(logs == float("-inf"), 0.0))

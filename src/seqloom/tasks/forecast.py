@@ -72,7 +72,8 @@ class Forecast:
 
     def _taught(self, model: Model, batch: Batch) -> Tensor:
         """(B, T, D), with the truth fed in"""
-        return model.decoder.readout(model(batch))
+        outputs: Tensor = model(batch).logits()
+        return outputs
 
     def _rolled(self, model: Model, batch: Batch) -> Tensor:
         """(B, T, D), with its own outputs fed in"""

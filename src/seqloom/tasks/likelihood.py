@@ -9,7 +9,7 @@ from seqloom.text.vocabulary import PAD
 
 def token_loss(model: Model, batch: Batch, smoothing: float) -> Tensor:
     """Σ -log p(y_t | y_<t, source) over the real target positions of a batch."""
-    features = model(batch)  # (B, T, D)
     # Lengths say what is real, whatever lies behind them.
     answers = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
-    return model.decoder.readout.loss(features, answers, smoothing, PAD)
+    loss: Tensor = model(batch).loss(answers, smoothing, PAD)
+    return loss

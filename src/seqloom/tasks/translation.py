@@ -7,6 +7,7 @@ from seqloom.config.kinds import ScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric
+from seqloom.metrics.sari import sari
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
@@ -23,7 +24,8 @@ class Translation(TokenTask):
     ) -> None:
         self.source_tokenizer = source
         self.target_tokenizer = target
-        self.metrics = [build_metric(name, target.lowercase) for name in scores]
+        self._names = scores
+        self.metrics = [build_metric(name, target.lowercase) for name in scores if name != "sari"]
         self._source = source
         self.tag_side = tag_side
         self.signature = Signature(
@@ -42,5 +44,11 @@ class Translation(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """SARI alone compares outputs with their sources, too."""
         references = [example.references for example in examples]
-        return [metric(outputs, references) for metric in self.metrics]
+        found = (metric(outputs, references) for metric in self.metrics)
+        sources = [example.source for example in examples]
+        return [
+            sari(sources, outputs, references) if name == "sari" else next(found)
+            for name in self._names
+        ]

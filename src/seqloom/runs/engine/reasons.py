@@ -6,6 +6,7 @@ from torch import nn
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.signature import Signature, Tokens
+from seqloom.models.interface import DecoderModule
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
@@ -41,6 +42,8 @@ def _part_reasons(name: str, part: nn.Module) -> Iterator[str]:
         yield from _attention_reasons(f"{name}.attention", part.layers[0].attention)
         if any(layer.around_attention.gap for layer in part.layers):
             yield f"{name}.residual_gap: a layer without a way around it cannot be expressed"
+    if isinstance(part, DecoderModule) and part.copying is not None:
+        yield f"{name}.copying: a mixture with the source's tokens cannot be expressed"
 
 
 def _embedder_reasons(name: str, embedder: Embedder) -> Iterator[str]:
