@@ -78,6 +78,9 @@ def test_a_recipe_trains_and_what_it_made_is_scored_and_translates(run: Path, na
     scored = call("evaluate", run, "--json")
     assert scored.code == 0, scored.err
     report = json.loads(scored.out)
+    tokenised = name.startswith("iwslt14")
+    assert report["scores"][0]["name"] == ("BLEU tokenised" if tokenised else "BLEU")
+    assert ("tok:none" in report["scores"][0]["signature"]) == tokenised
     many = name == "multi30k-languages"
     assert [part["part"] for part in report["parts"]] == (
         ["en-de", "de-en", "en-fr", "fr-en", "en-cs", "cs-en", "de-fr", "fr-de"] if many else []
@@ -95,7 +98,8 @@ def test_a_recipe_for_few_pairs_says_nothing_but_its_data_beside_its_preset(name
     """So that another preset is a fair comparison."""
     resolved = find_recipe(recipe_file(name))
     own = {key for key, origin in resolved.origins.items() if origin == "recipe"}
-    assert {key for key in own if not key.startswith("data.")} <= {"training.compile"}
+    scored = {"task.kind", "task.scores", "training.stopping.score"}
+    assert {key for key in own if not key.startswith("data.")} <= {"training.compile", *scored}
     plain = find_recipe(recipe_file(name), ["preset=small"]).config
     assert plain.data == resolved.config.data
     assert plain.training.steps != resolved.config.training.steps

@@ -179,9 +179,12 @@ def step_news(data: dict[str, Any]) -> list[str]:
 
 
 def _part_scores(parts: dict[str, dict[str, float]]) -> list[str]:
-    """The main score of each part, in a line."""
-    shown = [f"{name} {scores['bleu']:.2f}" for name, scores in parts.items() if "bleu" in scores]
-    return [f"  BLEU: {'  '.join(shown)}"] if shown else []
+    """The most telling score of each part, in a line."""
+    if not parts:
+        return []
+    score = next(iter(next(iter(parts.values()))))
+    shown = [f"{name} {scores[score]:.2f}" for name, scores in parts.items()]
+    return [f"  {named(score)}: {'  '.join(shown)}"]
 
 
 def main_score(data: dict[str, Any]) -> str:
