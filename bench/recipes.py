@@ -29,7 +29,7 @@ from typing import Any
 from bench.tasks.page import shown
 from bench.tasks.table import TASKS, folder_of
 from bench.tricks.moses import moses_bleu
-from seqloom.config.data import ParallelConfig
+from seqloom.config.corpora import ParallelConfig
 from seqloom.config.run import RunConfig
 from seqloom.config.task import ForecastConfig
 

@@ -14,7 +14,7 @@ import torch
 import seqloom
 from bench.pronunciation.languages import LANGUAGES, TAGS, file_name
 from bench.tasks.table import recipe_of
-from seqloom.config.data import TsvConfig
+from seqloom.config.corpora import TsvConfig
 from seqloom.config.load import find_recipe
 from seqloom.config.run import RunConfig
 from seqloom.runs.run import Run

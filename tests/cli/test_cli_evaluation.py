@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.cli.work.examples import differing, overlap, worst
-from seqloom.config.data import BundledConfig, DataConfig
+from seqloom.config.corpora import BundledConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.decoding import GreedyConfig
 from seqloom.data.example import Example
 from seqloom.runs.evaluate import Report

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.data import BundledConfig, DataConfig
+from seqloom.config.corpora import BundledConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.text import SubwordsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.batching import Sizes, plan_batches

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.data import DataConfig, FilterConfig, LinesConfig, TsvConfig
+from seqloom.config.corpora import LinesConfig, TsvConfig
+from seqloom.config.data import DataConfig, FilterConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import DataError, StorageError
 from seqloom.data.clean import (

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from seqloom.config.run import RunConfig
-from seqloom.data.doctor import Finding, Findings, WorstBatch, examine
+from seqloom.data.doctor import Findings, WorstBatch, examine
+from seqloom.data.oddities import Finding
 from seqloom.data.survey import Histogram
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.data import DataConfig, HoldOutConfig, TsvConfig
+from seqloom.config.corpora import HoldOutConfig, TsvConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.languages import LanguagesConfig
 from seqloom.config.load import resolve
 from seqloom.core.errors import NotFoundError

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.data import DataConfig, SyntheticConfig
+from seqloom.config.corpora import SyntheticConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Batch, Packing, Padded

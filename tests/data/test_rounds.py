@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.data import DataConfig, LinesConfig
+from seqloom.config.corpora import LinesConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.storage import sha256
 from seqloom.data import corpus as corpora

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.data import DataConfig, RunningTextConfig
+from seqloom.config.corpora import RunningTextConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.corpus import CorpusRequest, build_corpus

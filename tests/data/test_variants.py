@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.data import DataConfig, TsvConfig
+from seqloom.config.corpora import TsvConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.text import SamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.data import DataConfig, LinesConfig, RunningTextConfig
+from seqloom.config.corpora import LinesConfig, RunningTextConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.decoding import BeamConfig, GreedyConfig, SampleConfig
 from seqloom.config.load import resolve
 from seqloom.core.errors import DataError

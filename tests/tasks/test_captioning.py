@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import seqloom
 import tiny_runs
 from seqloom.cli.main import app
-from seqloom.config.data import CaptionsConfig
+from seqloom.config.corpora import CaptionsConfig
 from seqloom.config.load import resolve
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, DataError, NotFoundError

@@ -4,14 +4,8 @@ from typing import Self
 
 from pydantic import model_validator
 
-from seqloom.config.data import (
-    CaptionsConfig,
-    DataConfig,
-    LinesConfig,
-    RunningTextConfig,
-    SeriesConfig,
-    running_text_problems,
-)
+from seqloom.config.corpora import CaptionsConfig, LinesConfig, RunningTextConfig, SeriesConfig
+from seqloom.config.data import DataConfig, running_text_problems
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.image import PatchEncoderConfig

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from seqloom.config.data import (
-    DataConfig,
+from seqloom.config.corpora import (
     HeldOutConfig,
     HoldOutConfig,
     ParallelConfig,
     SeriesConfig,
-    SplitConfig,
     TracksConfig,
 )
+from seqloom.config.data import DataConfig, SplitConfig
 from seqloom.config.languages import LanguagesConfig, TaggedConfig, tag_for
 
 

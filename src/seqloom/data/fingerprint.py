@@ -7,13 +7,12 @@ from importlib.resources import as_file
 from pathlib import Path
 from typing import Any, assert_never
 
-from seqloom.config.data import (
+from seqloom.config.corpora import (
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
     CsvConfig,
-    DataConfig,
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
@@ -24,6 +23,7 @@ from seqloom.config.data import (
     TracksConfig,
     TsvConfig,
 )
+from seqloom.config.data import DataConfig
 from seqloom.config.languages import TaggedConfig
 from seqloom.data.bundled import bundled_file
 from seqloom.data.bundled_labels import PAIRS

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from seqloom.config.data import RunningTextConfig
+from seqloom.config.corpora import RunningTextConfig
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines
 

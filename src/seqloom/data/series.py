@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.config.data import DataConfig, SeriesConfig, TracksConfig
+from seqloom.config.corpora import SeriesConfig, TracksConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from seqloom.config.data import (
+from seqloom.config.corpora import (
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
     CsvConfig,
-    DataConfig,
     HeldOutConfig,
     HoldOutConfig,
     JsonlConfig,
@@ -23,6 +22,7 @@ from seqloom.config.data import (
     TracksConfig,
     TsvConfig,
 )
+from seqloom.config.data import DataConfig
 from seqloom.config.languages import TaggedConfig
 from seqloom.config.tags import each_corpus, tag_of
 from seqloom.core.errors import ConfigError, DataError, NotFoundError

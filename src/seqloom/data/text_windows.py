@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.config.data import DataConfig, RunningTextConfig
+from seqloom.config.corpora import RunningTextConfig
+from seqloom.config.data import DataConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.sequences import Batch, Padded
 from seqloom.data.batching import Sizes

@@ -4,7 +4,6 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.attention import AttentionConfig
 from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.inputs import (
     OneHotEmbeddingConfig,
@@ -22,7 +21,14 @@ from seqloom.config.transformer import (
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
-from seqloom.models.handover import Handover, LayerHandover, WholeHandover
+from seqloom.models.build_recurrent import (
+    build_copying,
+    build_recurrent_decoder,
+    cross_attention,
+    recurrent_embedder,
+    recurrent_layers,
+    summary_width,
+)
 from seqloom.models.image import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.labels import (
@@ -32,17 +38,15 @@ from seqloom.models.labels import (
     read_mean,
     read_positions,
 )
-from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts, RecurrentEncoder
+from seqloom.models.recurrent import RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Patches, ResidualNetwork
-from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer
 from seqloom.text.vocabulary import END, PAD, START
 
@@ -86,11 +90,11 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens | Vectors)
             small = config.tie == "all"
             lookup = build_lookup(part.embedding, signature.source, part.width, small)
-            embedder = _recurrent_embedder(part, lookup)
+            embedder = recurrent_embedder(part, lookup)
             widths = [embedder.width] + [part.state_width] * (part.layers - 1)
             directions = {"forward": (1, 0), "backward": (0, 1), "both": (1, 1)}[part.direction]
             forwards, backwards = (
-                _recurrent_layers(part, widths) if wanted else [] for wanted in directions
+                recurrent_layers(part, widths) if wanted else [] for wanted in directions
             )
             return RecurrentEncoder(
                 embedder, forwards, backwards, build_dropout(part.dropout, part.locked_dropout)
@@ -129,7 +133,7 @@ def build_decoder(
             small = config.tie != "none"
             lookup = build_lookup(part.embedding, _fed(signature), part.width, small)
             tied = _tie(config, lookup, encoder)
-            return _recurrent_decoder(config, part, lookup, _put_out(signature.target), tied)
+            return build_recurrent_decoder(config, part, lookup, _put_out(signature.target), tied)
         case TransformerDecoderConfig():
             embedder = _transformer_embedder(part, _fed(signature))
             tied = _tie(config, embedder.lookup, encoder)
@@ -137,14 +141,14 @@ def build_decoder(
             layers = [
                 DecoderLayer(
                     _self_attention(part),
-                    _cross_attention(config, part.attention, part.width),
+                    cross_attention(config, part.attention, part.width),
                     build_feedforward(part),
                     part.norm,
                     part.dropout,
                 )
                 for _ in range(part.layers)
             ]
-            copying = _copying(config, part, part.width)
+            copying = build_copying(config, part, part.width)
             return TransformerDecoder(embedder, layers, part.norm, readout, copying)
         case LabelsDecoderConfig():
             return _label_decoder(config, part, _put_out(signature.target))
@@ -155,103 +159,13 @@ def build_decoder(
 def _label_decoder(config: ModelConfig, part: LabelsDecoderConfig, labels: int) -> LabelDecoder:
     assert not isinstance(config.encoder, NoEncoderConfig)
     reading = {"positions": read_positions, "last": read_last, "mean": read_mean}[part.reads]
-    width = _summary_width(config) if part.reads == "last" else config.encoder.state_width
+    width = summary_width(config) if part.reads == "last" else config.encoder.state_width
     previous = None
     if part.previous:
         previous = LearnedLookup(labels, part.embedding, noise=0.0, small=False)
         width += previous.width
     readout = LabelReadout(width, labels, part.hidden, END, never=(PAD, START))
     return LabelDecoder(LabelDecoderParts(reading, previous, readout, part.dropout))
-
-
-def _recurrent_decoder(
-    config: ModelConfig,
-    part: RecurrentDecoderConfig,
-    lookup: Lookup,
-    vocabulary: int,
-    tied: nn.Parameter | None,
-) -> RecurrentDecoder:
-    embedder = _recurrent_embedder(part, lookup)
-    attention = (
-        _cross_attention(config, part.attention, part.width)
-        if isinstance(part.attention, AttentionConfig)
-        else None
-    )
-    context = 0 if attention is None else attention.plan.context_width
-    summary = _summary_width(config)
-    widths = []
-    for level in range(part.layers):
-        width = embedder.width if level == 0 else part.width
-        width += context if level == 0 and "input" in part.context else 0
-        width += summary if level == 0 and "input" in part.summary else 0
-        width += context if level == 1 and "layer" in part.context else 0
-        widths.append(width)
-    layers = _recurrent_layers(part, widths)
-    features = part.width
-    features += context if "readout" in part.context else 0
-    features += summary if "readout" in part.summary else 0
-    features += embedder.width if part.readout_input else 0
-    return RecurrentDecoder(
-        RecurrentDecoderParts(
-            embedder=embedder,
-            layers=layers,
-            handover=_handover(config, part, layers[0].state_width),
-            attention=attention,
-            asks_with_previous=part.query == "previous",
-            context_uses=frozenset(part.context),
-            summary_uses=frozenset(part.summary),
-            readout=Readout(
-                features, vocabulary, lookup.width if part.readout == "tanh" else None, tied
-            ),
-            readout_sees_input=part.readout_input,
-            copying=_copying(config, part, features),
-            dropout=build_dropout(part.dropout, part.locked_dropout),
-        )
-    )
-
-
-def _recurrent_embedder(
-    part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
-) -> Embedder:
-    positions = build_positions(part.positions, lookup.width)
-    return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
-
-
-def _recurrent_layers(
-    part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
-) -> list[RecurrentLayer]:
-    """widths: of what each layer reads"""
-    return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
-
-
-def _handover(config: ModelConfig, part: RecurrentDecoderConfig, state_width: int) -> Handover:
-    match part.handover:
-        case "none":
-            return Handover(part.layers, state_width)
-        case "whole":
-            return WholeHandover(part.layers, state_width)
-        case "mlp":
-            depth = (
-                config.encoder.layers if isinstance(config.encoder, RecurrentEncoderConfig) else 1
-            )
-            return LayerHandover(_summary_width(config) * depth, part.layers, state_width)
-        case _:
-            assert_never(part.handover)
-
-
-def _summary_width(config: ModelConfig) -> int:
-    """Of one layer of the encoder's summary: an LSTM's cells stand beside its states."""
-    match config.encoder:
-        case RecurrentEncoderConfig(cell=cell, state_width=width):
-            return width * (2 if cell == "lstm" else 1)
-        case TransformerEncoderConfig(width=width) | PatchEncoderConfig(width=width):
-            return width
-        case ConvolutionEncoderConfig(width=width):
-            return width
-        case NoEncoderConfig():
-            return 0
-        case _:
-            assert_never(config.encoder)
 
 
 def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> nn.Parameter | None:
@@ -302,20 +216,3 @@ def _encoder_layers(part: LayersConfig, rotary: bool, gap: int | None = None) ->
 def _self_attention(part: TransformerLayersConfig) -> MultiHeadAttention:
     rotary = isinstance(part.positions, RotaryPositionsConfig)
     return build_attention(part.attention, part.width, part.width, rotary=rotary)
-
-
-def _cross_attention(
-    config: ModelConfig, attention: AttentionConfig, width: int
-) -> MultiHeadAttention | None:
-    if isinstance(config.encoder, NoEncoderConfig):
-        return None
-    return build_attention(attention, width, config.encoder.state_width)
-
-
-def _copying(
-    config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
-) -> Copying | None:
-    """A pointer for a decoder whose readout sees so many features, if it copies."""
-    if not part.copying or isinstance(config.encoder, NoEncoderConfig):
-        return None
-    return Copying(features, config.encoder.state_width, part.width)

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from seqloom import __version__
-from seqloom.config.data import DataConfig, SeriesConfig
+from seqloom.config.corpora import SeriesConfig
+from seqloom.config.data import DataConfig
 from seqloom.config.load import load_recipe
 from seqloom.config.run import RunConfig
 from seqloom.config.task import ForecastConfig
