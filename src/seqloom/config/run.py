@@ -10,7 +10,6 @@ from seqloom.config.data import (
     LinesConfig,
     RunningTextConfig,
     SeriesConfig,
-    running_text_problems,
 )
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
@@ -18,6 +17,7 @@ from seqloom.config.image import PatchEncoderConfig
 from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig
+from seqloom.config.running import running_text_problems
 from seqloom.config.section import Section
 from seqloom.config.tags import tag_problems, tags_of
 from seqloom.config.task import (

@@ -35,13 +35,19 @@ from seqloom.models.labels import (
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
-from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
+from seqloom.nn.build import (
+    build_attention,
+    build_feedforward,
+    build_lookup,
+    build_recurrent_embedder,
+    build_recurrent_layers,
+    build_transformer_embedder,
+)
 from seqloom.nn.convolution import Patches, ResidualNetwork
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer
 from seqloom.text.vocabulary import END, PAD, START
 
@@ -85,18 +91,18 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens | Vectors)
             small = config.tie == "all"
             lookup = build_lookup(part.embedding, signature.source, part.width, small)
-            embedder = _recurrent_embedder(part, lookup)
+            embedder = build_recurrent_embedder(part, lookup)
             widths = [embedder.width] + [part.state_width] * (part.layers - 1)
             directions = {"forward": (1, 0), "backward": (0, 1), "both": (1, 1)}[part.direction]
             forwards, backwards = (
-                _recurrent_layers(part, widths) if wanted else [] for wanted in directions
+                build_recurrent_layers(part, widths) if wanted else [] for wanted in directions
             )
             return RecurrentEncoder(
                 embedder, forwards, backwards, build_dropout(part.dropout, part.locked_dropout)
             )
         case TransformerEncoderConfig():
             assert isinstance(signature.source, Tokens | Vectors)
-            embedder = _transformer_embedder(part, signature.source)
+            embedder = build_transformer_embedder(part, signature.source)
             rotary = isinstance(part.positions, RotaryPositionsConfig)
             layers = _encoder_layers(part, rotary, part.residual_gap)
             return TransformerEncoder(embedder, layers, part.norm)
@@ -130,7 +136,7 @@ def build_decoder(
             tied = _tie(config, lookup, encoder)
             return _recurrent_decoder(config, part, lookup, _put_out(signature.target), tied)
         case TransformerDecoderConfig():
-            embedder = _transformer_embedder(part, _fed(signature))
+            embedder = build_transformer_embedder(part, _fed(signature))
             tied = _tie(config, embedder.lookup, encoder)
             readout = Readout(part.width, _put_out(signature.target), None, tied)
             layers = [
@@ -169,7 +175,7 @@ def _recurrent_decoder(
     vocabulary: int,
     tied: nn.Parameter | None,
 ) -> RecurrentDecoder:
-    embedder = _recurrent_embedder(part, lookup)
+    embedder = build_recurrent_embedder(part, lookup)
     attention = (
         _cross_attention(config, part.attention, part.width)
         if isinstance(part.attention, AttentionConfig)
@@ -184,7 +190,7 @@ def _recurrent_decoder(
         width += summary if level == 0 and "input" in part.summary else 0
         width += context if level == 1 and "layer" in part.context else 0
         widths.append(width)
-    layers = _recurrent_layers(part, widths)
+    layers = build_recurrent_layers(part, widths)
     features = part.width
     features += context if "readout" in part.context else 0
     features += summary if "readout" in part.summary else 0
@@ -205,20 +211,6 @@ def _recurrent_decoder(
             dropout=build_dropout(part.dropout, part.locked_dropout),
         )
     )
-
-
-def _recurrent_embedder(
-    part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
-) -> Embedder:
-    positions = build_positions(part.positions, lookup.width)
-    return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
-
-
-def _recurrent_layers(
-    part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
-) -> list[RecurrentLayer]:
-    """widths: of what each layer reads"""
-    return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
 
 
 def _handover(config: ModelConfig, part: RecurrentDecoderConfig, state_width: int) -> Handover:
@@ -274,12 +266,6 @@ def _fed(signature: Signature) -> Tokens | Vectors:
 def _put_out(target: Tokens | Vectors) -> int:
     """Scores of tokens, or numbers."""
     return target.count if isinstance(target, Tokens) else target.width
-
-
-def _transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors) -> Embedder:
-    # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
-    lookup = build_lookup(part.embedding, read, part.width, small=True)
-    return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
 
 def _encoder_layers(part: LayersConfig, rotary: bool, gap: int | None = None) -> list[EncoderLayer]:

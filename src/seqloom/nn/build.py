@@ -20,12 +20,14 @@ from seqloom.config.inputs import (
     RotaryPositionsConfig,
     SinusoidalPositionsConfig,
 )
-from seqloom.config.transformer import LayersConfig
+from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.transformer import LayersConfig, TransformerLayersConfig
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
-from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
+from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, OneHotLookup, VectorLookup
 from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
 from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
+from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import FeedForward
 
 
@@ -101,3 +103,25 @@ def build_score(config: AttentionConfig, plan: AttentionPlan) -> Score:
             return RbfScore(gamma)
         case _:
             assert_never(score)
+
+
+def build_recurrent_embedder(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
+) -> Embedder:
+    """What a recurrent network reads: tokens and their positions, side by side or added up."""
+    positions = build_positions(part.positions, lookup.width)
+    return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
+
+
+def build_recurrent_layers(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
+) -> list[RecurrentLayer]:
+    """One upon the other; widths: of what each of them reads."""
+    return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
+
+
+def build_transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors) -> Embedder:
+    """What a Transformer reads."""
+    # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
+    lookup = build_lookup(part.embedding, read, part.width, small=True)
+    return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
