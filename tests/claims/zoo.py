@@ -111,8 +111,8 @@ ALONE: dict[str, Sequence[Any]] = {
     "readout_input": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
-    "tie": ["none", "output"],
 }
+TIED_ALONE = {**ALONE, "embedding": ["learned"], "positions": ["none", "sine+"], "tie": ["output"]}
 
 
 LABELS: dict[str, Sequence[Any]] = {
@@ -169,7 +169,7 @@ def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
         "positions": POSITIONS[choice["positions"]],
         **{key: choice[key] for key in keys},
     }
-    return {"encoder": {"kind": "none"}, "decoder": decoder, "tie": choice["tie"]}
+    return {"encoder": {"kind": "none"}, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 
 def _labels(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,5 +262,6 @@ EVERY_DECODER = [
     *_cover(BOTTLENECK, _recurrent, 1000),
     *_cover(TRANSFORMER, _transformer, 2000),
     *_cover(ALONE, _alone, 500),
+    *_cover(TIED_ALONE, _alone, 200),
     *_cover(LABELS, _labels, 500),
 ]

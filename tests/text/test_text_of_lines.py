@@ -10,6 +10,7 @@ from seqloom.config.text import (
     CharactersConfig,
     SubwordsConfig,
     TokenizerConfig,
+    WhitespaceConfig,
     WordsConfig,
 )
 from seqloom.text.build import load_tokenizer, train_tokenizer
@@ -21,7 +22,7 @@ VERSE = ["the cat sat on the mat ,", "the dog sat too .", "so it was", "a", "b"]
 KINDS: list[TokenizerConfig] = [
     CharactersConfig(),
     WordsConfig(),
-    WordsConfig(cut_at="spaces"),
+    WhitespaceConfig(),
     SubwordsConfig(size=40),
 ]
 every_kind = pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_space_around_a_line_is_text_in_running_text_alone() -> None:
 def test_text_that_was_cut_before_is_cut_at_spaces_alone() -> None:
     """As WikiText is: @-@ is a token, and <unk> is the unknown one."""
     line = "a state @-@ of @-@ the @-@ art <unk> 's"
-    tokenizer = train_tokenizer(WordsConfig(cut_at="spaces"), [line], (), lowercase=False)
+    tokenizer = train_tokenizer(WhitespaceConfig(), [line], (), lowercase=False)
     ids = tokenizer.encode(line)
     assert len(ids) == len(line.split())
     assert tokenizer.size == 4 + len(set(line.split())) - 1

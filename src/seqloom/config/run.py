@@ -5,13 +5,14 @@ from typing import Self
 from pydantic import model_validator
 
 from seqloom.config.corpora import CaptionsConfig, LinesConfig, RunningTextConfig, SeriesConfig
-from seqloom.config.data import DataConfig, running_text_problems
+from seqloom.config.data import DataConfig
 from seqloom.config.decoding import BeamConfig, DecodingConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.config.image import PatchEncoderConfig
 from seqloom.config.labels import LabelsDecoderConfig
 from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
 from seqloom.config.recurrent import RecurrentDecoderConfig
+from seqloom.config.running import running_text_problems
 from seqloom.config.section import Section
 from seqloom.config.tags import tag_problems, tags_of
 from seqloom.config.task import (

@@ -21,9 +21,6 @@ class WordsConfig(Section):
     """The most frequent words kept, special tokens included."""
     min_count: int = Field(1, ge=1)
     """A word seen less often than this becomes unknown."""
-    cut_at: Literal["marks", "spaces"] = "marks"
-    """marks: punctuation marks are tokens of their own. spaces: the text was cut into tokens before,
-    with spaces between them, and the token <unk> in it is the unknown one."""
 
 
 class WhitespaceConfig(Section):

@@ -18,7 +18,7 @@ from seqloom.text.subwords import Subwords
 from seqloom.text.tags import Tags
 from seqloom.text.tokenizer import Tokenizer, damaged, read_content
 from seqloom.text.whitespace import Whitespace
-from seqloom.text.words import SpacedWords, Words
+from seqloom.text.words import Words
 
 
 def train_tokenizer(
@@ -35,9 +35,8 @@ def train_tokenizer(
     match config:
         case CharactersConfig():
             return Characters.train(text, known, lowercase)
-        case WordsConfig(size=size, min_count=min_count, cut_at=place):
-            kind = Words if place == "marks" else SpacedWords
-            return kind.train(text, known, lowercase, size, min_count)
+        case WordsConfig(size=size, min_count=min_count):
+            return Words.train(text, known, lowercase, size, min_count)
         case WhitespaceConfig(size=size):
             return Whitespace.train(text, known, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
@@ -69,8 +68,6 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return Words.from_content(content)
             case "whitespace":
                 return Whitespace.from_content(content)
-            case "spaced-words":
-                return SpacedWords.from_content(content)
             case "running-text":
                 return RunningText(load_tokenizer(folder, inner_name(name)))
             case "subwords":

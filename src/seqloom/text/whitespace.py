@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from seqloom.text.listed import ListedTokenizer
 from seqloom.text.tags import JOINER, Tags
-from seqloom.text.vocabulary import Vocabulary
+from seqloom.text.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from seqloom.text.words import UNSPEAKABLE, join_words, split_chunks
 
 
@@ -14,7 +14,8 @@ class Whitespace(ListedTokenizer):
     """Tokens as whoever wrote the text has cut them: labels, phones, "do n't".
 
     decode(encode(x)) is x with every run of white space made one space, for every text of known
-    tokens. A tag that touches its neighbour gets a joiner token, as it does among Words.
+    tokens. The token <unk>, which corpora such as WikiText hold, is UNKNOWN. A tag that touches its
+    neighbour gets a joiner token, as it does among Words.
     """
 
     kind: ClassVar[str] = "whitespace"
@@ -24,7 +25,7 @@ class Whitespace(ListedTokenizer):
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_chunks(line, tags, lowercase, _whole))
-        del counts[UNSPEAKABLE]
+        del counts[UNSPEAKABLE], counts[SPECIAL[UNKNOWN]]
         reserved = (*tags.names, JOINER) if tags.names else ()
         return cls(Vocabulary.count(counts, reserved, size), tags, lowercase)
 

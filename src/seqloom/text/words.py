@@ -9,7 +9,7 @@ from unicodedata import category
 
 from seqloom.text.listed import ListedTokenizer
 from seqloom.text.tags import JOINER, Tags
-from seqloom.text.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from seqloom.text.vocabulary import Vocabulary
 
 
 class Words(ListedTokenizer):
@@ -43,41 +43,6 @@ class Words(ListedTokenizer):
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)
-
-
-class SpacedWords(ListedTokenizer):
-    """Text that was cut into tokens before: they stand between spaces.
-
-    The token <unk> is UNKNOWN, as in corpora that say so themselves (WikiText), and so is a token
-    that is not in the vocabulary. decode(encode(x)) is x with every run of white space made one
-    space, for every text of known tokens.
-    """
-
-    kind: ClassVar[str] = "spaced-words"
-
-    @classmethod
-    def train(
-        cls, lines: Iterable[str], tags: Tags, lowercase: bool, size: int, min_count: int
-    ) -> Self:
-        counts: Counter[str] = Counter()
-        for line in lines:
-            counts.update(split_spaces(line, tags, lowercase))
-        del counts[SPECIAL[UNKNOWN]]
-        return cls(Vocabulary.count(counts, tags.names, size, min_count), tags, lowercase)
-
-    def cut(self, text: str) -> list[str]:
-        return split_spaces(text, self.tags, self.lowercase)
-
-    def surfaces(self, pieces: Sequence[str]) -> list[str]:
-        shown = [place for place, piece in enumerate(pieces) if piece]
-        first = shown[0] if shown else 0
-        return [
-            f" {piece}" if piece and place > first else piece for place, piece in enumerate(pieces)
-        ]
-
-
-def split_spaces(text: str, tags: Tags, lowercase: bool) -> list[str]:
-    return (tags.lower(text) if lowercase else text).split()
 
 
 UNSPEAKABLE = ""
