@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.kinds import ScoreName, SourceScoreName
 from seqloom.config.task import LabelsConfig, LanguageModelConfig, TranslationConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
@@ -67,7 +67,12 @@ def test_labels_have_room_for_every_position_and_end() -> None:
 
 
 def test_simpler_and_shorter_texts_have_scores_of_their_own() -> None:
-    names: tuple[ScoreName, ...] = ("rouge-l", "sari", "exact-match", "exact-match-tokenised")
+    names: tuple[ScoreName | SourceScoreName, ...] = (
+        "rouge-l",
+        "sari",
+        "exact-match",
+        "exact-match-tokenised",
+    )
     task = build_task(TranslationConfig(scores=names), LETTERS, LETTERS)
     examples = [Example("abc a", " abc  b", (" abc  b",), "here:1")]
     scores = task.scores(["abc b"], examples)

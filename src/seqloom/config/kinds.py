@@ -15,9 +15,10 @@ ScoreName = Literal[
     "word-error-rate",
     "accuracy",
     "macro-f1",
-    "sari",
     "rouge-1",
     "rouge-2",
     "rouge-l",
 ]
 """How outputs can be compared with references, as recipes and journals name it."""
+SourceScoreName = Literal["sari"]
+"""Scores that compare outputs with their sources, too."""

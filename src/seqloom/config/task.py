@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.kinds import ScoreName, SourceScoreName
 from seqloom.config.section import Section
 
-Scores = Annotated[tuple[ScoreName, ...], Field(min_length=1)]
+Scores = Annotated[tuple[ScoreName | SourceScoreName, ...], Field(min_length=1)]
 
 
 class TranslationConfig(Section):

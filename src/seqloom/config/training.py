@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.kinds import ScoreName, SourceScoreName
 from seqloom.config.section import Section
 
 
@@ -103,7 +103,7 @@ AveragingConfig = Annotated[
 class StoppingConfig(Section):
     """When to stop before the last step, and which weights are the best."""
 
-    score: Literal["loss"] | ScoreName = "loss"
+    score: Literal["loss"] | ScoreName | SourceScoreName = "loss"
     """What makes weights the best: the loss on the dev split, or one of task.scores, of greedy
     outputs."""
     patience: int | None = Field(None, ge=1)

@@ -49,7 +49,5 @@ def _plain(name: ScoreName, lowercase: bool) -> Metric:
             return macro_f1
         case "rouge-1" | "rouge-2" | "rouge-l":
             return partial(rouge, name)
-        case "sari":
-            raise AssertionError("SARI wants sources, too")
         case _:
             assert_never(name)

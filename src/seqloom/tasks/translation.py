@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.kinds import ScoreName, SourceScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric
@@ -19,7 +19,7 @@ class Translation(TokenTask):
         self,
         source: Tokenizer,
         target: Tokenizer,
-        scores: Sequence[ScoreName],
+        scores: Sequence[ScoreName | SourceScoreName],
         tag_side: Literal["source", "target"] = "source",
     ) -> None:
         self.source_tokenizer = source
