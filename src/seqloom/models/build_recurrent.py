@@ -26,6 +26,7 @@ def build_recurrent_decoder(
     vocabulary: int,
     tied: nn.Parameter | None,
 ) -> RecurrentDecoder:
+    """The decoder a recipe describes; tied: the matrix that its output layer shares."""
     embedder = recurrent_embedder(part, lookup)
     attention = (
         cross_attention(config, part.attention, part.width)
@@ -68,6 +69,7 @@ def build_recurrent_decoder(
 def recurrent_embedder(
     part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
 ) -> Embedder:
+    """What a recurrent network reads: tokens and their positions."""
     positions = build_positions(part.positions, lookup.width)
     return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
 
@@ -112,6 +114,7 @@ def summary_width(config: ModelConfig) -> int:
 def cross_attention(
     config: ModelConfig, attention: AttentionConfig, width: int
 ) -> MultiHeadAttention | None:
+    """A decoder's look at the source; None where there is none."""
     if isinstance(config.encoder, NoEncoderConfig):
         return None
     return build_attention(attention, width, config.encoder.state_width)
