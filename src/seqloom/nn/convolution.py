@@ -48,7 +48,8 @@ class Crop(nn.Module):
         each = torch.arange(count, device=device)[:, None, None]
         # Indices on both sides of a slice bring its dimension to the end: (B, N, N, C).
         cut = images[each, :, rows[:, :, None], columns[:, None, :]]
-        return cut.permute(0, 3, 1, 2)
+        # In plain order: with colours last in memory, torch 2.13 crashes in some gradients on CPUs.
+        return cut.permute(0, 3, 1, 2).contiguous()
 
 
 class ResidualBlock(nn.Module):

@@ -1,0 +1,179 @@
+"""The recipes for photographs, paths and temperatures run from beginning to end, in miniature."""
+
+import gzip
+import io
+import json
+import random
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from calling import call
+from PIL import Image
+
+import seqloom
+from bench.recipe_files import recipe_file
+
+SMALL = (
+    "training.steps=6",
+    "training.schedule.warmup=2",
+    "training.batch_tokens=256",
+    "training.evaluate_every=3",
+    "training.checkpoint_every=6",
+)
+CAPTIONING = {
+    "flickr8k-attention": [
+        "model.encoder.channels=[8, 8, 8]",
+        "model.encoder.blocks=1",
+        "model.encoder.width=16",
+        "model.decoder.width=16",
+        "model.decoder.embedding.width=16",
+    ],
+    "flickr8k-patches": [
+        *(
+            f"model.{side}.{change}"
+            for side in ("encoder", "decoder")
+            for change in ("layers=1", "width=16", "feedforward=16")
+        )
+    ],
+}
+LOADS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL")
+
+
+def settings(*changes: str) -> list[str]:
+    return [part for change in (*SMALL, *changes) for part in ("--set", change)]
+
+
+def write_photographs(folder: Path) -> None:
+    """Twelve images of one colour each, five captions for each, as Flickr8k has them."""
+    chance = random.Random(1)
+    names = {"train": range(8), "dev": range(8, 10), "test": range(10, 12)}
+    archives = {
+        "train": ["images-train-0.zip", "images-train-1.zip", "images-train-2.zip"],
+        "dev": ["images-dev.zip"],
+        "test": ["images-test.zip"],
+    }
+    captions = []
+    for split, numbers in names.items():
+        opened = [zipfile.ZipFile(folder / name, "w") for name in archives[split]]
+        for number in numbers:
+            shade = chance.choice(["red", "blue"])
+            image = Image.new("RGB", (100, 84), shade)
+            buffer = io.BytesIO()
+            image.save(buffer, "JPEG")
+            opened[number % len(opened)].writestr(f"{number}.jpg", buffer.getvalue())
+            captions += [f"{number}.jpg#{k}\tThe {shade} wall number {k} ." for k in range(5)]
+        for archive in opened:
+            archive.close()
+        listed = "".join(f"{number}.jpg\n" for number in numbers)
+        (folder / f"Flickr_8k.{split}Images.txt").write_text(listed)
+    (folder / "Flickr8k.token.txt.gz").write_bytes(gzip.compress("\n".join(captions).encode()))
+
+
+@pytest.mark.parametrize("name", CAPTIONING)
+def test_captioning_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> None:
+    write_photographs(tmp_path)
+    options = settings(
+        f"data.folder={tmp_path}",
+        "text.tokenizer={kind='words'}",
+        "training.evaluate_examples=2",
+        *CAPTIONING[name],
+    )
+    answer = call("train", recipe_file(name), "--run", tmp_path / "made", *options)
+    assert answer.code == 0, answer.err
+    run = (tmp_path / "made").rename(tmp_path / "moved")
+    answer = call("evaluate", run, "--json")
+    assert answer.code == 0, answer.err
+    report = json.loads(answer.out)
+    assert report["sentences"] == 2
+    assert {"BLEU-1", "BLEU-4"} <= {score["name"] for score in report["scores"]}
+    photograph = tmp_path / "images-test.zip" / "10.jpg"
+    answer = call("caption", run, photograph, "--show", tmp_path / "looks.svg")
+    assert answer.code == 0, answer.err
+    [said] = seqloom.load(run).caption([photograph])
+    assert answer.out.strip() == said.text
+    assert (tmp_path / "looks.svg").read_text().startswith("<?xml")
+
+
+def write_recordings(folder: Path) -> None:
+    """Two people who walk beside each other, in every file that the scene 'eth' is made of."""
+    lines = [
+        f"{10.0 * frame}\t{walker}\t{0.4 * frame + walker}\t{0.1 * frame * walker}"
+        for frame in range(40)
+        for walker in (1.0, 2.0)
+    ]
+    splits = {
+        scene: {"train": ["a_train.txt"], "val": ["a_val.txt"], "test": [f"{scene}.txt"]}
+        for scene in ("eth", "hotel")
+    }
+    (folder / "splits.json").write_text(json.dumps(splits))
+    for place in ("train/a_train", "val/a_val", "all_data/eth", "all_data/hotel"):
+        path = folder / f"{place}.txt.gz"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress("\n".join(lines).encode()))
+
+
+def write_temperatures(folder: Path) -> None:
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(14_400, 7)).cumsum(0)
+    lines = [",".join(["date", *LOADS, "OT"])]
+    lines += [",".join(["when", *(f"{value:.3f}" for value in row)]) for row in rows]
+    (folder / "ETTh1.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+
+def observed_path(folder: Path) -> Path:
+    path = folder / "walk.csv"
+    path.write_text("x,y\n" + "".join(f"{0.5 * n},{n}\n" for n in range(8)))
+    return path
+
+
+def observed_temperatures(folder: Path) -> Path:
+    path = folder / "now.csv"
+    rows = [",".join(["1.0"] * 6 + ["" if n >= 96 else f"{n}"]) for n in range(96 + 24)]
+    path.write_text("\n".join([",".join([*LOADS, "OT"]), *rows]) + "\n")
+    return path
+
+
+NUMBERS = {
+    "eth-ucy": (write_recordings, observed_path, ["data.test.scene=hotel"], (12, 2)),
+    "etth1": (
+        write_temperatures,
+        observed_temperatures,
+        [f"data.{split}.stride=200" for split in ("train", "dev", "test")],
+        (24, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_forecasting_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> None:
+    write, observe, changes, shape = NUMBERS[name]
+    write(tmp_path)
+    options = settings(
+        f"data.folder={tmp_path}",
+        "model.encoder.width=8",
+        f"model.decoder.width={8 if name == 'eth-ucy' else 16}",
+        *changes,
+    )
+    answer = call("train", recipe_file(name), "--run", tmp_path / "made", *options)
+    assert answer.code == 0, answer.err
+    run = (tmp_path / "made").rename(tmp_path / "moved")
+    answer = call("evaluate", run, "--json")
+    assert answer.code == 0, answer.err
+    assert set(json.loads(answer.out)["baselines"]) == {"last value", "straight line"}
+    path = observe(tmp_path)
+    answer = call("forecast", run, path, "--json")
+    assert answer.code == 0, answer.err
+    rows = seqloom.load_forecaster(run).forecast_file(path)
+    assert rows.shape == shape
+    told = np.array([list(row.values()) for row in json.loads(answer.out)])
+    np.testing.assert_allclose(told, rows, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*CAPTIONING, *NUMBERS])
+def test_doctor_says_when_the_data_are_not_there(name: str, tmp_path: Path) -> None:
+    answer = call("doctor", recipe_file(name), "--set", f"data.folder={tmp_path}")
+    assert answer.code == 66
+    assert str(tmp_path) in answer.err + answer.out
+    assert "data.folder" in answer.err + answer.out
