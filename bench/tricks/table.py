@@ -112,6 +112,15 @@ def moses_of(out: Path, dataset: Dataset) -> tuple[dict[str, float], str | None]
     return found, signature
 
 
+def given(dataset: Dataset, results: Sequence[Result]) -> str:
+    """What `--set` changed in every run."""
+    own = {variant.name: list(variant.settings) for variant in dataset.variants}
+    extra = [
+        setting for setting in results[0]["settings"] if setting not in own[results[0]["variant"]]
+    ]
+    return f" Every run with `{' '.join(f'--set {one}' for one in extra)}`." if extra else ""
+
+
 def section(out: Path, dataset: Dataset, results: Sequence[Result]) -> list[str]:
     """The tables of one data set."""
     moses, how = moses_of(out, dataset)
@@ -120,7 +129,8 @@ def section(out: Path, dataset: Dataset, results: Sequence[Result]) -> list[str]
     lines = [
         f"\n## {dataset.name}\n",
         f"BLEU: {first['signature']}; lower-cased: {first['lowercased_signature']}"
-        + (f"; Moses: {how}." if how else "."),
+        + (f"; Moses: {how}." if how else ".")
+        + given(dataset, alone),
         "\n| training | BLEU | to base | chrF2 | lower-cased | Moses | parameters | trained | seeds | from |",
         "|---|---|---|---|---|---|---|---|---|---|",
         *trick_rows(dataset, alone, moses),

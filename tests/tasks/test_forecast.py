@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import seqloom
+import tiny_runs
 from seqloom.cli.main import app
 from seqloom.config.data import DataConfig
 from seqloom.config.load import resolve
 from seqloom.config.run import RunConfig
 from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.data.doctor import examine
 from seqloom.data.scale import Form, Scale, formed, unformed
 from seqloom.data.series import Window, read_windows
 from seqloom.data.windows import Windows
@@ -383,8 +385,6 @@ def test_a_transformer_cannot_roll_out_in_training(folder: Path) -> None:
 
 
 def test_words_and_numbers_are_not_mixed_up(run: Forecaster, folder: Path, tmp_path: Path) -> None:
-    import tiny_runs
-
     with pytest.raises(ConfigError, match=r"forecasts numbers; use `seqloom forecast`"):
         seqloom.load(run.folder)
     seqloom.train(tiny_runs.recipe("training.steps=1"), tmp_path / "run")
@@ -405,8 +405,6 @@ def test_a_damaged_scale_is_noticed(run: Forecaster, tmp_path: Path) -> None:
 
 
 def test_doctor_counts_windows(folder: Path, tmp_path: Path) -> None:
-    from seqloom.data.doctor import examine
-
     found = examine(recipe(folder))
     assert [survey.examples for survey in found.surveys] == [171, 27, 27]
     assert not found.has_errors

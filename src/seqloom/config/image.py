@@ -27,12 +27,6 @@ class ConvolutionEncoderConfig(Section):
     def state_width(self) -> int:
         return self.width
 
-    def cells(self, size: int) -> int:
-        """Along one side of the grid, of images of this size."""
-        for _ in self.channels:
-            size = (size + 1) // 2
-        return size
-
     @model_validator(mode="after")
     def _possible(self) -> Self:
         odd = [str(channels) for channels in self.channels if channels <= 0 or channels % GROUPS]

@@ -18,8 +18,6 @@ from seqloom.data.files import locate, read_lines
 from seqloom.data.splits import corpora_of
 
 Numbers = NDArray[np.float64]
-FRAME = 10.0
-"""Frame numbers of tracks go in steps of ten."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> Ta
     names, rows = read_cells(path, [*columns, *context])
     numbers = np.array(
         [
-            [_number(cell, path, number, name) for cell, name in zip(row, names, strict=True)]
+            [number_of(cell, path, number, name) for cell, name in zip(row, names, strict=True)]
             for number, row in rows
         ],
         dtype=np.float64,
@@ -116,7 +114,8 @@ def read_cells(path: Path, wanted: Sequence[str]) -> tuple[list[str], list[tuple
     return list(wanted), rows
 
 
-def _number(cell: str, path: Path, line: int, name: str) -> float:
+def number_of(cell: str, path: Path, line: int, name: str) -> float:
+    """A finite number; else an error that says where."""
     try:
         value = float(cell)
     except ValueError as error:
@@ -170,7 +169,7 @@ def _windows_of_recording(path: Path, companions: int, task: ForecastConfig) -> 
         cells = line.split()
         if len(cells) != 4:
             raise DataError(f"{path}:{number}: {len(cells)} cells; a line is frame, walker, x, y")
-        frame, walker, x, y = (_number(cell, path, number, "") for cell in cells)
+        frame, walker, x, y = (number_of(cell, path, number, "") for cell in cells)
         points.setdefault(frame, {})[walker] = (x, y)
     frames = sorted(points)
     length = task.observe + task.predict

@@ -18,7 +18,7 @@ from seqloom.config.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, SeqloomError
 from seqloom.core.storage import new_folder
 from seqloom.data.example import Split
-from seqloom.data.series import Numbers, Window, read_cells, read_windows
+from seqloom.data.series import Numbers, Window, number_of, read_cells, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import CONFIG, EVALUATION, Bundle, load_bundle
@@ -134,12 +134,12 @@ class Forecaster:
             )
         observed = np.array(
             [
-                [_number(cell, path, line, name) for cell, name in zip(row, names, strict=True)]
+                [number_of(cell, path, line, name) for cell, name in zip(row, names, strict=True)]
                 for line, row in rows[end - observe : end]
             ]
         )
         later = [
-            [_number(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
+            [number_of(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
             for line, row in ahead
         ]  # fmt: skip
         return Window(
@@ -163,13 +163,6 @@ class Forecaster:
             baselines=self.task.baselines(windows),
             data=source,
         )
-
-
-def _number(cell: str, path: Path, line: int, name: str) -> float:
-    try:
-        return float(cell)
-    except ValueError as error:
-        raise DataError(f"{path}:{line}: column {name}: {cell!r} is no number") from error
 
 
 def is_forecaster(folder: Path) -> bool:

@@ -67,7 +67,7 @@ class Forecast:
         """Σ over positions of the mean squared error of a row."""
         assert not smoothing
         assert not r_drop
-        outputs = self._rolled(model, batch) if self.config.rollout else self._taught(model, batch)
+        outputs = self.rolled(model, batch) if self.config.rollout else self._taught(model, batch)
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
     def _taught(self, model: Model, batch: Batch) -> Tensor:
@@ -75,17 +75,13 @@ class Forecast:
         outputs: Tensor = model(batch).logits()
         return outputs
 
-    def _rolled(self, model: Model, batch: Batch) -> Tensor:
-        """(B, T, D), with its own outputs fed in"""
+    def rolled(self, model: Model, batch: Batch) -> Tensor:
+        """(B, T, D) in the network's own numbers, with its own outputs fed in: of the future
+        nothing is used but the context."""
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
         memory = model.encode(batch.source, batch.size)
         return roll_out(model.decoder, memory, inputs[:, 0, :columns], inputs[..., columns:])
-
-    def rolled(self, model: Model, batch: Batch) -> Tensor:
-        """What a forecast is, in the network's own numbers: nothing of the future is used but the
-        context."""
-        return self._rolled(model, batch)
 
     def presented(self, outputs: Numbers, windows: Sequence[Window]) -> Numbers:
         """(N, T, D) as they come out of the network -> in the units of the data"""

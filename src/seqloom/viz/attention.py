@@ -26,11 +26,7 @@ def save_attention(
     title: str = "",
 ) -> None:
     """Draw weights (T, S), output tokens down and source tokens across; the suffix is the format."""
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise ConfigError(
-            f"{path}: pictures are {', '.join(FORMATS)}; name the file {path.stem}.png"
-        )
+    kind = picture_format(path)
     figures = require("matplotlib.figure", "plots", "drawing attention")
     outputs, sources = [_short(label) for label in outputs], [_short(label) for label in sources]
     margin = 0.6 + 0.09 * max((len(label) for label in (*outputs, *sources)), default=1)
@@ -54,6 +50,16 @@ def save_attention(
     if title:
         axes.set_title(title, parse_math=False)
     write_file(path, _rendered(figure, kind))
+
+
+def picture_format(path: Path) -> str:
+    """What a picture's name says it is to be."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ConfigError(
+            f"{path}: pictures are {', '.join(FORMATS)}; name the file {path.stem}.png"
+        )
+    return kind
 
 
 def _short(label: str) -> str:

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.core.errors import ConfigError
 from seqloom.core.extras import require
 from seqloom.core.storage import write_file
+from seqloom.viz.attention import picture_format
 
-FORMATS = ("png", "svg", "pdf")
 _ACROSS = 6
 """Small images in a row."""
 _DARK = 0.25
@@ -37,11 +36,7 @@ class Look:
 
 def save_looks(path: Path, looks: Sequence[Look]) -> None:
     """One block for each image; the suffix is the format."""
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise ConfigError(
-            f"{path}: pictures are {', '.join(FORMATS)}; name the file {path.stem}.png"
-        )
+    kind = picture_format(path)
     figures = require("matplotlib.figure", "plots", "drawing where words look")
     rows = [math.ceil((len(look.pieces) + 1) / _ACROSS) for look in looks]
     figure = figures.Figure(figsize=(1.5 * _ACROSS, 1.8 * sum(rows)), layout="constrained")

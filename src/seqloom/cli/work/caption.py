@@ -7,6 +7,7 @@ from pathlib import Path
 from seqloom.cli.output import put, tell
 from seqloom.cli.work.changes import changed_decoding
 from seqloom.core.errors import ConfigError
+from seqloom.core.signature import Pixels
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
 from seqloom.viz.looks import Look, save_looks
@@ -40,7 +41,8 @@ def _look(run: Run, image: str, output: Prediction) -> Look:
         )
     pixels = run.task.prepare(image).image
     assert pixels is not None
-    seen = getattr(run.task.signature.source, "width", pixels.shape[-1])
-    edge = (pixels.shape[-1] - seen) // 2
-    middle = pixels[:, edge : edge + seen, edge : edge + seen]
+    square = run.task.signature.source
+    assert isinstance(square, Pixels)
+    edge = (pixels.shape[-1] - square.width) // 2
+    middle = pixels[:, edge : edge + square.width, edge : edge + square.width]
     return Look(output.text, middle, output.pieces, output.attention.tolist())
