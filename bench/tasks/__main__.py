@@ -68,7 +68,9 @@ def jobs_of(recipe: str, chosen: argparse.Namespace) -> list[Job]:
     task = TASKS[recipe]
     own = [] if task.folder is None else [f"data.folder={chosen.data / task.folder}"]
     return [
-        Job(recipe, run, [*own, *settings, *chosen.settings], chosen.out, chosen.jobs)
+        Job(
+            recipe, run, [*own, *task.changes, *settings, *chosen.settings], chosen.out, chosen.jobs
+        )
         for run, settings in task.runs.items()
     ]
 

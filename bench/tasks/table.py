@@ -9,7 +9,7 @@ from seqloom.config.bundled import bundled_recipes
 
 @dataclass(frozen=True)
 class Task:
-    """One row of docs/results/tasks.md.
+    """One row of docs/results/tasks.md, named by its recipe; behind a full stop, by what is changed.
 
     what:      the task, in words
     folder:    where its data lie in the folder of all data; None: they come with seqloom
@@ -17,6 +17,7 @@ class Task:
     published: what others reach, in the same scores
     source:    who does, and what is different there
     runs:      the settings of each run that the row is the mean of; "" is the recipe as it is
+    changes:   settings of all its runs
     """
 
     what: str
@@ -25,6 +26,7 @@ class Task:
     published: str = "–"
     source: str = ""
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
+    changes: tuple[str, ...] = ()
 
 
 def _scene(name: str) -> tuple[str, ...]:
@@ -35,6 +37,9 @@ BLEU = ("bleu", "chrf2")
 ERRORS = ("word-error-rate", "phoneme-error-rate")
 FURTHER_SCENES = ("hotel", "univ", "zara1", "zara2")
 """Than eth, which the recipe leaves out of training."""
+
+HORIZONS = {48: "0.158; 0.319", 168: "0.183; 0.346", 336: "0.222; 0.387", 720: "0.269; 0.435"}
+"""Further than the recipe's 24 hours, with what is published."""
 
 TASKS: dict[str, Task] = {
     "wikitext2-lstm": Task(
@@ -94,12 +99,31 @@ TASKS: dict[str, Task] = {
         "0.098; 0.247",
         "Informer, one variable, Zhou et al. 2021",
     ),
+    **{
+        f"etth1.{hours}": Task(
+            f"oil temperature from its past and the loads (ETTh1, {hours} hours)",
+            "ett",
+            ("mse", "mae"),
+            published,
+            "Informer, as above",
+            changes=(f"task.predict={hours}",),
+        )
+        for hours, published in HORIZONS.items()
+    },
     "django-code": Task(
         "English to Python (Django)",
         "django-code",
         ("exact-match-tokenised", "bleu-tokenised", "exact-match", "bleu"),
         "45.1; 63.4",
         "attentional NMT, in Ling et al. 2016; 73.7 exact by a grammar, TranX 2018",
+    ),
+    "django-code.without-copying": Task(
+        "English to Python (Django), nothing copied",
+        "django-code",
+        ("exact-match-tokenised", "bleu-tokenised", "exact-match", "bleu"),
+        "45.1; 63.4",
+        "attentional NMT, as above",
+        changes=("model.decoder.copying=false",),
     ),
     "nl2bash": Task(
         "English to Bash (NL2Bash)",
@@ -181,7 +205,9 @@ def folder_of(recipe: str) -> str | None:
 
 
 def recipe_of(name: str) -> str | None:
-    """What to call a recipe by: its file while it waits, else its name; None if there is none."""
+    """What to call a row's recipe by: its file while it waits, else its name; None if there is
+    none."""
+    name = name.partition(".")[0]
     waiting = WAITING / f"{name}.toml"
     if waiting.exists():
         return str(waiting)
