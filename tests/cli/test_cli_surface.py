@@ -27,6 +27,7 @@ SURFACE = {
         "--engine",
     },
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
+    "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
 }

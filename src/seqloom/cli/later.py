@@ -26,6 +26,8 @@ Job = Literal[
     "score",
     "doctor",
     "demo",
+    "lab",
+    "lab_run",
 ]
 
 

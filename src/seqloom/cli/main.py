@@ -15,6 +15,7 @@ from seqloom.cli.demo import demo
 from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
 from seqloom.cli.forecast import forecast
+from seqloom.cli.lab import lab
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
@@ -77,6 +78,7 @@ app.command(epilog="Example: seqloom forecast runs/paths observed.csv")(forecast
 app.command(epilog="Example: seqloom label runs/language 'Das gefällt mir.' --all")(label)
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
+app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 

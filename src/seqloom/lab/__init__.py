@@ -1,0 +1,1 @@
+"""The lab: what the lectures claim, as experiments that anyone can run again."""
