@@ -131,6 +131,21 @@ def test_a_pair_sees_itself_and_its_own_past_alone() -> None:
     ]
 
 
+@given(st.lists(st.integers(1, 4), min_size=1), st.lists(st.integers(1, 4), min_size=1))
+def test_no_position_looks_at_nothing(sources: list[int], targets: list[int]) -> None:
+    """Not even padding beside a row that is full of sources: a softmax over nothing is no number."""
+    pairs = min(len(sources), len(targets))
+    numbers = torch.arange(1, pairs + 1)
+    source = numbers.repeat_interleave(torch.tensor(sources[:pairs])).unsqueeze(0)
+    target = numbers.repeat_interleave(torch.tensor(targets[:pairs])).unsqueeze(0)
+    target = torch.nn.functional.pad(target, (0, 2))
+    packing = Packing(source, target, source, target)
+    for mask in (packing.source_mask, packing.target_mask, packing.cross_mask):
+        assert mask.any(dim=-1).all()
+    real = target[0] > 0
+    assert torch.equal(packing.cross_mask[0, 0, real], target[0, real, None] == source[0])
+
+
 def test_rows_of_many_pairs_are_nearly_full() -> None:
     generator = np.random.default_rng(0)
     lengths = generator.integers(5, 30, 20_000)

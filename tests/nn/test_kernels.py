@@ -68,6 +68,27 @@ def test_hypotheses_look_across_at_what_the_mask_shows(hypotheses: int) -> None:
     torch.testing.assert_close(found, expected.transpose(1, 2).flatten(0, 1))
 
 
+def test_keys_and_values_may_lie_differently_in_memory() -> None:
+    torch.manual_seed(0)
+    keys = drawn(2, 5, WIDTH).unsqueeze(1)  # a projection of the states
+    values = drawn(5, 2, WIDTH).transpose(0, 1).unsqueeze(1)  # the states themselves, time first
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    queries = drawn(2, 1, WIDTH)
+    found = kernels.look_across(queries, KeysValues(keys, values), mask, 0.3)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        queries.unsqueeze(2), keys, values, scale=0.3
+    )
+    torch.testing.assert_close(found, expected.squeeze(2))
+
+
+def test_where_a_gradient_is_wanted_they_leave_it_to_parts_that_know_one() -> None:
+    queries, values = torch.zeros(2, HEADS, 1, 16), torch.zeros(2, HEADS, 1, 16)
+    assert kernels.can_run(queries, values)
+    assert not kernels.can_run(queries.requires_grad_(), values)
+    with torch.no_grad():
+        assert kernels.can_run(queries, values)
+
+
 def test_what_they_cannot_compute_they_leave_alone() -> None:
     for dtype, width in ((torch.float64, 16), (torch.float32, 24), (torch.float32, 8)):
         queries = torch.zeros(2, HEADS, 1, width, dtype=dtype)

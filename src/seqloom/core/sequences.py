@@ -101,8 +101,12 @@ class Packing:
 
     @property
     def cross_mask(self) -> Tensor:
-        """(B, 1, T, S), True where a target position may look at a source position."""
-        return _same(self.target_pairs, self.source_pairs)
+        """(B, 1, T, S), True where a target position may look at a source position.
+
+        Padding may look anywhere: where a row is full of sources there is no padding to see.
+        """
+        padding = (self.target_pairs == 0)[:, None, :, None]
+        return _same(self.target_pairs, self.source_pairs) | padding
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The same with every tensor changed."""

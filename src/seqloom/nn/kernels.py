@@ -30,10 +30,16 @@ def _kernels() -> Any:
 
 
 def can_run(queries: Tensor, values: Tensor) -> bool:
-    """Can these kernels compute it? queries (R, H, …, D), values (·, H, ·, Dv)"""
+    """Can these kernels compute it? queries (R, H, …, D), values (·, H, ·, Dv)
+
+    They know no gradients: where one is wanted, as in training on what was rolled out, they cannot.
+    """
     width = queries.shape[-1]
+    learning = torch.is_grad_enabled() and (queries.requires_grad or values.requires_grad)
     return (
         (queries.is_cuda or INTERPRETED)
+        and not learning
+        and values.stride(-1) == 1
         and importlib.util.find_spec("triton") is not None
         and queries.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and queries.dtype == values.dtype
@@ -70,13 +76,12 @@ def look_across(queries: Tensor, memory: KeysValues, mask: Tensor, scale: float)
     """
     rows, heads, width = queries.shape
     keys, values = memory.keys, memory.values
-    assert keys.stride() == values.stride()
-    assert keys.stride(3) == queries.stride(2) == mask.stride(3) == 1
+    assert keys.stride(3) == values.stride(3) == queries.stride(2) == mask.stride(3) == 1
     assert queries.stride(1) == width
     out = queries.new_empty(rows, heads, width)
     _kernels().look_across_kernel[(rows * heads,)](
         *(queries, keys, values, mask.view(torch.uint8), out),
-        *(queries.stride(0), *keys.stride()[:3], mask.stride(0)),
+        *(queries.stride(0), *keys.stride()[:3], *values.stride()[:3], mask.stride(0)),
         *(rows // len(keys), keys.shape[2], scale),
         HEADS=heads,
         WIDTH=width,

@@ -72,6 +72,9 @@ def look_across_kernel(
     source_stride,
     head_stride,
     key_stride,
+    value_source_stride,
+    value_head_stride,
+    value_stride,
     mask_stride,
     hypotheses,
     length,
@@ -86,16 +89,19 @@ def look_across_kernel(
     source = row // hypotheses
     lane = tl.arange(0, WIDTH)
     query = tl.load(queries + row * query_stride + head * WIDTH + lane).to(tl.float32) * scale
-    base = source * source_stride + head * head_stride
+    keys += source * source_stride + head * head_stride
+    values += source * value_source_stride + head * value_head_stride
     greatest = tl.sum(query, axis=0) * 0.0 - 1e30
     total = greatest * 0.0
     context = query * 0.0
     for start in range(0, length, BLOCK):
         position = start + tl.arange(0, BLOCK)
         seen = tl.load(mask + source * mask_stride + position, mask=position < length, other=0) != 0
-        at = base + position[:, None].to(tl.int64) * key_stride + lane[None, :]
-        key = tl.load(keys + at, mask=seen[:, None], other=0.0).to(tl.float32)
-        value = tl.load(values + at, mask=seen[:, None], other=0.0).to(tl.float32)
+        place = position[:, None].to(tl.int64)
+        at_key = keys + place * key_stride + lane[None, :]
+        at_value = values + place * value_stride + lane[None, :]
+        key = tl.load(at_key, mask=seen[:, None], other=0.0).to(tl.float32)
+        value = tl.load(at_value, mask=seen[:, None], other=0.0).to(tl.float32)
         scores = tl.where(seen, tl.sum(key * query[None, :], axis=1), float("-inf"))
         greater = tl.maximum(greatest, tl.max(scores, axis=0))
         shrink = tl.exp(greatest - greater)
