@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from seqloom.core.errors import TrainingError
 from seqloom.core.sequences import Batch
+from seqloom.core.signature import Tokens, Vectors
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout
 from seqloom.tasks.likelihood import token_loss
@@ -206,9 +207,11 @@ def test_a_precision_is_used_on_a_cpu_only_where_it_was_measured_to_be_faster(
     seconds = {torch.float32: 1.0, torch.bfloat16: 1.0 / times_as_fast}
     monkeypatch.setattr(fast, "product_seconds", seconds.__getitem__)
     settings = recipe().training
-    assert fast.choose_precision(settings, ALONE.device) == chosen
+    words, numbers = Tokens(8), Vectors(2)
+    assert fast.choose_precision(settings, words, ALONE.device) == chosen
+    assert fast.choose_precision(settings, numbers, ALONE.device) == "fp32"
     asked = recipe("training.precision=bf16").training
-    assert fast.choose_precision(asked, ALONE.device) == "bf16"
+    assert fast.choose_precision(asked, numbers, ALONE.device) == "bf16"
 
 
 def test_a_matrix_product_can_be_timed() -> None:

@@ -110,7 +110,8 @@ def test_the_journal_tells_all_in_json(tmp_path: Path) -> None:
     assert step["step"] == evaluated["step"] == 20
     assert step["perplexity"] == pytest.approx(math.exp(step["loss"]))
     assert {"learning_rate", "tokens_per_second", "seconds_left"} <= set(step)
-    assert {"loss", "perplexity", "bleu", "chrf2", "ter", "exact-match", "best"} <= set(evaluated)
+    assert {"loss", "perplexity", "bleu", "chrf2", "exact-match", "best"} <= set(evaluated)
+    assert "ter" not in evaluated, "it takes too long to be looked at where nobody stops by it"
     assert (end["reason"], end["step"]) == ("done", 40)
     assert lines[-2]["loss"] < 0.95 * math.log(8)
     assert {"tokenise", "start", "step", "evaluate", "checkpoint", "end"} == set(watcher.kinds())

@@ -141,7 +141,7 @@ class TrainingConfig(Section):
     averaging: AveragingConfig = NoAveragingConfig()
     precision: Literal["fp32", "bf16", "auto"] = "auto"
     """bf16: arithmetic in bf16, weights in fp32. auto: bf16 on a GPU that has it, and on a CPU if a
-    product was measured to be faster so; else fp32."""
+    product was measured to be faster so; else, and where numbers are put out and no tokens, fp32."""
     evaluate_every: int = Field(1_000, ge=1)
     """Steps between two looks at the dev split."""
     evaluate_examples: int = Field(500, ge=1)

@@ -13,6 +13,10 @@ from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
+SLOW = frozenset({"ter"})
+"""Scores that can take longer than the training between two looks at them: word by word, TER tries
+every shift of every phrase, for each reference."""
+
 
 class Translation(TokenTask):
     def __init__(
@@ -31,6 +35,10 @@ class Translation(TokenTask):
         self.signature = Signature(
             Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
         )
+
+    def while_training(self, wanted: str) -> "Translation":
+        names = [name for name in self._names if name not in SLOW or name == wanted]
+        return Translation(self._source, self.target_tokenizer, names, self.tag_side)
 
     def prepare(self, text: str) -> Prepared:
         """White space around a line means nothing: there is none in training either."""

@@ -81,6 +81,7 @@ def _measure(session: Session, pause: Callable[[], None]) -> Measured:
     greedy = greedily(session.config.decoding)
     found = predictor.predict(questions, greedy, advance=lambda done, of: pause())
     outputs = [best[0].text for best in found]
+    task = task.while_training(session.config.training.stopping.score)
     parts = score_parts(task, examples, outputs)
     # Where there are several parts none outweighs another, however many sentences it has.
     scores = mean_scores(parts) or task.scores(outputs, examples)

@@ -8,6 +8,7 @@ import torch
 from seqloom.config.run import RunConfig
 from seqloom.config.task import ForecastConfig
 from seqloom.config.training import TeacherForcingConfig, TrainingConfig
+from seqloom.core.signature import Target, Vectors
 from seqloom.data.ahead import AheadStream
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout, PaddedLayout
@@ -43,10 +44,14 @@ def is_recorded(settings: TrainingConfig, device: torch.device) -> bool:
     return settings.loop == "recorded"
 
 
-def choose_precision(settings: TrainingConfig, device: torch.device) -> Precision:
-    """bf16 by itself only where it is known or measured to be faster."""
+def choose_precision(settings: TrainingConfig, target: Target, device: torch.device) -> Precision:
+    """bf16 by itself only where it is known or measured to be faster, and only for tokens: what is
+    put out there are scores to choose by, but a number that is put out is wrong by what eight bits
+    cannot say."""
     if settings.precision != "auto":
         return settings.precision
+    if isinstance(target, Vectors):
+        return "fp32"
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
     times = {dtype: product_seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}

@@ -112,7 +112,7 @@ def open_session(
         dev=dev,
         dev_examples=_dev_examples(config),
         world=world,
-        precision=choose_precision(config.training, world.device),
+        precision=choose_precision(config.training, task.signature.target, world.device),
         journal=Journal(folder / JOURNAL),
         report=report,
     )
