@@ -19,7 +19,7 @@ SMALL = 2_000
 DIRECT = "directly"
 THROUGH = "through English"
 
-BILINGUAL = ["training.steps=3500", "training.schedule.warmup=350", "training.evaluate_every=500"]
+BILINGUAL = ["training.steps=2500", "training.schedule.warmup=250", "training.evaluate_every=500"]
 """One pair needs fewer steps; the best weights on dev are kept in any case."""
 
 

@@ -1,7 +1,7 @@
 """Every task: which recipe, where its data lie, how it is judged, and what others reach."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seqloom.config.bundled import bundled_recipes
@@ -31,6 +31,12 @@ class Task:
 
 def _scene(name: str) -> tuple[str, ...]:
     return tuple(f"data.{split}.scene={name}" for split in ("train", "dev", "test"))
+
+
+def _with_and_without_preset(recipe: str, task: Task) -> dict[str, Task]:
+    """A recipe for low resource, and the same with the preset for usual amounts."""
+    plain = replace(task, what=f"{task.what}, preset small", changes=("preset=small",))
+    return {recipe: task, f"{recipe}.preset-small": plain}
 
 
 BLEU = ("bleu", "chrf2")
@@ -174,14 +180,23 @@ TASKS: dict[str, Task] = {
         "–",
         "published figures are means of 15 languages",
     ),
-    "menyo20k-yo-en": Task("Yoruba to English, 10,070 pairs (MENYO-20k)", "menyo20k-yo-en", BLEU),
-    "menyo20k-en-yo": Task("English to Yoruba, 10,070 pairs (MENYO-20k)", "menyo20k-yo-en", BLEU),
-    "iwslt14-lowres-de-en": Task(
-        "German to English, 8,627 pairs (IWSLT14)",
-        "iwslt14-de-en",
-        ("bleu-tokenised", "bleu"),
-        "16.6",
-        "Sennrich and Zhang 2019, on 5,000 pairs, cased",
+    **_with_and_without_preset(
+        "menyo20k-yo-en",
+        Task("Yoruba to English, 10,070 pairs (MENYO-20k)", "menyo20k-yo-en", BLEU),
+    ),
+    **_with_and_without_preset(
+        "menyo20k-en-yo",
+        Task("English to Yoruba, 10,070 pairs (MENYO-20k)", "menyo20k-yo-en", BLEU),
+    ),
+    **_with_and_without_preset(
+        "iwslt14-lowres-de-en",
+        Task(
+            "German to English, 8,627 pairs (IWSLT14)",
+            "iwslt14-de-en",
+            ("bleu-tokenised", "bleu"),
+            "16.6",
+            "Sennrich and Zhang 2019, on 5,000 pairs, cased",
+        ),
     ),
     "language-id": Task(
         "the language of a sentence (Tatoeba, bundled)", None, ("accuracy", "macro-f1")

@@ -14,6 +14,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -177,7 +178,7 @@ def record(
     begin: Callable[[], None], advance: Callable[[], None], device: torch.device
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     """Both as CUDA graphs, in one pool of memory."""
-    aside = torch.cuda.Stream(device)
+    aside = _aside(device)
     aside.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(aside):  # kernels are compiled and libraries set up by a first run
         for _ in range(2):
@@ -190,6 +191,12 @@ def record(
     with torch.cuda.graph(further, pool=first.pool()):
         advance()
     return first.replay, further.replay
+
+
+@cache
+def _aside(device: torch.device) -> torch.cuda.Stream:
+    """For first runs, the same one always: memory used on a stream is used again only there."""
+    return torch.cuda.Stream(device)
 
 
 _PROGRAMS: "WeakKeyDictionary[Stepper, OrderedDict[Shape, Program]]" = WeakKeyDictionary()

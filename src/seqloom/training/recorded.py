@@ -80,7 +80,10 @@ class Recorder:
         self._gradients: list[Tensor] | None = None
         self.seconds = 0.0
         """Spent on recording, compilation included."""
-        self._pool = torch.cuda.graph_pool_handle() if world.device.type == "cuda" else None
+        on_gpu = world.device.type == "cuda"
+        self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
+        # One stream for all warm-ups: memory that was used on a stream is used again only there.
+        self._aside = torch.cuda.Stream(world.device) if on_gpu else None
 
     def step(self, batches: Sequence[Batch]) -> StepResult:
         """One optimiser step over batches that may still lie in ordinary memory."""
@@ -140,12 +143,12 @@ class Recorder:
 
     def _record(self, work: Callable[[], object]) -> Callable[[], object]:
         """Work that can be done again and again. Off the GPU it is simply done each time."""
-        if self.world.device.type != "cuda":
+        side = self._aside
+        if side is None:
             return work
         began = time.monotonic()
         graph = torch.cuda.CUDAGraph()
         with self._unchanged(), torch.compiler.set_stance("default"):
-            side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(WARM_UPS):
