@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.core.errors import DataError
-from seqloom.metrics.bleu import bleu, chrf, ter
+from seqloom.metrics.bleu import bleu, chrf, sentence_bleu, ter
 from seqloom.metrics.overlap import exact_match, token_accuracy
 from seqloom.metrics.score import References, Score
 
@@ -26,6 +26,7 @@ EVERY_METRIC: list[Callable[[list[str], References], Score]] = [
     bleu,
     chrf,
     ter,
+    sentence_bleu,
     exact_match,
     token_accuracy,
 ]
@@ -59,6 +60,17 @@ def test_signatures_say_everything_and_the_version() -> None:
     )
     assert ter(OUTPUT, one_each(TRUTH)).signature == (
         f"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:{version}"
+    )
+
+
+def test_bleu_of_sentences_is_a_mean_in_which_short_lines_count_like_long_ones() -> None:
+    outputs, references = ["else :", OUTPUT[0]], [["else :"], [TRUTH[0]]]
+    alone = sacrebleu.sentence_bleu(OUTPUT[0], [TRUTH[0]], tokenize="none").score
+    score = sentence_bleu(outputs, references)
+    assert score.value == pytest.approx((100 + alone) / 2)
+    assert score.signature == (
+        f"nrefs:1|case:mixed|eff:yes|tok:none|smooth:exp|version:{sacrebleu.__version__}, "
+        "mean of 2 sentences"
     )
 
 

@@ -6,6 +6,7 @@ EngineKind = Literal["auto", "torch", "ctranslate2"]
 ScoreName = Literal[
     "bleu",
     "bleu-tokenised",
+    "bleu-of-sentences",
     "chrf2",
     "ter",
     "exact-match",

@@ -87,6 +87,19 @@ def tokenised_bleu(
     return replace(score, name="BLEU tokenised")
 
 
+def sentence_bleu(
+    hypotheses: Sequence[str], references: References, lowercase: bool = False
+) -> Score:
+    """The mean of the BLEU of every single text, what is between spaces being a word. Generated code
+    is judged so: a short line counts as much as a long one, and one that is right counts 100."""
+    check_references(hypotheses, references)
+    metric = BLEU(lowercase=lowercase, tokenize="none", effective_order=True, force=True)
+    pairs = zip(hypotheses, references, strict=True)
+    values = [metric.sentence_score(one, list(several)).score for one, several in pairs]
+    signature = f"{metric.get_signature().format()}, mean of {len(values):,} sentences"
+    return Score("BLEU of sentences", sum(values) / max(len(values), 1), signature, True)
+
+
 def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
     """BLEU of a corpus when case does not count: sacreBLEU's with `case:lc` in its signature."""
     score = bleu(hypotheses, references, lowercase=True)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import assert_never
 
 from seqloom.config.kinds import ScoreName
-from seqloom.metrics.bleu import bleu, chrf, ter, tokenised_bleu
+from seqloom.metrics.bleu import bleu, chrf, sentence_bleu, ter, tokenised_bleu
 from seqloom.metrics.edits import phoneme_error_rate, word_error_rate
 from seqloom.metrics.labels import accuracy, macro_f1
 from seqloom.metrics.overlap import exact_match, token_accuracy, tokenised_match
@@ -29,6 +29,8 @@ def _plain(name: ScoreName, lowercase: bool) -> Metric:
             return partial(bleu, lowercase=lowercase)
         case "bleu-tokenised":
             return partial(tokenised_bleu, lowercase=lowercase)
+        case "bleu-of-sentences":
+            return partial(sentence_bleu, lowercase=lowercase)
         case "chrf2":
             return partial(chrf, lowercase=lowercase)
         case "ter":
