@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,8 @@ def test_a_recipe_trains_and_what_it_made_is_scored_and_translates(run: Path, na
     assert report["scores"][0]["name"] == ("BLEU tokenised" if tokenised else "BLEU")
     assert ("tok:none" in report["scores"][0]["signature"]) == tokenised
     many = name == "multi30k-languages"
-    assert [part["part"] for part in report["parts"]] == (
-        ["en-de", "de-en", "en-fr", "fr-en", "en-cs", "cs-en", "de-fr", "fr-de"] if many else []
-    )
+    pairs = [f"{one}-{other}" for one, other in permutations(("en", "de", "fr", "cs"), 2)]
+    assert sorted(part["part"] for part in report["parts"]) == (sorted(pairs) if many else [])
     way = ("--to", "fr") if many else ()
     line = " ".join(WORDS["en"][:3])
     answer = call("translate", run, *way, given=f"{line}\n".encode())
