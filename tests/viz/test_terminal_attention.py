@@ -1,13 +1,14 @@
 """An attention matrix in a terminal stays inside its lines, whatever the tokens are."""
 
 import unicodedata
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from seqloom.viz.terminal import BLOCKS, LETTERS, draw_attention
+from seqloom.viz.terminal import BLOCKS, LETTERS, Marks, draw_attention
 
 WEIGHTS = [[0.0, 0.1, 0.9], [0.3, 0.5, 0.2]]
 
@@ -24,7 +25,7 @@ def test_a_short_sentence_has_its_words_above_its_columns() -> None:
 
 def test_without_unicode_letters_do_the_shading() -> None:
     words = ["▁mir", "gefällt", "."]
-    picture = draw_attention(WEIGHTS, ["I", "like"], words, width=40, ascii_only=True).plain
+    picture = draw_attention(WEIGHTS, ["I", "like"], words, width=40, marks="letters").plain
     assert picture.isascii()
     assert picture.split("\n") == [
         "      _mir  gef?llt  . ",
@@ -47,18 +48,18 @@ def test_what_is_too_wide_is_numbered_and_explained() -> None:
     outputs=st.lists(st.text(), max_size=5),
     sources=st.lists(st.text(), min_size=1, max_size=40),
     width=st.integers(30, 120),
-    ascii_only=st.booleans(),
+    marks=st.sampled_from(get_args(Marks)),
 )
 @settings(deadline=None)
 def test_no_token_breaks_the_picture(
-    outputs: list[str], sources: list[str], width: int, ascii_only: bool
+    outputs: list[str], sources: list[str], width: int, marks: Marks
 ) -> None:
     weights = [[1 / len(sources)] * len(sources) for _ in outputs]
-    picture = draw_attention(weights, outputs, sources, width=width, ascii_only=ascii_only).plain
+    picture = draw_attention(weights, outputs, sources, width=width, marks=marks).plain
     assert all(cell_len(line) <= width for line in picture.split("\n"))
     dangerous = [c for c in picture if c != "\n" and unicodedata.category(c) in ("Cc", "Zl", "Zp")]
     assert not dangerous
-    if ascii_only:
+    if marks == "letters":
         assert picture.isascii()
 
 
@@ -73,18 +74,41 @@ def test_an_escape_sequence_in_a_token_reaches_no_terminal() -> None:
     assert picture.count("\n") == 2
 
 
-@pytest.mark.parametrize("ascii_only", [True, False])
-def test_more_attention_is_never_drawn_lighter(ascii_only: bool) -> None:
-    ramp = LETTERS if ascii_only else BLOCKS
+@pytest.mark.parametrize(("marks", "ramp"), [("letters", LETTERS), ("blocks", BLOCKS)])
+def test_more_attention_is_never_drawn_lighter(marks: Marks, ramp: str) -> None:
     weights = [step / 100 for step in range(101)]
-    row = draw_attention([weights], [""], ["x"] * 101, width=1000, ascii_only=ascii_only)
-    marks = row.plain.split("\n")[1]
-    levels = [ramp.index(marks[2 + 4 * step]) for step in range(101)]
+    row = draw_attention([weights], [""], ["x"] * 101, width=1000, marks=marks)
+    drawn = row.plain.split("\n")[1]
+    levels = [ramp.index(drawn[2 + 4 * step]) for step in range(101)]
     assert levels == sorted(levels)
     assert (levels[0], levels[-1]) == (0, len(ramp) - 1)
 
 
 def test_a_weight_that_is_no_number_is_drawn_as_nothing() -> None:
-    for ascii_only in (True, False):
-        picture = draw_attention([[float("nan")]], ["a"], ["b"], ascii_only=ascii_only).plain
-        assert picture.split("\n")[1] == "a    "
+    for marks, nothing in (("letters", "a    "), ("blocks", "a    "), ("numbers", "a    .")):
+        picture = draw_attention([[float("nan")]], ["a"], ["b"], marks=cast(Marks, marks)).plain
+        assert picture.split("\n")[1] == nothing
+
+
+def test_without_colour_numbers_say_how_many_percent() -> None:
+    """And words keep their script."""
+    words = ["mir", "gefällt", "."]
+    picture = draw_attention(WEIGHTS, ["I", "like"], words, width=40, marks="numbers").plain
+    assert picture.split("\n") == [
+        "      mir  gefällt  .  ",
+        "I       .       10   90",
+        "like   30       50   20",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "cells"),
+    [("日本", 4), ("e\u0301te\u0301", 3), ("👍🏽", 2), ("👩\u200d🚀", 2), ("שלום", 4)],
+)
+def test_a_word_takes_the_columns_that_a_terminal_gives_it(word: str, cells: int) -> None:
+    """What stands behind it stands where it stands behind a word of that many letters."""
+    drawn = draw_attention([[1.0, 0.0]], [word], ["x", "yz"], width=60).plain.split("\n")
+    plain = draw_attention([[1.0, 0.0]], ["a" * cells], ["x", "yz"], width=60).plain.split("\n")
+    assert [cell_len(line) for line in drawn] == [cell_len(line) for line in plain]
+    assert drawn[0] == plain[0]

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from seqloom.core.errors import DataError
+from seqloom.metrics.merging import NO_WORD, groups_of, merge_words
 
 Alignment = list[tuple[int, int]]
 """Pairs of a source word and a target word, counted from 0."""
-
-NO_WORD = -1
+SMALLEST = 0.005
+"""What is written of a soft alignment: links that are not rounded to 0.00."""
 
 
 def align_words(
@@ -25,21 +26,43 @@ def align_words(
     What a target word looks at is the mean over its positions of the attention they pay to all
     positions of a source word together. Pairs come in the order of the target words.
     """
-    weights = np.asarray(attention, dtype=np.float64)
-    assert weights.shape == (len(target_words), len(source_words))
-    sources = sorted(set(source_words) - {NO_WORD})
-    targets = sorted(set(target_words) - {NO_WORD})
+    weights, targets, sources = between_words(attention, target_words, source_words)
     if not sources:
         return []
-    rows, columns = np.array(target_words), np.array(source_words)
-    mass = np.stack([weights[:, columns == word].sum(axis=1) for word in sources], axis=1)
-    best = [int(mass[rows == word].mean(axis=0).argmax()) for word in targets]
+    best = [int(column) for column in weights.argmax(axis=1)]
     return [(sources[column], word) for column, word in zip(best, targets, strict=True)]
+
+
+def between_words(
+    attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
+) -> tuple[NDArray[np.float64], list[int], list[int]]:
+    """(T, S) -> (T', S') between words alone, and the numbers of the T' and of the S' words.
+
+    What is looked at and is no word, END above all, is left out: rows may add up to less than 1.
+    """
+    merged = merge_words(attention, target_words, source_words)
+    targets = [target_words[group[0]] for group in groups_of(target_words)]
+    sources = [source_words[group[0]] for group in groups_of(source_words)]
+    rows = [place for place, word in enumerate(targets) if word != NO_WORD]
+    columns = [place for place, word in enumerate(sources) if word != NO_WORD]
+    shown = merged[np.ix_(rows, columns)]
+    return shown, [targets[row] for row in rows], [sources[column] for column in columns]
 
 
 def format_pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
     """[(0, 0), (1, 2)] -> "0-0 1-2", source before target."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
+
+
+def format_soft(weights: ArrayLike, targets: Sequence[int], sources: Sequence[int]) -> str:
+    """(T, S) between words -> "0-0:0.93 1-0:0.07", target by target, the smallest left out."""
+    table = np.asarray(weights, dtype=np.float64)
+    return " ".join(
+        f"{source}-{target}:{table[row, column]:.2f}"
+        for row, target in enumerate(targets)
+        for column, source in enumerate(sources)
+        if table[row, column] >= SMALLEST
+    )
 
 
 def parse_pharaoh(line: str) -> Alignment:

@@ -6,7 +6,6 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
 from seqloom.core.errors import DataError
@@ -20,6 +19,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.risk import by_expected_utility, searches_for
@@ -44,6 +44,7 @@ class Wish:
     steps:     the log-probability of each piece, too. torch knows it anyway
     to:        the target language, where a run has learned several; several of them: first to
                one, then from there to the next. None: each text says it by its tag
+    heads:     with attention: that of each layer and head, too
     """
 
     n_best: int = 1
@@ -52,9 +53,11 @@ class Wish:
     first: int = 0
     steps: bool = True
     to: str | Sequence[str] | None = None
+    heads: bool = False
 
 
 WORDS_ALONE = Wish(attention=False, steps=False)
+WORDS_LOOKED_AT = Wish()
 
 
 class Engine(Protocol):
@@ -67,19 +70,17 @@ class Engine(Protocol):
         ...
 
 
-def mean_attention(attention: Tensor) -> Tensor:
-    """Layers and heads averaged: (R, L, H, S) -> (R, S)"""
-    return attention.mean((1, 2))
-
-
 @dataclass(frozen=True)
 class Predictor:
-    """engine: asked first; what it leaves open is searched by torch. None: all is."""
+    """engine: asked first; what it leaves open is searched by torch. None: all is.
+    choice: the heads that align words
+    """
 
     model: Model
     task: TokenTask
     device: torch.device
     engine: Engine | None = None
+    choice: HeadChoice = ALL_HEADS
 
     def predict(
         self,
@@ -110,6 +111,7 @@ class Predictor:
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         newline = newline_of(self.task.target_tokenizer)
         how = decoding if newline is None else without_end(decoding)
+        keeping = Keeping(wish.heads, self.choice)
         search = fastest(build_search(how), self.device)
         done = len(texts) - len(wanted)
         # Another engine follows hypotheses in a memory of its own.
@@ -120,7 +122,7 @@ class Predictor:
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
                 prefixes=[one.prefix for one in batch],
                 n_best=wish.n_best,
-                keep_attention=mean_attention if wish.attention else None,
+                keep_attention=keeping.keep if wish.attention else None,
                 indices=[wish.first + index for index in indices],
             )
             found = self._quickly(batch, request, decoding, wish.steps)
@@ -132,19 +134,23 @@ class Predictor:
                 for place, searched in zip(left, rest, strict=True):
                     found[place] = searched
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
-                results[index] = self._presented(one, hypotheses or (), decoding)
+                results[index] = self._presented(one, hypotheses or (), decoding, keeping)
             done += len(indices)
             if advance is not None:
                 advance(done, len(texts))
         return results
 
     def _presented(
-        self, one: Prepared, hypotheses: Sequence[Hypothesis], decoding: SearchConfig
+        self,
+        one: Prepared,
+        hypotheses: Sequence[Hypothesis],
+        decoding: SearchConfig,
+        keeping: Keeping,
     ) -> list[Prediction]:
         newline, exponent = newline_of(self.task.target_tokenizer), decoding.length_exponent
         if newline is not None and decoding.one_line:
             hypotheses = [first_line(each, one, newline, exponent) for each in hypotheses]
-        return [present(self.task, one, each) for each in hypotheses]
+        return [present(self.task, one, each, keeping) for each in hypotheses]
 
     def _quickly(
         self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
@@ -173,10 +179,11 @@ class Predictor:
         self,
         texts: Sequence[str],
         targets: Sequence[str],
-        attention: bool = True,
+        wish: Wish = WORDS_LOOKED_AT,
         length_exponent: float = 1.0,
     ) -> list[Prediction]:
-        """The model's own probabilities of given targets."""
+        """The model's own probabilities of given targets; a wish for attention and heads counts."""
+        keeping = Keeping(wish.heads, self.choice)
         prepared = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
         answers = [
@@ -196,12 +203,12 @@ class Predictor:
                     self.model.decoder,
                     self._encode(batch),
                     [answers[index] for index in indices],
-                    mean_attention if attention else None,
+                    keeping.keep if wish.attention else None,
                     length_exponent,
                     ends,
                 )
             results.update(zip(indices, scored, strict=True))
-        return [present(self.task, prepared[i], results[i]) for i in range(len(prepared))]
+        return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
 
     def _batches(
         self, prepared: Sequence[Prepared], wanted: list[int], hypotheses: int = 1

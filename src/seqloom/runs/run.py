@@ -19,6 +19,7 @@ from seqloom.data.splits import merge_references, read_split
 from seqloom.data.text_windows import shape_of
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
+from seqloom.runs.aligning import stored_heads
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.choices import chosen_engine, drawn, refuse_too_many, widened
 from seqloom.runs.devices import best_device
@@ -27,6 +28,7 @@ from seqloom.runs.engine.choose import TORCH, Choice, Engines
 from seqloom.runs.engine.kept import Origin
 from seqloom.runs.ensemble import join
 from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
+from seqloom.runs.heads import ALL_HEADS
 from seqloom.runs.parts import score_parts
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
@@ -54,7 +56,10 @@ class Run:
         self.model: Model = bundle.model
         self.task: TokenTask = bundle.task
         self.directions = Directions.of(str(bundle.folder), bundle.config)
-        self.predictor = Predictor(bundle.model, bundle.task, device)
+        # An ensemble's attention is a mean over its members, which has no heads to choose among.
+        heads = (ALL_HEADS, "") if self.partners else stored_heads(self.folder, bundle.digest)
+        self.predictor = Predictor(bundle.model, bundle.task, device, choice=heads[0])
+        self.heads_note, self.weights_digest = heads[1], bundle.digest
         self.engine: EngineConfig = chosen_engine(bundle.config.engine, engine)
         how = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
         origin = Origin(bundle.folder, bundle.model, how)
@@ -191,11 +196,17 @@ class Run:
         return self.predict(texts, Wish(count, attention=False), beam=count if every else None)
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, attention: bool = True
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        attention: bool = True,
+        heads: bool = False,
     ) -> list[Prediction]:
         """The model's own probabilities of given targets, token by token.
 
         A language model reads nothing: its sources are blank.
+        heads: with attention: that of each layer and head, too
         """
         _refuse_a_bare_string(sources)
         _refuse_a_bare_string(targets)
@@ -206,7 +217,7 @@ class Run:
             )
         exponent = self.config.decoding.length_exponent
         asked = self.directions.put(sources, None)
-        return self.predictor.score(asked, targets, attention, exponent)
+        return self.predictor.score(asked, targets, Wish(attention=attention, heads=heads), exponent)
 
     def evaluate(
         self,

@@ -6,17 +6,24 @@
     it      ▓▓▓   ░░░░░░░   ░░░
 
 Each row is one token that was put out, each column one that was read; the darker a block, the
-more of the row's attention went there.
+more of the row's attention went there. Where there is no colour, numbers say it: the percent of a
+row that went to a column, a point for less than one.
+
+            das   gefällt   mir
+    I        12         .    88
 """
 
 import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, assert_never
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+Marks = Literal["blocks", "letters", "numbers"]
+"""Shaded blocks; ASCII letters, labels in ASCII too; or percent, labels as they are."""
 BLOCKS = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
 _BOUNDS = (0.05, 0.2, 0.4, 0.7)
@@ -31,7 +38,7 @@ def draw_attention(
     sources: Sequence[str],
     *,
     width: int = 80,
-    ascii_only: bool = False,
+    marks: Marks = "blocks",
 ) -> Text:
     """Draw weights (T, S), each row adding up to one, in lines of at most `width` cells.
 
@@ -40,17 +47,17 @@ def draw_attention(
     """
     assert len(weights) == len(outputs), "one row for each output"
     assert all(len(row) == len(sources) for row in weights), "one column for each source"
-    pen = _Pen(ascii_only)
+    pen = _Pen(marks)
     rows = [pen.label(output, _MAX_LABEL) for output in outputs]
     words = [pen.label(source, _MAX_LABEL) for source in sources]
     margin = max((cell_len(row) for row in rows), default=0)
     room = max(width - margin, 8)
-    widths = [max(cell_len(word), 2) for word in words]
+    widths = [max(cell_len(word), pen.narrowest) for word in words]
     if sum(widths) + len(_GAP) * len(widths) <= room:
         return pen.strip(weights, rows, words, margin)
     picture = Text()
     numbers = [str(number) for number in range(1, len(words) + 1)]
-    digits = max(len(numbers[-1]), 2)
+    digits = max(len(numbers[-1]), pen.narrowest)
     per_strip = max(room // (digits + len(_GAP)), 1)
     for start in range(0, len(numbers), per_strip):
         strip = [list(row[start : start + per_strip]) for row in weights]
@@ -63,7 +70,16 @@ def draw_attention(
 
 @dataclass(frozen=True)
 class _Pen:
-    ascii_only: bool
+    marks: Marks
+
+    @property
+    def ascii_only(self) -> bool:
+        return self.marks == "letters"
+
+    @property
+    def narrowest(self) -> int:
+        """Cells of a column."""
+        return 3 if self.marks == "numbers" else 2
 
     def label(self, text: str, limit: int) -> str:
         """Text that takes one line and no more than `limit` cells, whatever is in it."""
@@ -85,7 +101,7 @@ class _Pen:
         margin: int,
     ) -> Text:
         """The heads of some columns, and under them a line for each row."""
-        widths = [max(cell_len(head), 2) for head in heads]
+        widths = [max(cell_len(head), self.narrowest) for head in heads]
         picture = Text(" " * margin)
         for head, cells in zip(heads, widths, strict=True):
             picture.append(_GAP + _padded(head, cells), "bold")
@@ -93,15 +109,23 @@ class _Pen:
             picture.append("\n" + _padded(label, margin), "bold")
             for weight, cells in zip(row, widths, strict=True):
                 picture.append(_GAP)
-                picture.append(self.mark(weight) * cells, self.style(weight))
+                picture.append(self.mark(weight, cells), self.style(weight))
         picture.append("\n")
         return picture
 
-    def mark(self, weight: float) -> str:
-        if self.ascii_only:
-            share = 0.0 if math.isnan(weight) else min(max(weight, 0.0), 1.0)
-            return LETTERS[min(int(share * len(LETTERS)), len(LETTERS) - 1)]
-        return BLOCKS[_level(weight)]
+    def mark(self, weight: float, cells: int) -> str:
+        """What stands for a weight, as wide as its column."""
+        share = 0.0 if math.isnan(weight) else min(max(weight, 0.0), 1.0)
+        match self.marks:
+            case "blocks":
+                return BLOCKS[_level(weight)] * cells
+            case "letters":
+                return LETTERS[min(int(share * len(LETTERS)), len(LETTERS) - 1)] * cells
+            case "numbers":
+                percent = round(100 * share)
+                return (str(percent) if percent else ".").rjust(cells)
+            case _:
+                assert_never(self.marks)
 
     def style(self, weight: float) -> str:
         return _STYLES[_level(weight)]

@@ -72,7 +72,7 @@ def _translate(run: Run) -> None:
                 [readable(piece) for piece in first.pieces],
                 [readable(piece) for piece in first.source_pieces],
                 width=console.width,
-                ascii_only=not draws_blocks(),
+                marks="blocks" if draws_blocks() else "letters",
             ),
             soft_wrap=True,
         )
