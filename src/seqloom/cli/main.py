@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from seqloom import __version__
+from seqloom.cli.align import align
 from seqloom.cli.caption import caption
 from seqloom.cli.complete import complete
 from seqloom.cli.config import config
@@ -15,6 +16,7 @@ from seqloom.cli.demo import demo
 from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
 from seqloom.cli.forecast import forecast
+from seqloom.cli.inspect import inspect
 from seqloom.cli.lab import lab
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
@@ -81,6 +83,14 @@ app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
 app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom inspect runs/demo 'Das gefällt mir.' --beam 5",
+)(inspect)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom align runs/demo test.de test.en --gold gold.txt",
+)(align)
 
 
 def run() -> None:

@@ -29,9 +29,7 @@ class GoldLinks:
     def beyond(self, source_words: int, target_words: int) -> list[Link]:
         """Links to words that these sentences do not have."""
         return sorted(
-            link
-            for link in self.possible
-            if link[0] >= source_words or link[1] >= target_words
+            link for link in self.possible if link[0] >= source_words or link[1] >= target_words
         )
 
 
@@ -69,9 +67,7 @@ class AlignmentScores:
     links: int
 
 
-def score_alignments(
-    found: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]
-) -> AlignmentScores:
+def score_alignments(found: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScores:
     """Links are counted over all pairs, then divided once."""
     assert len(found) == len(gold), "one alignment for each pair"
     links = sure = right_sure = right = 0

@@ -1,6 +1,6 @@
 """Aligning given pairs by attention, and finding the heads that do it best.
 
-    alignment/heads.json    in the run folder: the heads that were found, for these weights
+alignment/heads.json    in the run folder: the heads that were found, for these weights
 """
 
 import json

@@ -94,11 +94,7 @@ def chosen_heads(layers: int, heads: int, layer: int | None, head: int | None) -
     if problems:
         raise ConfigError("\n".join(problems))
     return HeadChoice(
-        tuple(
-            (one, other)
-            for one in _wanted(layers, layer)
-            for other in _wanted(heads, head)
-        )
+        tuple((one, other) for one in _wanted(layers, layer) for other in _wanted(heads, head))
     )
 
 

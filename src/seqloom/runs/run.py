@@ -217,7 +217,9 @@ class Run:
             )
         exponent = self.config.decoding.length_exponent
         asked = self.directions.put(sources, None)
-        return self.predictor.score(asked, targets, Wish(attention=attention, heads=heads), exponent)
+        return self.predictor.score(
+            asked, targets, Wish(attention=attention, heads=heads), exponent
+        )
 
     def evaluate(
         self,

@@ -1,9 +1,13 @@
-"""An attention matrix as a picture in a file."""
+"""Attention matrices as a picture in a file."""
 
 import io
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
 
 from seqloom.core.errors import ConfigError
 from seqloom.core.extras import require
@@ -13,9 +17,37 @@ FORMATS = ("png", "svg", "pdf")
 _CELL = 0.36
 """Inches from one token to the next."""
 _LARGEST = 30.0
-"""Inches of the longer side: hundreds of tokens move closer together."""
+"""Inches of the longer side of a matrix: hundreds of tokens move closer together."""
 _LONGEST = 40
 """Characters of a label."""
+_LETTER = 0.09
+"""Inches of a letter of a label."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """weights (T, S), output tokens down and source tokens across, under a title."""
+
+    weights: Sequence[Sequence[float]]
+    outputs: Sequence[str]
+    sources: Sequence[str]
+    title: str = ""
+
+    @property
+    def cell(self) -> float:
+        """Inches from one token to the next."""
+        return min(_CELL, _LARGEST / max(len(self.sources), len(self.outputs), 1))
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Inches across and down, labels and title included."""
+        beside = 0.6 + _LETTER * _widest(self.outputs)
+        # Turned by 60 degrees, a label is almost as high as it is long.
+        above = 0.6 + _LETTER * _widest(self.sources)
+        lines = self.title.split("\n")
+        title_width = 0.3 + 0.1 * max(cell_len(line) for line in lines)
+        across = max(self.cell * len(self.sources) + beside, title_width)
+        return across, self.cell * len(self.outputs) + above + 0.2 * len(lines)
 
 
 def save_attention(
@@ -26,16 +58,30 @@ def save_attention(
     title: str = "",
 ) -> None:
     """Draw weights (T, S), output tokens down and source tokens across; the suffix is the format."""
+    save_matrices(path, [Matrix(weights, outputs, sources, title)])
+
+
+def save_matrices(path: Path, matrices: Sequence[Matrix]) -> None:
+    """One under the other; the suffix is the format."""
     kind = picture_format(path)
     figures = require("matplotlib.figure", "plots", "drawing attention")
-    outputs, sources = [_short(label) for label in outputs], [_short(label) for label in sources]
-    margin = 0.6 + 0.09 * max((len(label) for label in (*outputs, *sources)), default=1)
-    cell = min(_CELL, _LARGEST / max(len(sources), len(outputs), 1))
-    title_width = 0.3 + 0.1 * max(len(line) for line in title.split("\n"))
-    size = (max(cell * len(sources) + margin, title_width), cell * len(outputs) + margin)
-    figure = figures.Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    sizes = [one.size for one in matrices]
+    heights = [high for _, high in sizes]
+    figure = figures.Figure(
+        figsize=(max(wide for wide, _ in sizes), sum(heights)), layout="constrained"
+    )
+    grid = figure.subplots(len(matrices), 1, squeeze=False, height_ratios=heights)
+    for axes, matrix in zip(grid.flat, matrices, strict=True):
+        _draw(axes, matrix)
+    write_file(path, _rendered(figure, kind))
+
+
+def _draw(axes: Any, matrix: Matrix) -> None:
+    outputs, sources = (
+        [_short(one) for one in matrix.outputs],
+        [_short(one) for one in matrix.sources],
+    )
+    axes.imshow(matrix.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     # Dollar signs in a text are dollars, not mathematics.
     axes.set_xticks(range(len(sources)), sources, rotation=60, ha="left", parse_math=False)
     axes.set_yticks(range(len(outputs)), outputs, parse_math=False)
@@ -47,9 +93,8 @@ def save_attention(
     axes.set_yticks([row + 0.5 for row in range(len(outputs) - 1)], minor=True)
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="minor", length=0)
-    if title:
-        axes.set_title(title, parse_math=False)
-    write_file(path, _rendered(figure, kind))
+    if matrix.title:
+        axes.set_title(matrix.title, parse_math=False)
 
 
 def picture_format(path: Path) -> str:
@@ -60,6 +105,10 @@ def picture_format(path: Path) -> str:
             f"{path}: pictures are {', '.join(FORMATS)}; name the file {path.stem}.png"
         )
     return kind
+
+
+def _widest(labels: Sequence[str]) -> int:
+    return max((cell_len(_short(label)) for label in labels), default=1)
 
 
 def _short(label: str) -> str:

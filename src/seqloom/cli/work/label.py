@@ -10,8 +10,9 @@ from rich.cells import cell_len, set_cell_size
 
 from seqloom.cli.output import put, put_now
 from seqloom.cli.work.lines import portions
+from seqloom.cli.work.texts import checked
 from seqloom.config.labels import LabelsDecoderConfig
-from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.errors import ConfigError
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
 
@@ -25,7 +26,7 @@ def label(folders: Sequence[Path], texts: Sequence[str] | None, every: bool, as_
             "to list; leave it out"
         )
     number = 0
-    for portion in portions([]) if texts is None else [_checked(texts)]:
+    for portion in portions([]) if texts is None else [checked(texts)]:
         for text, found in zip(portion, run.label(portion, every=every), strict=True):
             if as_json:
                 put(json.dumps(_record(number, text, found, in_step), ensure_ascii=False))
@@ -39,15 +40,6 @@ def label(folders: Sequence[Path], texts: Sequence[str] | None, every: bool, as_
 def _in_step(run: Run) -> bool:
     decoder = run.config.model.decoder
     return isinstance(decoder, LabelsDecoderConfig) and decoder.one_for_each_position
-
-
-def _checked(texts: Sequence[str]) -> Sequence[str]:
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(f"text {text!a}: is not valid UTF-8") from error
-    return texts
 
 
 def _probability(found: Prediction) -> float:

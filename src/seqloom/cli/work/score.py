@@ -20,7 +20,7 @@ def score(folders: Sequence[Path], source: Path, target: Path | None, per_token:
         raise ConfigError(f"{run.name}: give two files, what is read and what should come out")
     files = [source] if target is None else [source, target]
     check_files(files)
-    for pairs in _pairs(files):
+    for pairs in pairs_of(files):
         sources = ["" if alone else pair[0] for pair in pairs]
         for output in run.score(sources, [pair[-1] for pair in pairs]):
             steps = output.log_probabilities
@@ -28,7 +28,7 @@ def score(folders: Sequence[Path], source: Path, target: Path | None, per_token:
         put_now()
 
 
-def _pairs(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
+def pairs_of(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
     """Lines of the files side by side, some at a time; the files must be equally long."""
     lines = zip_longest(*(read_lines(file) for file in files))
     number = 0

@@ -77,6 +77,8 @@ def translate(
     form = Format(n_best, *shown)
     wish = Wish(n_best, form.alignments, steps=form.json or n_best > 1, to=to)
     run.directions.path(to)  # a language it does not know is told before a line is read
+    if form.alignments and run.heads_note:
+        warn(run.heads_note)
     tell_engine(run.choose_engine(wish, decoding=decoding))
     cut: list[int] = []
     number = 0
