@@ -53,7 +53,7 @@ def test_a_mistyped_command_is_answered_with_what_there_is(monkeypatch: pytest.M
     assert near.code == far.code == 2
     assert "Did you mean 'train'?" in near.err
     assert "There are demo, train, translate, complete, caption, forecast, label, " in far.err
-    assert "evaluate, score, doctor, config." in far.err
+    assert "evaluate, score, doctor, config, inspect, align." in far.err
 
 
 def test_settings_that_an_override_drops_are_told(tmp_path: Path) -> None:

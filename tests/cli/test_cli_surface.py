@@ -30,6 +30,14 @@ SURFACE = {
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
+    "inspect": {
+        *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
+        *("--plain", "--json", "--set", "--with", "--to"),
+    },
+    "align": {
+        *("RUN", "SOURCE", "[TARGET]", "--soft", "--gold", "--find-heads", "--reverse"),
+        *("--symmetrise", "--json", "--with"),
+    },
 }
 EVERYWHERE = {"--version", "--install-completion", "--show-completion"}
 

@@ -1,5 +1,7 @@
 """Alignments against those of people."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.metrics.alignment import format_soft
 from seqloom.metrics.alignment_error import GoldLinks, parse_gold, score_alignments
-from seqloom.metrics.symmetrise import Symmetry, known_symmetry, symmetrise
+from seqloom.metrics.symmetrise import Symmetry, agreeing, known_symmetry, symmetrise
 
 links = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 
@@ -72,7 +74,7 @@ def test_from_both_sides_the_ways_to_join_stand_in_this_order(
     joined = [set(symmetrise(one, other, how)) for how in names]
     assert joined[0] == one & other
     assert joined[3] == one | other
-    for smaller, larger in zip(joined, joined[1:], strict=False):
+    for smaller, larger in pairwise(joined):
         assert smaller <= larger
 
 
@@ -96,3 +98,12 @@ def test_a_way_to_join_that_does_not_exist_is_told() -> None:
 def test_a_soft_alignment_has_a_weight_for_every_link_that_is_not_nothing() -> None:
     written = format_soft([[0.93, 0.067], [0.004, 0.996]], [0, 1], [0, 1])
     assert written == "0-0:0.93 1-0:0.07 1-1:1.00"
+
+
+def test_both_sides_have_a_say_before_either_chooses() -> None:
+    """Alone the first target word takes source 1; the other side knows better."""
+    forward, backward = [[0.4, 0.6], [0.1, 0.9]], [[0.9, 0.1], [0.2, 0.8]]
+    one, other = agreeing(forward, backward)
+    assert one == [(0, 0), (1, 1)]
+    assert other == [(0, 0), (1, 1)]
+    assert agreeing([], []) == ([], [])

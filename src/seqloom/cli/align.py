@@ -40,7 +40,8 @@ def align(
     reverse: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN", help="A run that translates back: what both say is put together."
+            metavar="RUN",
+            help="A run that translates back: their weights are multiplied, and links joined.",
         ),
     ] = None,
     symmetrise: Annotated[

@@ -12,6 +12,9 @@
 from collections.abc import Iterable
 from typing import Literal, assert_never, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from seqloom.core.errors import ConfigError
 from seqloom.metrics.alignment import Alignment
 
@@ -71,3 +74,20 @@ def _completed(links: set[Link], union: set[Link]) -> set[Link]:
 def _reaches_a_new_word(link: Link, links: set[Link]) -> bool:
     sources, targets = {one for one, _ in links}, {one for _, one in links}
     return link[0] not in sources or link[1] not in targets
+
+
+def agreeing(forward: ArrayLike, backward: ArrayLike) -> tuple[Alignment, Alignment]:
+    """The best links of each side, once both have had a say: the product of what they weigh.
+
+    forward:  (T, S) where the words of the target looked
+    backward: (S, T) where those of the source looked, by a model of the other direction
+    (Liang et al. 2006)
+    """
+    product = np.asarray(forward, dtype=np.float64) * np.asarray(backward, dtype=np.float64).T
+    if not product.size:
+        return [], []
+    sources, targets = product.argmax(axis=1), product.argmax(axis=0)
+    return (
+        [(int(source), target) for target, source in enumerate(sources)],
+        [(source, int(target)) for source, target in enumerate(targets)],
+    )

@@ -15,6 +15,7 @@ from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import damage, new_folder
 from seqloom.metrics.alignment import Alignment, align_words, between_words
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, score_alignments
+from seqloom.metrics.symmetrise import Symmetry, agreeing, symmetrise
 from seqloom.runs.heads import ALL_HEADS, Head, HeadChoice
 from seqloom.runs.prediction import Prediction
 
@@ -47,6 +48,17 @@ def aligned(output: Prediction) -> WordAlignment:
         output.aligning.numpy(), output.word_of, output.source_word_of
     )
     return WordAlignment(list(output.alignment), weights, targets, sources)
+
+
+def joined(forward: WordAlignment, backward: WordAlignment, how: Symmetry) -> Alignment:
+    """What two runs of opposite directions say together: weights multiplied, then symmetrised."""
+    if forward.weights.shape != backward.weights.shape[::-1]:
+        raise DataError(
+            f"the two runs do not find the same words in a pair: {forward.weights.shape[::-1]} and "
+            f"{backward.weights.shape}, source before target; words are separated by spaces"
+        )
+    links = symmetrise(*agreeing(forward.weights, backward.weights), how)
+    return [(forward.sources[source], forward.targets[target]) for source, target in links]
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,11 @@ def _draw(axes: Any, matrix: Matrix) -> None:
         [_short(one) for one in matrix.outputs],
         [_short(one) for one in matrix.sources],
     )
+    if matrix.title:
+        axes.set_title(matrix.title, parse_math=False)
+    if not matrix.outputs:  # a blank line, of which there is only the title to show
+        axes.axis("off")
+        return
     axes.imshow(matrix.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     # Dollar signs in a text are dollars, not mathematics.
     axes.set_xticks(range(len(sources)), sources, rotation=60, ha="left", parse_math=False)
@@ -93,8 +98,6 @@ def _draw(axes: Any, matrix: Matrix) -> None:
     axes.set_yticks([row + 0.5 for row in range(len(outputs) - 1)], minor=True)
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="minor", length=0)
-    if matrix.title:
-        axes.set_title(matrix.title, parse_math=False)
 
 
 def picture_format(path: Path) -> str:

@@ -20,12 +20,13 @@ from seqloom.metrics.alignment_error import (
     parse_gold,
     score_alignments,
 )
-from seqloom.metrics.symmetrise import Symmetry, known_symmetry, symmetrise
+from seqloom.metrics.symmetrise import Symmetry, known_symmetry
 from seqloom.runs.aligning import (
     Candidate,
     WordAlignment,
     aligned,
     find_heads,
+    joined,
     refuse_links_beyond,
     store_heads,
 )
@@ -109,8 +110,7 @@ def _links(
     if reverse is None or how is None:
         return forward
     backward = _align(reverse, [(target, source) for source, target in pairs])
-    turned = [[(source, target) for target, source in one.links] for one in backward]
-    return [symmetrise(one, other, how) for one, other in zip(forward, turned, strict=True)]
+    return [joined(one, other, how) for one, other in zip(found, backward, strict=True)]
 
 
 def _put_lines(

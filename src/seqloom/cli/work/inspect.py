@@ -100,24 +100,18 @@ def _note(output: Prediction) -> str:
 
 
 def _show(answer: Asked, how: View, console: Console, marks: Marks) -> None:
+    maps = [how.chosen(output) for output in answer.outputs]  # may refuse: before a word is said
     console.print(Text(f"{answer.number}  {answer.source}", "dim"), soft_wrap=True)
     if not answer.outputs:
         console.print(Text("   a blank line: nothing was read, nothing put out\n"), soft_wrap=True)
-    for output in answer.outputs:
+    for output, shown in zip(answer.outputs, maps, strict=True):
         line = Text.assemble("   ", (output.text, "bold"), (f"   {_note(output)}", "dim"))
         console.print(line, soft_wrap=True)
         put("")
-        drawn = how.chosen(output)
-        console.print(
-            draw_attention(
-                drawn.weights.tolist(),
-                drawn.outputs,
-                drawn.sources,
-                width=console.width,
-                marks=marks,
-            ),
-            soft_wrap=True,
+        picture = draw_attention(
+            shown.weights.tolist(), shown.outputs, shown.sources, width=console.width, marks=marks
         )
+        console.print(picture, soft_wrap=True)
 
 
 def _record(answer: Asked, how: View) -> dict[str, Any]:
