@@ -60,7 +60,8 @@ _RECURRENT = {
         "attention": {"score": {"kind": "additive", "width": 256}},
         "context": ["input", "readout"],
         "readout": "tanh",
-        "embedding": {"width": 256},
+        # Who cannot trust what was said before looks harder at what was read.
+        "embedding": {"width": 256, "word_dropout": 0.1},
         "dropout": 0.2,
     },
 }

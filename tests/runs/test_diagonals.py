@@ -40,9 +40,9 @@ def test_attention_is_the_alignment_of_a_task_whose_alignment_is_known(
         "text": {"tokenizer": {"kind": "characters"}},
         "model": {"encoder": READER, "decoder": READER},
         "training": {
-            "steps": 200,
+            "steps": 150,
             "batch_tokens": 512,
-            "evaluate_every": 200,
+            "evaluate_every": 150,
             "optimizer": {"learning_rate": 0.01},
             "schedule": {"kind": "cosine", "warmup": 20},
         },

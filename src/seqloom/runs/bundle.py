@@ -8,6 +8,7 @@
     metrics.jsonl      what happened, a line an event
     evaluation/…/      scores and the outputs they are of
     engines/…/         the weights as another engine reads them, made again if damaged
+    alignment/         the heads that align words best, of these weights
 
 Every file is covered by a manifest (the journal up to the last checkpoint), and all of it is
 checked before any of it is used.
