@@ -278,7 +278,8 @@ def main() -> None:
         parser.error("--data FOLDER is needed to train")
     chosen.out.mkdir(parents=True, exist_ok=True)
     if chosen.one:
-        train(*chosen.one, chosen)
+        family, direction = chosen.one
+        train(family, direction, chosen)
         return
     prepare(chosen.data, chosen.work / "text")
     with ThreadPoolExecutor(chosen.jobs) as pool:

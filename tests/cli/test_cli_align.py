@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calling import Answer, call
@@ -26,11 +27,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [f"{one} {other}\t{other.upper()} {one.upper()}" for one in words for other in words]
     (folder / "pairs.tsv").write_text("\n".join(pairs * 6), encoding="utf-8")
     for name, columns in (("there", (0, 1)), ("back", (1, 0))):
-        corpus = {"kind": "tsv", "path": "pairs.tsv"}
-        corpus |= dict(zip(("source_column", "target_column"), columns, strict=True))
-        layers = {"kind": "transformer", "width": 8, "layers": 2, "feedforward": 8}
-        layers["attention"] = {"heads": 2}
-        tables = {
+        named = dict(zip(("source_column", "target_column"), columns, strict=True))
+        corpus = {"kind": "tsv", "path": "pairs.tsv", **named}
+        layers: dict[str, Any] = {"kind": "transformer", "width": 8, "layers": 2}
+        layers |= {"feedforward": 8, "attention": {"heads": 2}}
+        tables: dict[str, Any] = {
             "data": {"folder": str(folder), "train": corpus, "dev": corpus},
             "text": {"tokenizer": {"kind": "characters"}},
             "model": {"encoder": layers, "decoder": layers},
