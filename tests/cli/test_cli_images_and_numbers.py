@@ -144,10 +144,14 @@ NUMBERS = {
         (24, 1),
     ),
 }
+TOLD = [f"data.{split}.context={json.dumps(LOADS)}" for split in ("train", "dev", "test")]
+"""The loads as context."""
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_forecasting_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "told"), [*((name, []) for name in NUMBERS), ("etth1", TOLD)])
+def test_forecasting_trains_scores_answers_and_moves(
+    name: str, told: list[str], tmp_path: Path
+) -> None:
     write, observe, changes, shape = NUMBERS[name]
     write(tmp_path)
     options = settings(
@@ -155,6 +159,7 @@ def test_forecasting_trains_scores_answers_and_moves(name: str, tmp_path: Path) 
         "model.encoder.width=8",
         f"model.decoder.width={8 if name == 'eth-ucy' else 16}",
         *changes,
+        *told,
     )
     answer = call("train", recipe_file(name), "--run", tmp_path / "made", *options)
     assert answer.code == 0, answer.err
@@ -167,8 +172,8 @@ def test_forecasting_trains_scores_answers_and_moves(name: str, tmp_path: Path) 
     assert answer.code == 0, answer.err
     rows = seqloom.load_forecaster(run).forecast_file(path)
     assert rows.shape == shape
-    told = np.array([list(row.values()) for row in json.loads(answer.out)])
-    np.testing.assert_allclose(told, rows, rtol=1e-5)
+    printed = np.array([list(row.values()) for row in json.loads(answer.out)])
+    np.testing.assert_allclose(printed, rows, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", [*CAPTIONING, *NUMBERS])
