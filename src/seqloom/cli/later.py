@@ -28,6 +28,9 @@ Job = Literal[
     "demo",
     "lab",
     "lab_run",
+    "search",
+    "slips",
+    "compare",
 ]
 
 

@@ -19,6 +19,7 @@ from seqloom.cli.lab import lab
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
+from seqloom.cli.search import search
 from seqloom.cli.stdout import ReaderGoneError, watched_stdout
 from seqloom.cli.train import train
 from seqloom.cli.translate import translate
@@ -79,6 +80,10 @@ app.command(epilog="Example: seqloom label runs/language 'Das gefällt mir.' --a
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
 app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
+app.command(
+    epilog="Example: seqloom search runs/demo 'Das gefällt mir.' --beam 4 --out tree.html",
+    rich_help_panel="Look inside",
+)(search)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 

@@ -26,7 +26,7 @@ from seqloom.decoding.alternatives import alternatives
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.record import Record, replay
+from seqloom.decoding.record import Place, Record, replay
 from seqloom.decoding.recorder import Recorder
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
@@ -53,13 +53,15 @@ class Alternative:
 class Searched:
     """One text, the search for its outputs, and the outputs.
 
-    pieces: what each token of the record is called in pictures
+    pieces:  what each token of the record is called in pictures
+    written: for each candidate of each step the text up to and with it
     """
 
     text: str
     record: Record
     outputs: tuple[Prediction, ...]
     pieces: dict[int, str]
+    written: tuple[tuple[str, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
         """The same in plain Python, for a program to read."""
@@ -148,6 +150,18 @@ class Question:
             record=record,
             outputs=tuple(present(self.run.task, prepared, one) for one in found),
             pieces={token: self.name_of(token) for token in tokens},
+            written=self._written(record),
+        )
+
+    def _written(self, record: Record) -> tuple[tuple[str, ...], ...]:
+        decode = self.run.task.target_tokenizer.decode
+
+        def text(place: Place) -> str:
+            return decode([record.candidate(each).token for each in record.path(place)])
+
+        return tuple(
+            tuple(text((number, place)) for place in range(len(step)))
+            for number, step in enumerate(record.steps)
         )
 
     def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
@@ -185,9 +199,7 @@ class Question:
             exponent = self.decoding.length_exponent
             with torch.inference_mode():
                 decoder = self.run.model.decoder
-                [found] = force(
-                    decoder, self.memory, [prepared.prefix], length_exponent=exponent
-                )
+                [found] = force(decoder, self.memory, [prepared.prefix], length_exponent=exponent)
         else:
             found = self._hypotheses(prepared, 1)[0]
         return present(self.run.task, prepared, found)

@@ -4,6 +4,7 @@ Everything that was kept or saved is drawn, and of what was dropped the best few
 many more there were is said under the step.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +75,12 @@ def lay_out(searched: Searched, dropped: int = DROPPED) -> Layout:
             return 0.0 if parent == ROOT else rows[number - 1, parent]
 
         shown.sort(key=lambda place: (parent_row(place), -step[place].total))
-        wanted = [parent_row(place) for place in shown]
+        before = Counter[float]()
+        wanted = []
+        for place in shown:  # the best child beside its parent, the others below it
+            row = parent_row(place)
+            wanted.append(row + before[row])
+            before[row] += 1
         placed = spread(wanted)
         rows.update(((number, place), row) for place, row in zip(shown, placed, strict=True))
         steps.append(
@@ -128,10 +134,16 @@ def short(piece: str) -> str:
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
+def share(log_probability: float) -> str:
+    """A probability in three characters: .07, or 1.0 where nothing else was likely."""
+    value = math.exp(log_probability)
+    if value < 0.005:
+        return "<.01"
+    return f"{value:.2f}".removeprefix("0") if value < 0.995 else "1.0"
+
+
 def tree_title(searched: Searched) -> str:
     record = searched.record
     words = {"beam": f"beam of {record.width}", "sample": f"{record.width} samples"}
     how = words.get(record.kind, f"{record.kind} search")
     return f"{searched.text}  ·  {how}" if searched.text.strip() else how
-
-

@@ -11,14 +11,12 @@ from seqloom.core.storage import write_file
 from seqloom.decoding.record import Fate
 from seqloom.runs.question import Searched
 from seqloom.viz.attention import picture_format
-from seqloom.viz.tree_layout import Layout, Spot, lay_out, tree_title
+from seqloom.viz.tree_layout import Layout, Spot, lay_out, share, tree_title
 
 _COLUMN, _ROW = 1.5, 0.42
 """Inches from step to step, and from label to label."""
 _MARGIN = 0.9
 _INK, _PALE, _LINE, _LOST = "#08306b", "#deebf7", "#6baed6", "#9a9a9a"
-_TALL = 0.62
-"""Of a row: the height of a box."""
 
 
 def save_tree(path: Path, searched: Searched) -> None:
@@ -29,10 +27,10 @@ def save_tree(path: Path, searched: Searched) -> None:
     steps = len(layout.spots)
     notes = max((len(several) for several in layout.left_out), default=0)
     top, bottom = layout.top - 1.3, layout.bottom + 1.0 + 0.45 * notes
-    size = (_COLUMN * (steps + 0.9) + 0.2, _ROW * (bottom - top) + _MARGIN)
+    size = (_COLUMN * (steps + 1.2), _ROW * (bottom - top) + _MARGIN)
     figure = figures.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    axes.set_xlim(-0.55, steps + 0.5)
+    axes.set_xlim(-0.4, steps + 0.8)
     axes.set_ylim(bottom, top)
     axes.axis("off")
     axes.set_title(tree_title(searched), loc="left", color=_INK, fontsize=12, parse_math=False)
@@ -78,7 +76,7 @@ def _edge(axes: Any, layout: Layout, spot: Spot) -> None:
 def _spot(axes: Any, spot: Spot) -> None:
     """The token in a box, its probability beside it, and why it goes no further."""
     one, step = spot.candidate, spot.place[0] + 1
-    probability = f"{math.exp(one.log_probability):.2f}".removeprefix("0")
+    probability = share(one.log_probability)
     if one.fate is Fate.DROPPED:
         _label(axes, step, spot.row, spot.label, color=_LOST)
         _note(axes, spot, f"{probability}  {one.reason}")
@@ -100,7 +98,14 @@ def _spot(axes: Any, spot: Spot) -> None:
 
 
 def _label(
-    axes: Any, step: float, row: float, words: str, *, color: str, box: Any = None, bold: bool = False
+    axes: Any,
+    step: float,
+    row: float,
+    words: str,
+    *,
+    color: str,
+    box: Any = None,
+    bold: bool = False,
 ) -> None:
     axes.text(
         step,
@@ -127,6 +132,7 @@ def _note(axes: Any, spot: Spot, words: str, bold: bool = False) -> None:
         fontsize=6.5,
         color=_INK if spot.candidate.fate is not Fate.DROPPED else _LOST,
         fontweight="bold" if bold else "normal",
+        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
         zorder=2,
     )
 
