@@ -20,6 +20,7 @@ from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
 from seqloom.cli.search import search
+from seqloom.cli.slips import slips
 from seqloom.cli.stdout import ReaderGoneError, watched_stdout
 from seqloom.cli.train import train
 from seqloom.cli.translate import translate
@@ -84,6 +85,10 @@ app.command(
     epilog="Example: seqloom search runs/demo 'Das gefällt mir.' --beam 4 --out tree.html",
     rich_help_panel="Look inside",
 )(search)
+app.command(
+    epilog="Example: seqloom slips runs/demo test.de test.en --out slips.png",
+    rich_help_panel="Look inside",
+)(slips)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 
