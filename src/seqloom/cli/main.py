@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from seqloom import __version__
 from seqloom.cli.caption import caption
+from seqloom.cli.compare import compare
 from seqloom.cli.complete import complete
 from seqloom.cli.config import config
 from seqloom.cli.demo import demo
@@ -89,6 +90,10 @@ app.command(
     epilog="Example: seqloom slips runs/demo test.de test.en --out slips.png",
     rich_help_panel="Look inside",
 )(slips)
+app.command(
+    epilog="Example: seqloom compare runs/demo runs/plain --shown 20 --out both.html",
+    rich_help_panel="Look inside",
+)(compare)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 

@@ -35,7 +35,6 @@ from seqloom.text.vocabulary import END, PAD, START
 
 AT_ONCE = 64
 """Sentences that are decoded together."""
-BEGINNINGS = ("truth", "slip", "own")
 
 Tokens = tuple[int, ...]
 
