@@ -1,5 +1,7 @@
 """Where the candidates of a search stand in its picture."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ rows = st.lists(st.integers(-20, 20).map(float), max_size=12)
 @given(rows)
 def test_no_two_labels_stand_on_each_other(wanted: list[float]) -> None:
     placed = spread(sorted(wanted))
-    assert all(below - above >= 1 - 1e-9 for above, below in zip(placed, placed[1:], strict=False))
+    assert all(below - above >= 1 - 1e-9 for above, below in pairwise(placed))
 
 
 @given(rows)

@@ -102,11 +102,7 @@ class Slips:
 
 def find_slips(run: Run, examples: Sequence[Example], advance: Advance | None = None) -> Slips:
     """Decode every source greedily and compare with the reference that the output follows longest."""
-    if isinstance(run.task.signature.source, Nothing):
-        raise ConfigError(
-            f"{run.name}: is a language model, whose outputs have no references to leave; slips "
-            "are those of a run that reads something"
-        )
+    refuse_without_source(run)
     if not examples:
         raise DataError("there are no sentences in which anything could slip; give some")
     found: dict[int, Slip] = {}
@@ -117,6 +113,15 @@ def find_slips(run: Run, examples: Sequence[Example], advance: Advance | None = 
             advance(len(found), len(examples))
     ordered = tuple(found[number] for number in range(len(examples)))
     return Slips(run.name, ordered, tuple(mean_curve(ordered)))
+
+
+def refuse_without_source(run: Run) -> None:
+    """What reads nothing answers nothing, and has no reference."""
+    if isinstance(run.task.signature.source, Nothing):
+        raise ConfigError(
+            f"{run.name}: is a language model, whose outputs have no references to leave; slips "
+            "are those of a run that reads something"
+        )
 
 
 def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[Prepared]]]:
@@ -196,7 +201,9 @@ def _asked(
 ) -> list[list[float]]:
     """log p(r_t | the t - 1 tokens that stand before) for every t."""
     longest = max(map(len, references))
-    fed = torch.tensor([_filled((START, *row[: longest - 1]), longest) for row in before])
+    # END is never fed; what would stand behind it is looked at by nobody.
+    words = [[token for token in row if token != END] for row in before]
+    fed = torch.tensor([_filled((START, *row), longest) for row in words])
     asked = torch.tensor([_filled(row, longest) for row in references])
     device = memory.mask.device
     logits: Tensor = run.model.decoder.teach(fed.to(device), memory).logits()  # (B, T, V)
@@ -206,9 +213,8 @@ def _asked(
 
 
 def _filled(tokens: Sequence[int], length: int) -> list[int]:
-    """As long as the others; what stands behind an END is looked at by nobody."""
-    kept = [PAD if token == END else token for token in tokens][:length]
-    return [*kept, *[PAD] * (length - len(kept))]
+    """Cut or filled up to this length."""
+    return [*tokens[:length], *[PAD] * (length - len(tokens))]
 
 
 def agreement(output: Sequence[int], reference: Sequence[int]) -> int:

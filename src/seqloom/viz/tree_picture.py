@@ -34,7 +34,7 @@ def save_tree(path: Path, searched: Searched) -> None:
     axes.set_ylim(bottom, top)
     axes.axis("off")
     axes.set_title(tree_title(searched), loc="left", color=_INK, fontsize=12, parse_math=False)
-    _label(axes, 0, 0.0, "start", color=_INK)
+    _label(axes, (0, 0.0), "start", _INK)
     for number, several in enumerate(layout.left_out, start=1):
         axes.text(number, top + 0.3, f"{number}", ha="center", color=_LOST, fontsize=8)
         for line, (reason, count) in enumerate(several.most_common()):
@@ -78,7 +78,7 @@ def _spot(axes: Any, spot: Spot) -> None:
     one, step = spot.candidate, spot.place[0] + 1
     probability = share(one.log_probability)
     if one.fate is Fate.DROPPED:
-        _label(axes, step, spot.row, spot.label, color=_LOST)
+        _label(axes, (step, spot.row), spot.label, _LOST)
         _note(axes, spot, f"{probability}  {one.reason}")
         return
     saved = one.fate is not Fate.KEPT
@@ -90,7 +90,7 @@ def _spot(axes: Any, spot: Spot) -> None:
         "linestyle": "--" if one.fate is Fate.STOPPED else "-",
     }
     colour = "white" if one.fate is Fate.FINISHED else _INK
-    _label(axes, step, spot.row, spot.label, color=colour, box=box, bold=spot.wins)
+    _label(axes, (step, spot.row), spot.label, colour, box, bold=spot.wins)
     rank = f"   #{spot.rank}" if spot.rank else ""
     score = f"{rank}  score {one.score:.2f}" if saved else ""
     reason = f"  {one.reason}" if one.reason else ""
@@ -99,22 +99,19 @@ def _spot(axes: Any, spot: Spot) -> None:
 
 def _label(
     axes: Any,
-    step: float,
-    row: float,
+    place: tuple[float, float],
     words: str,
-    *,
-    color: str,
+    colour: str,
     box: Any = None,
     bold: bool = False,
 ) -> None:
     axes.text(
-        step,
-        row,
+        *place,
         words,
         ha="center",
         va="center",
         fontsize=9,
-        color=color,
+        color=colour,
         fontweight="bold" if bold else "normal",
         bbox=box or {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
         zorder=3,

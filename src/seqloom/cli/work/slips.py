@@ -14,7 +14,7 @@ from seqloom.core.errors import DataError
 from seqloom.core.storage import write_file
 from seqloom.data.example import Split
 from seqloom.runs.run import load
-from seqloom.runs.slips import Slip, Slips, find_slips
+from seqloom.runs.slips import Slip, Slips, find_slips, refuse_without_source
 from seqloom.viz.attention import picture_format
 from seqloom.viz.curves import Curve, Plot, save_plot
 
@@ -32,6 +32,7 @@ def slips(
     if out is not None and out.suffix.lower() != ".json":
         picture_format(out)  # a name that is no picture's is told before anything is loaded
     run = load(folders)
+    refuse_without_source(run)
     examples = examples_of(files, run.config.data, split)[:first]
     if bare := [each.where for each in examples if not each.references]:
         raise DataError(f"{bare[0]}: has no reference; give two files, sources and references")
