@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from zoo import EVERY_DECODER, Specimen
 
 from seqloom.decoding.beam import Beam
+from seqloom.decoding.captured import Captured
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
@@ -93,6 +94,15 @@ def test_a_replayed_record_is_the_n_best_list(case: Case) -> None:
         assert [replay(record) for record in records] == found
         written = [json.dumps(record.to_json()) for record in records]
         assert [Record.from_json(json.loads(text)) for text in written] == records
+
+
+def test_the_path_of_graphs_steps_aside_for_a_recorder() -> None:
+    specimen, request = EVERY_DECODER[0], Request([6, 4, 5], n_best=3)
+    plain, captured = Recorder(), Recorder()
+    model, memory = built(specimen.name)
+    found = Beam(3)(model.decoder, memory, replace(request, recorder=plain))
+    assert Captured(Beam(3))(model.decoder, memory, replace(request, recorder=captured)) == found
+    assert captured.records == plain.records
 
 
 @pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)

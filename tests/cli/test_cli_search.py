@@ -109,6 +109,19 @@ def test_a_language_model_is_watched_as_it_completes(sentences: Path) -> None:
     assert call("search", sentences, "--beam", "2").code == 0
 
 
+def test_an_ensemble_is_watched_like_one_run(reverse: Path) -> None:
+    alone = json.loads(call("search", reverse, "a b", "--beam", "2", "--json").out)
+    joined = call("search", reverse, "a b", "--beam", "2", "--json", "--with", reverse)
+    assert joined.code == 0
+    assert json.loads(joined.out)["outputs"][0]["text"] == alone["outputs"][0]["text"]
+
+
+def test_a_tree_too_large_to_be_written_down_is_refused(reverse: Path) -> None:
+    answer = call("search", reverse, "a b", "--set", "decoding.kind=exhaustive")
+    assert answer.code == 78
+    assert "more than max_sequences = 20,000; lower max_length" in answer.err
+
+
 def test_what_if_changes_one_step_and_decodes_on(run: Run) -> None:
     question = Question.of(run, "a b c", BeamConfig(width=2))
     original = question.search(1)

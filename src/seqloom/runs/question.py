@@ -38,6 +38,8 @@ from seqloom.text.running import newline_of
 from seqloom.text.vocabulary import END, SPECIAL, UNKNOWN
 
 CLOSEST = 5
+RECORDED = 20_000
+"""Sequences of an exhaustive search at most: every one of them is written down."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,9 @@ class Question:
                 "decoding: minimum Bayes risk compares whole texts and has no steps to show; look "
                 "at a search instead, for example with --beam 5 (--set decoding.kind=beam)"
             )
+        if isinstance(chosen, ExhaustiveConfig):
+            limit = min(chosen.max_sequences, RECORDED)
+            chosen = chosen.model_copy(update={"max_sequences": limit})
         if not text.strip() and not isinstance(run.task.signature.source, Nothing):
             raise DataError("there is nothing to search for: the text is blank; give a sentence")
         [*_, tag] = run.directions.path(to)

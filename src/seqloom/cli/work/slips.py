@@ -19,6 +19,8 @@ from seqloom.viz.attention import picture_format
 from seqloom.viz.curves import Curve, Plot, save_plot
 
 EXAMPLES = 3
+FEWEST = 10
+"""Sentences that a point of the picture is the mean of; the table has all points."""
 
 
 def slips(
@@ -63,14 +65,17 @@ def plot_of(found: Slips) -> Plot:
     }
     curves = []
     for key, name in names.items():
-        points = [(one.distance, getattr(one, key)) for one in found.curve]
-        curves.append(
-            Curve(name, [(x, y) for x, y in points if y is not None and (key == "truth" or x >= 0)])
-        )
+        points = [
+            (one.distance, getattr(one, key))
+            for one in found.curve
+            if (key == "truth" or one.distance >= 0)
+            and (one.own_sentences if key == "own" else one.sentences) >= FEWEST
+        ]
+        curves.append(Curve(name, points))
     title = f"{len(found.slipped):,} of {len(found.sentences):,} outputs leave their reference"
     return Plot(
         title=title,
-        across="tokens after the first slip",
+        across=f"tokens after the first slip (where {FEWEST} sentences or more reach)",
         upright="mean log p of the reference's token",
         curves=curves,
         mark=0,
@@ -101,7 +106,10 @@ def _show(found: Slips) -> None:
     ]
     heads = ("token", "sentences", "truth", "one slip", "own words")
     console.print(table(heads, rows))
-    note = "mean log p of the reference's token, by what stands before it"
+    note = (
+        "mean log p of the reference's token, by what stands before it; own words: where the "
+        "output is that long"
+    )
     console.print(Text(f"{note}\n", "dim"), soft_wrap=True)
     console.print(Text(f"the {EXAMPLES} slips that cost most", "bold"))
     for one in sorted(slipped, key=lost)[:EXAMPLES]:
