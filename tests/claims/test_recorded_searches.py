@@ -107,8 +107,9 @@ def test_the_path_of_graphs_steps_aside_for_a_recorder() -> None:
 
 @pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)
 def test_a_record_of_any_decoder_leads_to_its_outputs(specimen: Specimen) -> None:
-    found, records = recorded(Beam(3), specimen, Request([6, 4, 5], n_best=3))
-    assert [replay(record) for record in records] == found
+    for search in (Beam(3), Greedy(), Sample(samples=4)):
+        found, records = recorded(search, specimen, Request([6, 4, 5], n_best=3))
+        assert [replay(record) for record in records] == found
 
 
 @few

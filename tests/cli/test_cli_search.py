@@ -8,7 +8,7 @@ from calling import call
 from cli_workshop import trained, workshop_at
 
 from seqloom.config.decoding import BeamConfig, MinimumBayesRiskConfig
-from seqloom.core.errors import ConfigError
+from seqloom.core.errors import ConfigError, DataError
 from seqloom.decoding.record import Fate, Record, replay
 from seqloom.runs.question import Question
 from seqloom.runs.run import Run, load
@@ -188,8 +188,8 @@ def test_what_cannot_be_searched_is_told(
 def test_the_closest_tokens_are_named(sentences: Path) -> None:
     question = Question.of(load(sentences), "", BeamConfig(width=2))
     assert len(question.tokens_of("see")) == 3
-    with pytest.raises(Exception, match="does not know this token"):
-        question.tokens_of("ж")
+    with pytest.raises(DataError, match=r"'see1': the run does not know this token; closest to it"):
+        question.tokens_of("see1")
 
 
 def test_minimum_bayes_risk_has_no_steps(run: Run) -> None:
@@ -198,5 +198,5 @@ def test_minimum_bayes_risk_has_no_steps(run: Run) -> None:
 
 
 def test_a_record_that_is_none_is_refused() -> None:
-    with pytest.raises(Exception, match="this is no record of a search"):
+    with pytest.raises(DataError, match="this is no record of a search"):
         Record.from_json({"steps": [[{"token": 3}]]})

@@ -64,7 +64,8 @@ def _cells(searched: Searched, one: Candidate, ascii_only: bool) -> tuple[str, .
 
 
 def _tail(text: str, ascii_only: bool) -> str:
-    cut = text if len(text) <= _LONGEST else f"…{text[1 - _LONGEST :]}"
+    mark = "~" if ascii_only else "…"
+    cut = text if len(text) <= _LONGEST else f"{mark}{text[1 - _LONGEST :]}"
     return one_line(cut, _LONGEST, ascii_only)
 
 
