@@ -33,7 +33,7 @@ def draw_steps(searched: Searched, *, dropped: int | None = 3, ascii_only: bool 
         ("step", ""), ("", ""), ("token", ""), ("p", "r"), ("log p", "r"), ("score", "r")
     )
     table.add_column("", no_wrap=True)
-    table.add_column("so far", no_wrap=True)
+    table.add_column("so far")  # in a narrow terminal it is shortened, and the numbers are not
     for number, step in enumerate(record.steps):
         shown = drawn(step, len(step) if dropped is None else dropped)
         for line, place in enumerate(shown):
@@ -42,7 +42,8 @@ def draw_steps(searched: Searched, *, dropped: int | None = 3, ascii_only: bool 
             cells = _cells(searched, one, ascii_only)
             so_far = _tail(searched.written[number][place], ascii_only)
             head = "" if line else str(number + 1)
-            table.add_row(head, *(Text(cell, style) for cell in (*cells, so_far)))
+            last = Text(so_far, style, no_wrap=True, overflow="ellipsis")
+            table.add_row(head, *(Text(cell, style) for cell in cells), last)
         rest = Counter(str(one.reason) for place, one in enumerate(step) if place not in set(shown))
         if rest:
             words = ", ".join(f"{count} more {reason}" for reason, count in rest.most_common())
