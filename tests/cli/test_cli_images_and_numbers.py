@@ -94,6 +94,9 @@ def test_captioning_trains_scores_answers_and_moves(name: str, tmp_path: Path) -
     [said] = seqloom.load(run).caption([photograph])
     assert answer.out.strip() == said.text
     assert (tmp_path / "looks.svg").read_text().startswith("<?xml")
+    answer = call("search", run, photograph, "--json")
+    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["outputs"][0]["text"] == said.text
 
 
 def write_recordings(folder: Path) -> None:

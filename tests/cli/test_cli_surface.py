@@ -28,6 +28,14 @@ SURFACE = {
     },
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
+    "search": {
+        *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json", "--set"),
+        *("--with", "--to"),
+    },
+    "slips": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
+    "compare": {
+        *("RUN", "[FILE]...", "--text", "--split", "--shown", "--beam", "--out", "--json", "--set"),
+    },
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {

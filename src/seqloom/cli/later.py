@@ -30,6 +30,9 @@ Job = Literal[
     "lab_run",
     "inspect",
     "align",
+    "search",
+    "slips",
+    "compare",
 ]
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from seqloom import __version__
 from seqloom.cli.align import align
 from seqloom.cli.caption import caption
+from seqloom.cli.compare import compare
 from seqloom.cli.complete import complete
 from seqloom.cli.config import config
 from seqloom.cli.demo import demo
@@ -21,6 +22,8 @@ from seqloom.cli.lab import lab
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
+from seqloom.cli.search import search
+from seqloom.cli.slips import slips
 from seqloom.cli.stdout import ReaderGoneError, watched_stdout
 from seqloom.cli.train import train
 from seqloom.cli.translate import translate
@@ -81,6 +84,18 @@ app.command(epilog="Example: seqloom label runs/language 'Das gefällt mir.' --a
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
 app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
+app.command(
+    epilog="Example: seqloom search runs/demo 'Das gefällt mir.' --beam 4 --out tree.html",
+    rich_help_panel="Look inside",
+)(search)
+app.command(
+    epilog="Example: seqloom slips runs/demo test.de test.en --out slips.png",
+    rich_help_panel="Look inside",
+)(slips)
+app.command(
+    epilog="Example: seqloom compare runs/demo runs/plain --shown 20 --out both.html",
+    rich_help_panel="Look inside",
+)(compare)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 app.command(

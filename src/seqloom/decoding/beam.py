@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.recorder import Key, Outcome, Recorder, Terms
 from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
 from seqloom.decoding.top import top
@@ -187,13 +188,21 @@ class Beam:
         prefixes = Prefixes(request.prefixes, memory.mask.device)
         history = History(request.keep_attention, memory.mask)
         harvest = Harvest(request.max_lengths, self.finished or self.width)
+        if request.recorder is not None:
+            request.recorder.begin(request, self._terms)
         front: Front | None = Front.at_start(decoder, memory, request)
         while front is not None:
-            front = self._extend(decoder, front, prefixes, history, harvest)
+            front = self._extend(decoder, front, prefixes, history, harvest, request.recorder)
         return [
             history.best(leaves, source, self.length_exponent, request.n_best)
             for source, leaves in enumerate(harvest.leaves)
         ]
+
+    @property
+    def _terms(self) -> Terms:
+        """For a recorder: what is the same for all steps."""
+        enough = self.finished or self.width
+        return Terms("beam", self.width, self.length_exponent, self.rules, enough=enough)
 
     def _extend(
         self,
@@ -202,16 +211,19 @@ class Beam:
         prefixes: Prefixes,
         history: History,
         harvest: Harvest,
+        recorder: Recorder | None,
     ) -> Front | None:
         """One more token for every hypothesis; None when no source is left."""
         (size, hypotheses), length = front.totals.shape, front.written.shape[1]
         step = decoder.step(front.written[:, -1], front.state)
         history.look(step.attention, size * hypotheses)
         allowed = log_softmax(step.logits)  # (R, V)
+        if recorder is not None:
+            recorder.see(allowed)
         forced = prefixes.at(length - 1, front.sources.repeat_interleave(hypotheses))
         self.rules.forbid(allowed, front.written, forced)
-        verdict = judge(Candidates.of(front.totals, allowed, self.width), self.width)
-        # Here, and only here, every candidate is known together with what becomes of it.
+        candidates = Candidates.of(front.totals, allowed, self.width)
+        verdict = judge(candidates, self.width)
 
         leaders, going = verdict.leaders, verdict.going
         rows, tokens = front.rows(leaders.parents), leaders.tokens.flatten()
@@ -220,6 +232,9 @@ class Beam:
         nodes = history.add(tokens, going.own.flatten(), front.nodes[parents], parents)
 
         stay = harvest.gather(verdict, length, ends, nodes)
+        if recorder is not None:
+            # Here, and only here, every candidate is known together with what becomes of it.
+            recorder.take(noted(front, candidates, verdict, stay))
         if len(stay) == 0:
             return None
         width = going.totals.shape[1]
@@ -236,3 +251,28 @@ class Beam:
             sources=front.sources[stay],
             state=state if len(stay) == size else state.keep_sources(stay),
         )
+
+
+def noted(front: Front, candidates: Candidates, verdict: Verdict, stay: Tensor) -> Outcome:
+    """What a step decided, for a recorder: in rows of the front. stay (B',) sources that go on"""
+
+    def keys(parents: Tensor, tokens: Tensor) -> list[Key]:
+        return list(zip(front.rows(parents).tolist(), tokens.flatten().tolist(), strict=True))
+
+    size, count = candidates.tokens.shape
+    places = torch.arange(count, device=stay.device).expand(size, -1)
+    compared = keys(places // candidates.each, candidates.tokens)
+    leaders = keys(verdict.leaders.parents, verdict.leaders.tokens)
+    ended = verdict.ended.flatten().tolist()
+    alive = (verdict.going.totals > FORBIDDEN).flatten().tolist()
+    going: list[Key | None] = [
+        key if lives else None
+        for key, lives in zip(keys(verdict.going.parents, verdict.going.tokens), alive, strict=True)
+    ]
+    width = verdict.going.totals.shape[1]
+    return Outcome(
+        compared=dict(zip(compared, candidates.own.flatten().tolist(), strict=True)),
+        ended=[key for key, yes in zip(leaders, ended, strict=True) if yes],
+        going=[key for key in going if key is not None],
+        rows=[going[source * width + place] for source in stay.tolist() for place in range(width)],
+    )

@@ -219,8 +219,9 @@ class Captured:
         """What the search itself would find."""
         moves = isinstance(decoder, DecoderModule) and not decoder.steps_statically
         draws = isinstance(decoder, nn.Module) and decoder.training
-        if request.keep_attention is not None or moves or draws:
-            # Attention grows with every step, and dropout is drawn anew: not for recordings.
+        watched = request.keep_attention is not None or request.recorder is not None
+        if watched or moves or draws:
+            # Attention and notes grow with every step, and dropout is drawn anew: not for graphs.
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])
         with torch.autocast(memory.mask.device.type, enabled=False):

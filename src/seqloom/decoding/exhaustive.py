@@ -8,6 +8,7 @@ from torch import Tensor
 from seqloom.core.errors import ConfigError
 from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.recorder import Key, Outcome, Terms
 from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
 from seqloom.models.interface import Memory
@@ -47,6 +48,9 @@ class Exhaustive:
         written = torch.full((1, 1), START, device=device)  # (R, 1 + t)
         nodes = torch.full((1,), ROOT, device=device)
         totals = torch.zeros(1, device=device)
+        recorder = request.recorder
+        if recorder is not None:
+            recorder.begin(request, Terms("exhaustive", 1, self.length_exponent, self.rules))
 
         for position in range(limit):
             step = decoder.step(written[:, -1], state)
@@ -56,6 +60,10 @@ class Exhaustive:
                 self._check_size(own.shape[1], request)
             forced = prefixes.at(position, torch.zeros_like(nodes))
             allowed = self.rules(own, written, forced)
+            if recorder is not None:
+                recorder.see(own)
+                last = position == limit - 1
+                recorder.take(everything(allowed, totals, request.n_best, last))
 
             ends = (allowed[:, END] > FORBIDDEN).nonzero().squeeze(1)
             ended = history.add(torch.full_like(ends, END), own[ends, END], nodes[ends], ends)
@@ -94,6 +102,27 @@ def best_of(totals: Tensor, count: int) -> list[int]:
     return totals.topk(min(count, len(totals))).indices.tolist()
 
 
+def everything(allowed: Tensor, totals: Tensor, n_best: int, last: bool) -> Outcome:
+    """For a recorder: all that is allowed (R, V) after rows of these totals (R,) ends or goes on."""
+    rows, tokens = (allowed > FORBIDDEN).nonzero(as_tuple=True)
+    keys = list(zip(rows.tolist(), tokens.tolist(), strict=True))
+    grown = totals[rows] + allowed[rows, tokens]
+
+    def best_first(which: Tensor) -> list[Key]:
+        chosen = [keys[i] for i in which.nonzero().squeeze(1).tolist()]
+        return list(dict.fromkeys([chosen[i] for i in best_of(grown[which], n_best)] + chosen))
+
+    going = best_first(tokens != END)
+    own = allowed[rows, tokens].tolist()
+    return Outcome(
+        compared=dict(zip(keys, own, strict=True)),
+        ended=best_first(tokens == END),
+        going=going,
+        # The rows of the next step stand in the order of their keys.
+        rows=[] if last else sorted(going),
+    )
+
+
 def only_request(request: Request, source: int) -> Request:
     """What is asked for one source of the batch."""
     return Request(
@@ -101,4 +130,5 @@ def only_request(request: Request, source: int) -> Request:
         prefixes=None if request.prefixes is None else [request.prefixes[source]],
         n_best=request.n_best,
         keep_attention=request.keep_attention,
+        recorder=request.recorder,
     )

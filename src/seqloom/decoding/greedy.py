@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.recorder import Terms
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import Request, Stepper
 from seqloom.decoding.walk import Walk, walk
@@ -24,5 +25,6 @@ class Greedy:
             choose=lambda allowed, rows, position: allowed.argmax(dim=1),
             rules=self.rules,
             length_exponent=self.length_exponent,
+            terms=Terms("greedy", 1, self.length_exponent, self.rules, ranked=False),
         )
         return walk(decoder, memory, request, how)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.recorder import Terms
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import Request, Stepper
 from seqloom.decoding.walk import Walk, walk
@@ -46,7 +47,16 @@ class Sample:
         def choose(allowed: Tensor, rows: Tensor, position: int) -> Tensor:
             return self.draw(allowed, uniforms[rows, position])
 
-        how = Walk(choose, self.rules, self.samples, self.length_exponent)
+        terms = Terms(
+            "sample",
+            self.samples,
+            self.length_exponent,
+            self.rules,
+            rows=self.samples,
+            drawn=True,
+            ranked=False,
+        )
+        how = Walk(choose, self.rules, self.samples, self.length_exponent, terms)
         return walk(decoder, memory, request, how)
 
     def _uniforms(self, request: Request) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from seqloom.core.errors import DataError
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
+
+if TYPE_CHECKING:
+    from seqloom.decoding.recorder import Recorder
 
 KeepAttention = Callable[[Tensor], Tensor]
 """(R, L, H, S) where a step looked -> (R, …, S) what is kept of it for each row."""
@@ -27,6 +30,7 @@ class Request:
     keep_attention: reduces a step's attention to what is kept; None keeps nothing, at no cost
     indices:        the number of each source in the caller's list, 0, 1, … if left out. A sample
                     depends on this number alone, so that batches can be cut and sorted freely
+    recorder:       takes note of every candidate of every step; None: nobody does, at no cost
     """
 
     max_lengths: Sequence[int]
@@ -34,6 +38,7 @@ class Request:
     n_best: int = 1
     keep_attention: KeepAttention | None = None
     indices: Sequence[int] | None = None
+    recorder: "Recorder | None" = None
 
     def only(self, places: Sequence[int]) -> "Request":
         """What is wanted for the sources at these places."""

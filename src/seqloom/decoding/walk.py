@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.recorder import Outcome, Terms
 from seqloom.decoding.rules import Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
 from seqloom.models.interface import Memory, State
@@ -28,12 +29,14 @@ class Walk:
     choose:  picks the next token of every row
     rules:   what may be picked; None: anything
     outputs: rows for each source
+    terms:   what a recorder is told; None: there is no choice to record
     """
 
     choose: Choose
     rules: Rules | None = None
     outputs: int = 1
     length_exponent: float = 1.0
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,17 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
     history = History(request.keep_attention, memory.mask)
     ledger = Ledger(request.max_lengths, how.outputs)
     rows = Rows.at_start(decoder, memory, request, how.outputs)
+    recorder = request.recorder
+    if recorder is not None:
+        assert how.terms is not None, "what is forced cannot be recorded"
+        recorder.begin(request, how.terms)
 
     for position in range(max(request.max_lengths)):
         step = decoder.step(rows.written[:, -1], rows.state)
         history.look(step.attention, len(rows.numbers))
         allowed = log_softmax(step.logits)  # (R, V)
+        if recorder is not None:
+            recorder.see(allowed)
         if how.rules is not None:
             forced = prefixes.at(position, rows.numbers // how.outputs)
             how.rules.forbid(allowed, rows.written, forced)
@@ -101,6 +110,8 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
         written = torch.cat([rows.written, tokens.unsqueeze(1)], dim=1)
         rows = Rows(rows.numbers, written, here + nodes.start, step.state)
         stay = ledger.enter(tokens == END, position + 1, nodes)
+        if recorder is not None:
+            recorder.take(noted(tokens, chosen, stay, ledger.open))
         if len(stay) == 0:
             break
         if len(stay) < len(tokens):
@@ -110,6 +121,18 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
         history.read(leaves, source, how.length_exponent)
         for source, leaves in enumerate(ledger.leaves.reshape(size, how.outputs).tolist())
     ]
+
+
+def noted(tokens: Tensor, chosen: Tensor, stay: Tensor, unfinished: list[bool]) -> Outcome:
+    """What a step decided, for a recorder. tokens (R,), chosen (R,), stay (R',)"""
+    keys = list(enumerate(tokens.tolist()))
+    further = zip(stay.tolist(), unfinished, strict=True)
+    return Outcome(
+        compared=dict(zip(keys, chosen.tolist(), strict=True)),
+        ended=[key for key in keys if key[1] == END],
+        going=[key for key in keys if key[1] != END],
+        rows=[keys[row] if goes_on else None for row, goes_on in further],
+    )
 
 
 class Ledger:
@@ -124,6 +147,11 @@ class Ledger:
         self._outputs = outputs
         self._rows = np.arange(len(self._limits))  # those still in the batch
         self._open = np.ones(len(self._limits), dtype=bool)  # and of them, those not at their end
+
+    @property
+    def open(self) -> list[bool]:
+        """For each row that is still in the batch: has it not come to its end?"""
+        return self._open.tolist()
 
     def enter(self, ended: Tensor, length: int, nodes: range) -> Tensor:
         """Take note of the rows that end here -> (R',) the rows to go on with.

@@ -78,9 +78,12 @@ _INSIDE = {"heads", "aligning", "word_of", "source_word_of", "source_text"}
 
 
 def present(
-    task: TokenTask, prepared: Prepared, hypothesis: Hypothesis, keeping: Keeping
+    task: TokenTask, prepared: Prepared, hypothesis: Hypothesis, keeping: Keeping | None = None
 ) -> Prediction:
-    """A hypothesis in the user's words."""
+    """A hypothesis in the user's words.
+
+    keeping: how its attention is read; None where none was kept
+    """
     target, tokens = task.target_tokenizer, hypothesis.tokens
     ended = [SPECIAL[END]] if hypothesis.finished else []
     source_pieces: tuple[str, ...] = ()
@@ -94,7 +97,7 @@ def present(
         log_probabilities=hypothesis.log_probabilities,
         finished=hypothesis.finished,
     )
-    if hypothesis.attention is None:
+    if hypothesis.attention is None or keeping is None:
         return plain
     looks = keeping.read(hypothesis.attention[: len(plain.pieces)])
     if prepared.image is not None:  # fills its grid, and has no words to be aligned with

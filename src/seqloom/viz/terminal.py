@@ -131,6 +131,11 @@ class _Pen:
         return _STYLES[_level(weight)]
 
 
+def one_line(text: str, limit: int, ascii_only: bool) -> str:
+    """Text that takes one line and no more than `limit` cells, whatever is in it."""
+    return _Pen("letters" if ascii_only else "blocks").label(text, limit)
+
+
 def _level(weight: float) -> int:
     return sum(weight >= bound for bound in _BOUNDS)
 
