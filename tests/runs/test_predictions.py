@@ -230,13 +230,13 @@ def test_a_batch_holds_fewer_texts_when_more_hypotheses_of_each_are_followed(
     translator: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    encode = Predictor._encode
+    encode = Predictor.encode
 
     def spy(self: Predictor, batch: Sequence[Prepared]) -> Memory:
         sizes.append(sum(len(one.source or ()) + 1 for one in batch))
         return encode(self, batch)
 
-    monkeypatch.setattr(Predictor, "_encode", spy)
+    monkeypatch.setattr(Predictor, "encode", spy)
     monkeypatch.setattr(budget, "BATCH_TOKENS", 120)
     texts = ["a b c", "b", "c a"] * 12
     searches: list[tuple[DecodingConfig, int]] = [

@@ -28,6 +28,8 @@ Job = Literal[
     "demo",
     "lab",
     "lab_run",
+    "explain",
+    "gradients",
 ]
 
 

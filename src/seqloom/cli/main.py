@@ -14,6 +14,7 @@ from seqloom.cli.config import config
 from seqloom.cli.demo import demo
 from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
+from seqloom.cli.explain import explain
 from seqloom.cli.forecast import forecast
 from seqloom.cli.lab import lab
 from seqloom.cli.label import label
@@ -79,6 +80,10 @@ app.command(epilog="Example: seqloom label runs/language 'Das gefällt mir.' --a
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
 app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom explain runs/demo 'Das gefällt mir.' --step 2",
+)(explain)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 

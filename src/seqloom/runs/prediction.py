@@ -27,6 +27,7 @@ class Prediction:
                        heads; of an image, the cells of its grid in reading order. Rows sum to 1. None without attention, or if it was not asked for
     finished:          False if the output was cut off by the length limit
     alignment:         (source word, target word) pairs by that attention, counted from 0
+    tokens:            the ids of the pieces
     """
 
     text: str
@@ -37,6 +38,7 @@ class Prediction:
     attention: Tensor | None = None
     finished: bool = True
     alignment: tuple[tuple[int, int], ...] = ()
+    tokens: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The same in plain Python, for a program to read."""
@@ -64,6 +66,7 @@ def present(task: TokenTask, prepared: Prepared, hypothesis: Hypothesis) -> Pred
         attention=None if attention is None else _of_source(attention, prepared, source_pieces),
         finished=hypothesis.finished,
         alignment=alignment,
+        tokens=(*hypothesis.tokens, *ended),
     )
 
 

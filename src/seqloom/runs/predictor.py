@@ -127,7 +127,7 @@ class Predictor:
             left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
             if left:
                 with torch.inference_mode():
-                    memory = self._encode([batch[place] for place in left])
+                    memory = self.encode([batch[place] for place in left])
                     rest = search(self.model.decoder, memory, request.only(left))
                 for place, searched in zip(left, rest, strict=True):
                     found[place] = searched
@@ -194,7 +194,7 @@ class Predictor:
             with torch.inference_mode():
                 scored = force(
                     self.model.decoder,
-                    self._encode(batch),
+                    self.encode(batch),
                     [answers[index] for index in indices],
                     mean_attention if attention else None,
                     length_exponent,
@@ -225,7 +225,8 @@ class Predictor:
         if batch:
             yield batch
 
-    def _encode(self, batch: Sequence[Prepared]) -> Memory:
+    def encode(self, batch: Sequence[Prepared]) -> Memory:
+        """What the model makes of these sources."""
         source: Source | None = None
         if batch[0].image is not None:
             looks = [one.image for one in batch if one.image is not None]
