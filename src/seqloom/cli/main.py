@@ -17,6 +17,7 @@ from seqloom.cli.evaluate import evaluate
 from seqloom.cli.explain import explain
 from seqloom.cli.forecast import forecast
 from seqloom.cli.lab import lab
+from seqloom.cli.gradients import gradients
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
@@ -84,6 +85,10 @@ app.command(
     rich_help_panel="Look inside",
     epilog="Example: seqloom explain runs/demo 'Das gefällt mir.' --step 2",
 )(explain)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom gradients runs/demo 'Das gefällt mir.' 'I like it.' --step 3",
+)(gradients)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 

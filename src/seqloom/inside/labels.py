@@ -4,7 +4,13 @@ from torch import Tensor
 
 from seqloom.inside import formulas
 from seqloom.inside.scene import Scene, tell_answer
-from seqloom.models.labels import LabelDecoder, read_last, read_mean
+from seqloom.models.labels import LabelDecoder, Reading, read_last, read_mean
+
+_WHOLE: dict[Reading, str] = {
+    read_last: "the encoder's last state",
+    read_mean: "the mean of the encoder's states",
+}
+"""What stands for all of a source; other decoders label its positions."""
 
 
 def tell_label(decoder: LabelDecoder, scene: Scene) -> Tensor:
@@ -13,8 +19,7 @@ def tell_label(decoder: LabelDecoder, scene: Scene) -> Tensor:
     last = max(int(counts) - 1, 0)
     place = min(scene.step - 1, last)
     ended = scene.step > int(counts)
-    whole = {read_last: "the encoder's last state", read_mean: "the mean of the encoder's states"}
-    read = whole.get(decoder.reading, formulas.at("h", place + 1))
+    read = _WHOLE.get(decoder.reading, formulas.at("h", place + 1))
     scene.story.begin("what goes in")
     note = "all labels are out: only END is possible" if ended else ""
     scene.story.tell("what is labelled", f"v = {read}", vectors[0, place], note=note)

@@ -222,7 +222,7 @@ class _Pen:
         return picture
 
 
-_PLAIN = {
+_PLAIN: dict[int, str | int] = {
     **str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹", "01234567890123456789"),
     ord("·"): "*",
     ord("×"): "x",
