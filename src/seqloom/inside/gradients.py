@@ -1,6 +1,6 @@
 """Gradients through time, of the sentences of a run: how much reaches each of their steps."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -180,10 +180,10 @@ def _averaged(sides: Sequence[Steps]) -> tuple[Steps, tuple[int, ...]]:
     length = max(len(side.labels) for side in sides)
     counts = tuple(sum(len(side.labels) > place for side in sides) for place in range(length))
 
-    def mean(of: Callable[[Steps], Sequence[float]]) -> tuple[float, ...]:
-        from_end = zip_longest(*(reversed(of(side)) for side in sides), fillvalue=0.0)
+    def mean(norms: Sequence[Sequence[float]]) -> tuple[float, ...]:
+        from_end = zip_longest(*(reversed(each) for each in norms), fillvalue=0.0)
         return tuple(sum(some) / count for some, count in zip(from_end, counts, strict=True))
 
-    parts = {name: mean(lambda side, name=name: side.parts[name]) for name in sides[0].parts}
+    parts = {name: mean([side.parts[name] for side in sides]) for name in sides[0].parts}
     labels = tuple(str(distance) for distance in range(length))
-    return Steps(labels, mean(lambda side: side.whole), parts), counts
+    return Steps(labels, mean([side.whole for side in sides]), parts), counts

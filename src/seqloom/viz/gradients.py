@@ -69,19 +69,30 @@ def _table(steps: Steps, counts: Sequence[int], ascii_only: bool) -> Text:
         style = _STYLES[place] if place < len(steps.parts) else "dim"
         picture.append("   " + name.rjust(widths[name]), style)
     picture.append("\n")
-    sums = [sum(parts) for parts in zip(*steps.parts.values(), strict=True)]
-    most = max(sums) or 1.0
+    bars = _bars_of(steps, ascii_only)
     for row, word in enumerate(words):
         picture.append("  " + padded(word, margin))
         for name, values in entries.items():
             picture.append("   " + values[row].rjust(widths[name]))
         picture.append("  ")
-        for part, (values, style) in enumerate(zip(steps.parts.values(), _STYLES, strict=True)):
-            mark = (_PLAIN if ascii_only else _FILLED)[part]
-            picture.append(mark * round(values[row] / most * _BAR), style)
+        picture.append(bars[row])
         picture.rstrip()
         picture.append("\n")
     return picture
+
+
+def _bars_of(steps: Steps, ascii_only: bool) -> list[Text]:
+    """The two parts of every step, one behind the other; the longest bar is as long as may be."""
+    marks = _PLAIN if ascii_only else _FILLED
+    rows = list(zip(*steps.parts.values(), strict=True))
+    most = max(map(sum, rows)) or 1.0
+    bars = []
+    for row in rows:
+        bar = Text()
+        for norm, mark, style in zip(row, marks, _STYLES, strict=True):
+            bar.append(mark * round(norm / most * _BAR), style)
+        bars.append(bar)
+    return bars
 
 
 def _readable(piece: str) -> str:
@@ -99,9 +110,9 @@ def save_gradients(path: Path, found: Trace | Profile) -> None:
     grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=sizes)[0]
     for axes, name in zip(grid, shown, strict=True):
         if isinstance(found, Profile):
-            _curves(axes, getattr(found, name))
+            _draw_curves(axes, getattr(found, name))
         else:
-            _bars(axes, getattr(found, name))
+            _draw_bars(axes, getattr(found, name))
         axes.set_title(SIDES[name], fontsize=11)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)
@@ -115,7 +126,7 @@ def save_gradients(path: Path, found: Trace | Profile) -> None:
     write_file(path, buffer.getvalue())
 
 
-def _bars(axes: Any, steps: Steps) -> None:
+def _draw_bars(axes: Any, steps: Steps) -> None:
     """Two bars a step, and a mark for the norm of their sum."""
     places = range(len(steps.labels))
     for part, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
@@ -127,7 +138,7 @@ def _bars(axes: Any, steps: Steps) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _curves(axes: Any, steps: Steps) -> None:
+def _draw_curves(axes: Any, steps: Steps) -> None:
     """Means against the distance to the end; a logarithm shows how they shrink."""
     places = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):
