@@ -28,6 +28,11 @@ SURFACE = {
     },
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
+    "explain": {
+        *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
+        *("--json", "--set", "--example"),
+    },
+    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
 }

@@ -63,8 +63,8 @@ def position(positions: Positions, step: int) -> str:
 
 
 def placed(positions: PositionTable, fit: nn.Module) -> str:
-    """A token's vector e and its position's p as one."""
-    both = "[e; p]" if positions.join == "append" else "e + p"
+    """A token's vector w and its position's p as one."""
+    both = "[w; p]" if positions.join == "append" else "w + p"
     return both if isinstance(fit, nn.Identity) else f"W {both} + b"
 
 

@@ -27,7 +27,7 @@ def tell_label(decoder: LabelDecoder, scene: Scene) -> Tensor:
     if decoder.previous is not None:
         vector = decoder.previous(scene.tokens[:, -1])
         formula = formulas.embedding(decoder.previous, scene.before("y"))
-        scene.story.tell("label before", f"e = {formula}", vector[0])
-        parts.append("e")
+        scene.story.tell("label before", f"w = {formula}", vector[0])
+        parts.append("w")
     features = decoder.teach(scene.tokens, scene.memory).features[:, -1]
     return tell_answer(decoder, features, formulas.joined(parts), scene)

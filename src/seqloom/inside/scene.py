@@ -73,7 +73,7 @@ def tell_input(embedder: Embedder, scene: Scene) -> Tensor:
     table = positions.tabulate(scene.step, vector)
     assert table is not None
     row = table[scene.step - 1 :]  # (1, P)
-    story.tell("embedding", f"e = {formula}", vector[0])
+    story.tell("embedding", f"w = {formula}", vector[0])
     story.tell("position", f"p = {formulas.position(positions, scene.step - 1)}", row[0])
     told = embedder.fit(positions.join_row(vector, row))
     how = formulas.placed(positions, embedder.fit)
@@ -152,10 +152,10 @@ def tell_copying(copying: Copying, features: Tensor, source: Copyable, scene: Sc
     shares = copying.shares(features, source)
     story.begin("what it copies")
     seen = scene.now("f")
-    story.tell("query of the pointer", f"q = Wq {seen} + bq", queries[0, 0])
-    story.tell("keys of the pointer", "k = Wk h", source.keys[0], labels)
+    story.tell("pointer query", f"q = Wq {seen} + bq", queries[0, 0])
+    story.tell("pointer keys", "k = Wk h", source.keys[0], labels)
     scaled = f"e = q · k / √{queries.shape[-1]}"
-    story.tell("scores of the pointer", scaled, scores[0, 0], labels)
+    story.tell("pointer scores", scaled, scores[0, 0], labels)
     story.tell("pointer", "α = softmax(e)", shares.pointer[0, 0], labels)
     gate = f"g = σ(W [{seen}; Σ α k] + b)"
     note = "the share that is said in its own words; 1 - g is copied"

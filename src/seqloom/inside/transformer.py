@@ -29,18 +29,18 @@ def tell_transformer(decoder: TransformerDecoder, scene: Scene) -> Tensor:
 
 def _tell_layer(layer: DecoderLayer, stream: Tensor, scene: Scene) -> Tensor:
     """One layer over all positions (1, T, D), told of the last of them."""
-    story, which = scene.story, f"layer {scene.layer + 1}"
+    story, which, read = scene.story, f"layer {scene.layer + 1}", scene.now("a")
     story.begin(f"{which}: where it looks back")
-    entered = f"{scene.now('x')}" if scene.layer == 0 else f"from layer {scene.layer}"
-    story.tell("stream", f"x = {entered}", stream[0, -1])
+    entered = f" = {scene.now('x')}" if scene.layer == 0 else f", as layer {scene.layer} left it"
+    story.tell("stream", f"x{entered}", stream[0, -1])
     stream = layer.around_attention(stream, lambda states: _look_back(layer, states, scene))
-    story.tell("stream", f"x′ = {_around(layer.around_attention, 'x', 'a')}", stream[0, -1])
+    story.tell("stream", f"x′ = {_around(layer.around_attention, 'x', read)}", stream[0, -1])
     cross, around = layer.cross_attention, layer.around_cross
     entry = "x′"
     if cross is not None and around is not None:
         story.begin(f"{which}: where it looks in the source")
         stream = around(stream, lambda states: _look_across(layer, states, scene))
-        story.tell("stream", f"x″ = {_around(around, 'x′', 'a')}", stream[0, -1])
+        story.tell("stream", f"x″ = {_around(around, 'x′', read)}", stream[0, -1])
         entry = "x″"
     story.begin(f"{which}: what it makes of it")
     stream = layer.around_feedforward(stream, layer.feedforward)

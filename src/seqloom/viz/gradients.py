@@ -146,4 +146,5 @@ def _draw_curves(axes: Any, steps: Steps) -> None:
             axes.plot(places, steps.parts[name], "o-", color=colour, label=MEANINGS[name], ms=4)
     axes.plot(places, steps.whole, "-", color=_WHOLE, label="whole", lw=1)
     axes.set_yscale("log")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("steps from the end")

@@ -57,6 +57,6 @@ def bar(share: float, cells: int, ascii_only: bool = False) -> str:
     if ascii_only:
         return "#" * round(share * cells)
     eighths = round(share * cells * 8)
-    if share >= 0.001:
+    if share >= 0.0005:
         eighths = max(eighths, 1)  # what a number to three places shows is seen, too
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
