@@ -43,7 +43,7 @@ def draw_explanation(
     pen = _Pen(min(width, _WIDEST), ascii_only, full)
     picture = pen.head(explanation)
     for chapter, parts in groupby(explanation.parts, key=lambda part: part.chapter):
-        picture.append(f"\n{chapter}\n", "bold blue")
+        picture.append(f"\n{pen.text(chapter)}\n", "bold blue")
         told = list(parts)
         longest = max(len(part.name) for part in told)
         for group in grouped(told):
@@ -91,23 +91,33 @@ class _Pen:
     def head(self, explanation: Explanation) -> Text:
         """What was read and put out, this step's token marked."""
         picture = Text()
-        if explanation.output:
-            count = len(explanation.output)
-            picture.append(f"step {explanation.step} of {count}\n", "bold")
+        here = explanation.step if explanation.output else 0
+        if here:
+            picture.append(f"step {here} of {len(explanation.output)}\n", "bold")
         if explanation.source:
-            picture.append("  read     ", "dim")
-            picture.append("  ".join(map(self._word, explanation.source)) + "\n")
-        if explanation.output:
-            picture.append("  put out  ", "dim")
-            for place, piece in enumerate(explanation.output, start=1):
-                here = place == explanation.step
-                picture.append("" if place == 1 else "  ")
-                word = self._word(piece)
-                picture.append(f"[{word}]" if here else word, "bold cyan" if here else "")
-            picture.append("\n")
+            picture.append(self._folded("read", explanation.source))
+        if here:
+            picture.append(self._folded("put out", explanation.output, here))
         if explanation.previous is not None:
-            picture.append("  goes in  ", "dim")
-            picture.append(f"{self._word(explanation.previous.piece)}\n")
+            picture.append(self._folded("goes in", [explanation.previous.piece]))
+        return picture
+
+    def _folded(self, name: str, pieces: Sequence[str], marked: int = 0) -> Text:
+        """All pieces, in as many lines as they take; one of them is marked, from 1."""
+        indent = 11
+        picture = Text(f"  {name}".ljust(indent), "dim")
+        used = indent
+        for place, piece in enumerate(pieces, start=1):
+            word = self._word(piece)
+            word = f"[{word}]" if place == marked else word
+            if used > indent and used + cell_len(word) > self.width:
+                picture.append("\n" + " " * indent)
+                used = indent
+            elif place > 1:
+                picture.append("  ")
+            picture.append(word, "bold cyan" if place == marked else "not dim")
+            used += cell_len(word) + 2
+        picture.append("\n")
         return picture
 
     def _word(self, piece: str) -> str:
@@ -129,19 +139,20 @@ class _Pen:
         """The name, the formula, a single number, and at the margin the shape."""
         line = Text("  ")
         line.append(part.name.ljust(longest + 2), "bold")
-        line.append(self._text(part.formula), "cyan")
+        line.append(self.text(part.formula), "cyan")
         if part.values.dim() == 0:
             line.append(f" = {number(float(part.values))}")
         shape = f"({' × '.join(map(str, part.shape))})" if part.shape else ""
         gap = self.width - line.cell_len - cell_len(shape)
         if shape:
-            line.append(" " * max(gap, 2) + self._text(shape), "dim")
+            line.append(" " * max(gap, 2) + self.text(shape), "dim")
         line.append("\n")
         if part.note:
-            line.append(" " * _MARGIN + self._text(part.note) + "\n", "dim italic")
+            line.append(" " * _MARGIN + self.text(part.note) + "\n", "dim italic")
         return line
 
-    def _text(self, formula: str) -> str:
+    def text(self, formula: str) -> str:
+        """Mathematics as this terminal can write it."""
         return formula if not self.ascii_only else formula.translate(_PLAIN)
 
     def _table(self, parts: Sequence[Part]) -> Text:

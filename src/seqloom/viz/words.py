@@ -13,7 +13,8 @@ def one_line(text: str, limit: int, ascii_only: bool = False) -> str:
     """Text that takes one line and no more than `limit` cells, whatever is in it."""
     shown = "".join("·" if _moves_the_cursor(character) else character for character in text)
     if ascii_only:
-        shown = shown.replace("▁", "_").replace("·", ".").encode("ascii", "replace").decode()
+        plain = unicodedata.normalize("NFKC", shown.replace("▁", "_").replace("·", "."))
+        shown = plain.encode("ascii", "replace").decode()
     if cell_len(shown) > limit:
         shown = set_cell_size(shown, limit - 1).rstrip() + ("~" if ascii_only else "…")
     if any(unicodedata.bidirectional(character) in ("R", "AL") for character in shown):
@@ -37,7 +38,7 @@ def padded(text: str, cells: int) -> str:
 def number(value: float) -> str:
     """Whole ones as they are, others to three places; what is smaller than that by its power."""
     if math.isinf(value):
-        return "-∞" if value < 0 else "∞"
+        return "-inf" if value < 0 else "inf"
     if value == round(value) and abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:.3f}" if 0.0005 <= abs(value) < 1e6 else f"{value:.1e}"
