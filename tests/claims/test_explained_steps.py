@@ -57,9 +57,13 @@ def test_the_explained_answer_is_the_decoders_own(specimen: Specimen) -> None:
     expected = last_step(model.decoder, memory).logits[0].softmax(-1)
     torch.testing.assert_close(probabilities, expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(explanation.part("probabilities").values, expected)
+    spoken = explanation.part("logits").values.softmax(-1)
     if not specimen.copies:
-        by_hand = explanation.part("logits").values.softmax(-1)
-        torch.testing.assert_close(by_hand, expected)
+        torch.testing.assert_close(spoken, expected)
+    elif memory.tokens is not None:
+        gate, pointer = explanation.part("gate").values, explanation.part("pointer").values
+        copied = torch.zeros_like(spoken).index_add(0, memory.tokens[0], pointer)
+        torch.testing.assert_close(gate * spoken + (1 - gate) * copied, expected)
     every_part_says_what_it_is(explanation)
 
 
@@ -167,6 +171,24 @@ def test_every_look_follows_from_its_printed_numbers_by_its_printed_formulas(
         if (chapter, layer, attention) in across:
             assert attended is not None
             torch.testing.assert_close(weights, attended[0, layer - 1, head])
+
+
+TRANSFORMERS = [one for one in EVERY_DECODER if one.config.decoder.kind == "transformer"]
+
+
+@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda one: one.name)
+def test_a_layers_stream_is_the_one_before_and_what_was_read(specimen: Specimen) -> None:
+    """x + a, or norm(x + a): the looks that are told are those that the layer went on with."""
+    model = built(specimen.name)
+    assert isinstance(model.decoder, TransformerDecoder)
+    explanation, _ = told(model, specimen.memory(model, (SOURCE,)))
+    layer = model.decoder.layers[-1]
+    streams = [part.values for part in explanation.parts if part.name == "stream"]
+    contexts = [part.values for part in explanation.parts if part.name == "context"]
+    ways = [way for way in (layer.around_attention, layer.around_cross) if way is not None]
+    for way, before, read, after in zip(ways, streams, contexts, streams[1:], strict=False):
+        whole = before + read
+        torch.testing.assert_close(after, whole if way.first else way.norm(whole))
 
 
 def test_without_attention_the_state_that_was_handed_over_is_told_at_every_step() -> None:

@@ -100,6 +100,13 @@ def test_the_lectures_example_needs_no_run() -> None:
     assert call("explain").code == 2
 
 
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = Path(__file__).parents[2] / "docs" / "inside" / "steps-and-gradients.md"
+    blocks = page.read_text(encoding="utf-8").split("```text\n")[1:]
+    example = next(block for block in blocks if "1054" in block).partition("```")[0]
+    assert example in call("explain", "--example").out
+
+
 def test_a_language_model_is_explained_from_its_own_beginning(sentences: Path) -> None:
     answer = call("explain", sentences, "abc", "--step", 4, "--set", "decoding.kind=greedy")
     assert answer.code == 0, answer.err
