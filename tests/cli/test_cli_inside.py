@@ -49,7 +49,7 @@ def test_a_step_is_told_from_the_token_that_goes_in_to_the_best_tokens(reverse: 
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[:4] == [
-        "step 2 of 4",
+        "step 2 of 4   layer 1, head 1",
         "  read     a  b  c  </s>",
         "  put out  c  [b]  a  </s>",
         "  goes in  c",

@@ -16,8 +16,8 @@ from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
 from seqloom.cli.explain import explain
 from seqloom.cli.forecast import forecast
-from seqloom.cli.lab import lab
 from seqloom.cli.gradients import gradients
+from seqloom.cli.lab import lab
 from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score

@@ -136,7 +136,8 @@ def decoded(
         return run.score(["" if speaks_alone else text], [target], attention=False)[0]
     if speaks_alone:
         return run.complete([text], decoding=decoding or run.config.decoding)[0][0]
-    return run.translate([text], decoding=decoding, attention=False)[0]
+    # Where each piece looked is asked for, so that the model itself searches and no other engine.
+    return run.translate([text], decoding=decoding)[0]
 
 
 def check_step(step: int, output: Prediction) -> None:

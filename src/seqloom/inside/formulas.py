@@ -62,10 +62,14 @@ def position(positions: Positions, step: int) -> str:
             raise AssertionError("only tables are told")
 
 
-def placed(positions: PositionTable, fit: nn.Module) -> str:
+def placed(positions: PositionTable) -> str:
     """A token's vector w and its position's p as one."""
-    both = "[w; p]" if positions.join == "append" else "w + p"
-    return both if isinstance(fit, nn.Identity) else f"W {both} + b"
+    return "[w; p]" if positions.join == "append" else "w + p"
+
+
+def fitted(vector: str, fit: nn.Module) -> str:
+    """A vector brought to the width of the network, if it has not that width already."""
+    return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
 
 
 def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
@@ -192,8 +196,8 @@ def cell_note(kind: Cell) -> str:
             )
         case "lstm":
             return (
-                "s = (h, c): i, f, o = σ(W x + U h), c′ = f∘c + i∘tanh(Wc x + Uc h), "
-                "h′ = o∘tanh(c′)"
+                "s has a cell m: i, f, o = σ(W x + U s), m′ = f∘m + i∘tanh(Wm x + Um s), "
+                "s′ = o∘tanh(m′)"
             )
         case _:
             assert_never(kind)

@@ -64,7 +64,7 @@ class _Telling:
         labels = _layers(len(self.decoder.layers))
         told = self.states[0] if labels else self.states[0, 0]
         formula = _start(handover) if first else ", as the last step left it"
-        note = "h, then c" if self.decoder.layers[0].cell == "lstm" else ""
+        note = "s, then its cell m" if self.decoder.layers[0].cell == "lstm" else ""
         self.story.tell("state", f"{self.scene.before('s')}{formula}", told, labels, note)
         if not first and "input" in self.decoder.uses and not self.decoder.asks_with_previous:
             read = f"{self.scene.before('a')}, as the last step read it"
@@ -77,7 +77,6 @@ class _Telling:
         self.story.begin("where it looks")
         source, query = self.scene.memory.states, state[:, None, : self.decoder.width]
         look = attention.lay_open(query, source, self.scene.visible)
-        letter = f"h of {letter}" if state.shape[1] > self.decoder.width else letter
         asking = Asking(letter, "h", self.scene.words.source)
         tell_look(attention, look, asking, self.scene, self._uses())
         self.context = look.context[:, 0]

@@ -68,7 +68,8 @@ def tell_input(embedder: Embedder, scene: Scene) -> Tensor:
     formula = formulas.embedding(embedder.lookup, scene.before("y"))
     if not isinstance(positions, PositionTable):
         told = embedder.fit(vector)
-        story.tell("embedding", f"{scene.now('x')} = {formula}", told[0])
+        how = formulas.fitted(formula, embedder.fit)
+        story.tell("embedding", f"{scene.now('x')} = {how}", told[0])
         return told
     table = positions.tabulate(scene.step, vector)
     assert table is not None
@@ -76,7 +77,7 @@ def tell_input(embedder: Embedder, scene: Scene) -> Tensor:
     story.tell("embedding", f"w = {formula}", vector[0])
     story.tell("position", f"p = {formulas.position(positions, scene.step - 1)}", row[0])
     told = embedder.fit(positions.join_row(vector, row))
-    how = formulas.placed(positions, embedder.fit)
+    how = formulas.fitted(formulas.placed(positions), embedder.fit)
     story.tell("input", f"{scene.now('x')} = {how}", told[0])
     return told
 

@@ -93,7 +93,11 @@ class _Pen:
         picture = Text()
         here = explanation.step if explanation.output else 0
         if here:
-            picture.append(f"step {here} of {len(explanation.output)}\n", "bold")
+            picture.append(f"step {here} of {len(explanation.output)}", "bold")
+            if explanation.layer is not None:
+                where = f"   layer {explanation.layer}, head {explanation.head}"
+                picture.append(where, "dim")
+            picture.append("\n")
         if explanation.source:
             picture.append(self._folded("read", explanation.source))
         if here:
