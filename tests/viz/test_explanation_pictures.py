@@ -76,6 +76,14 @@ def test_the_longest_bar_is_the_best_word() -> None:
     assert lengths[0] < lengths[2]
 
 
+def test_colour_stays_where_it_belongs() -> None:
+    """A style for all of a text would colour everything that is appended to it later."""
+    picture = draw_explanation(step_of(("a", "b")))
+    assert picture.style == ""
+    other = picture.plain.rindex("    b ") + len("    ")
+    assert not [span for span in picture.spans if span.start <= other < span.end and span.style]
+
+
 @given(st.floats(0, 1), st.integers(1, 40))
 def test_a_bar_is_as_long_as_its_share(share: float, cells: int) -> None:
     assert len(bar(share, cells, ascii_only=True)) == round(share * cells)

@@ -109,7 +109,8 @@ class _Pen:
     def _folded(self, name: str, pieces: Sequence[str], marked: int = 0) -> Text:
         """All pieces, in as many lines as they take; one of them is marked, from 1."""
         indent = 11
-        picture = Text(f"  {name}".ljust(indent), "dim")
+        picture = Text()
+        picture.append(f"  {name}".ljust(indent), "dim")
         used = indent
         for place, piece in enumerate(pieces, start=1):
             word = self._word(piece)
@@ -119,7 +120,7 @@ class _Pen:
                 used = indent
             elif place > 1:
                 picture.append("  ")
-            picture.append(word, "bold cyan" if place == marked else "not dim")
+            picture.append(word, "bold cyan" if place == marked else "")
             used += cell_len(word) + 2
         picture.append("\n")
         return picture
@@ -219,7 +220,8 @@ class _Pen:
 
     def best(self, explanation: Explanation) -> Text:
         """The most probable tokens; the one that was put out is marked, and added if need be."""
-        picture = Text("\nthe best tokens\n", "bold blue")
+        picture = Text()
+        picture.append("\nthe best tokens\n", "bold blue")
         answer = explanation.answer
         shown: list[Token] = list(explanation.best)
         if answer is not None and answer.id not in {token.id for token in shown}:
