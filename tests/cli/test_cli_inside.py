@@ -12,6 +12,7 @@ from seqloom.inside.explain import explain
 from seqloom.inside.explanation import Focus
 from seqloom.inside.gradients import profile
 from seqloom.runs.run import load
+from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, recipe
 
@@ -112,6 +113,25 @@ def test_a_language_model_is_explained_from_its_own_beginning(sentences: Path) -
     assert answer.code == 0, answer.err
     assert "  read " not in answer.out
     assert "  goes in  c" in answer.out
+
+
+def test_what_can_never_come_is_no_number_in_json(place: Path) -> None:
+    """A decoder of labels gives END a score of -inf where labels are still to come."""
+    (place / "labels.tsv").write_text("ab\tv c\nba\tc v\n" * 20, encoding="utf-8")
+    corpus = f"{{kind='tsv', path='{place / 'labels.tsv'}'}}"
+    labels = run_of(
+        place / "labels",
+        *("task.kind=labels", "text.target_tokenizer={kind='whitespace'}"),
+        *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
+        "model.decoder={kind='labels', reads='positions'}",
+    )
+    answer = call("explain", labels, "ab", "--step", 2, "--json")
+    assert answer.code == 0, answer.err
+    parts = {part["name"]: part for part in json.loads(answer.out)["parts"]}
+    assert parts["logits"]["values"][END] is None
+    assert parts["probabilities"]["values"][END] == 0
+    assert call("explain", labels, "ab", "--step", 3).code == 0
+    assert "what is read" in call("gradients", labels, "ab", "v c").out
 
 
 def test_without_attention_all_that_is_known_of_the_source_is_shown(bottleneck: Path) -> None:

@@ -39,12 +39,10 @@ def explain(
 
     Every value comes with its shape, its numbers and its formula in this model.
     """
-    if example:
-        if run is not None:
-            raise typer.BadParameter("--example needs no run; leave out one of the two")
-        work("explain")(None, text, (step, target, layer, head), beam, settings or [], (full, json))
-        return
-    if run is None:
+    if example and run is not None:
+        raise typer.BadParameter("--example needs no run; leave out one of the two")
+    if run is None and not example:
         raise typer.BadParameter("give a run folder and a text, or --example")
+    folder = None if run is None else existing_run(run)
     asked = (step, target, layer, head)
-    work("explain")(existing_run(run), text, asked, beam, settings or [], (full, json))
+    work("explain")(folder, text, asked, beam, settings or [], (full, json))

@@ -38,4 +38,5 @@ def gradients(
 
     With --lines, the means over all sentences, by the distance to their end.
     """
-    work("gradients")(existing_run(run), (text, target), step, lines, out, json)
+    folder = existing_run(run)
+    work("gradients")(folder, (text, target), step, lines, out, json)
