@@ -1,4 +1,4 @@
-"""Draw the pictures of the README from a trained run.
+"""Draw the pictures of the README and of docs/inside from a trained run.
 
 python tools/pictures.py runs/demo docs/pictures
 """
@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 
 import seqloom
+from seqloom.inside.gradients import trace
 from seqloom.viz.attention import save_attention
+from seqloom.viz.gradients import save_gradients
 
 SENTENCE = "Ich habe ihn gestern gesehen."
+LONGER = "Wir haben in diesem Jahr keine Zeit für einen langen Urlaub."
 
 
 def main(run: str, folder: str) -> None:
-    (prediction,) = seqloom.load(run).translate([SENTENCE], beam=5)
+    loaded = seqloom.load(run)
+    (prediction,) = loaded.translate([SENTENCE], beam=5)
     assert prediction.attention is not None, f"{run} has no attention to draw"
     save_attention(
         Path(folder) / "attention.png",
@@ -22,6 +26,7 @@ def main(run: str, folder: str) -> None:
         [piece.removeprefix("▁") for piece in prediction.source_pieces],
         title=f"{SENTENCE}\n{prediction.text}",
     )
+    save_gradients(Path(folder) / "gradients.png", trace(loaded, LONGER))
 
 
 if __name__ == "__main__":

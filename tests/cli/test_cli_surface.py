@@ -36,6 +36,11 @@ SURFACE = {
     "compare": {
         *("RUN", "[FILE]...", "--text", "--split", "--shown", "--beam", "--out", "--json", "--set"),
     },
+    "explain": {
+        *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
+        *("--json", "--set", "--example"),
+    },
+    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {

@@ -23,6 +23,8 @@ from seqloom.core.sequences import Images
 from seqloom.data.captions import read_captions
 from seqloom.data.images import image_names, read_pixels
 from seqloom.data.packing import BucketLayout
+from seqloom.inside.explain import explain
+from seqloom.inside.gradients import trace
 from seqloom.metrics.bleu import bleu_by_order
 from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
@@ -139,6 +141,18 @@ def test_each_word_looks_at_cells_of_the_grid(run: Run, folder: Path) -> None:
     assert said.attention is not None
     assert said.attention.shape == (len(said.pieces), 16)  # 16 pixels halved twice: 4 x 4
     torch.testing.assert_close(said.attention.sum(1), torch.ones(len(said.pieces)))
+
+
+def test_a_step_is_explained_by_the_cells_it_looked_at(run: Run, folder: Path) -> None:
+    image = str(folder / "images.zip" / "red-left.png")
+    told = explain(run, image, step=2)
+    expected = run.caption([image])[0].attention
+    assert expected is not None
+    weights = told.part("weights")
+    torch.testing.assert_close(weights.values, expected[1])
+    assert weights.labels[:2] == ("cell 1", "cell 2")
+    with pytest.raises(ConfigError, match="there are no steps to go back through"):
+        trace(run, image)
 
 
 def test_all_captions_of_an_image_are_references(run: Run) -> None:

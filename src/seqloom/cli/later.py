@@ -33,6 +33,8 @@ Job = Literal[
     "search",
     "slips",
     "compare",
+    "explain",
+    "gradients",
 ]
 
 

@@ -16,7 +16,9 @@ from seqloom.cli.config import config
 from seqloom.cli.demo import demo
 from seqloom.cli.doctor import doctor
 from seqloom.cli.evaluate import evaluate
+from seqloom.cli.explain import explain
 from seqloom.cli.forecast import forecast
+from seqloom.cli.gradients import gradients
 from seqloom.cli.inspect import inspect
 from seqloom.cli.lab import lab
 from seqloom.cli.label import label
@@ -96,6 +98,14 @@ app.command(
     epilog="Example: seqloom compare runs/demo runs/plain --shown 20 --out both.html",
     rich_help_panel="Look inside",
 )(compare)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom explain runs/demo 'Das gefällt mir.' --step 2",
+)(explain)
+app.command(
+    rich_help_panel="Look inside",
+    epilog="Example: seqloom gradients runs/demo 'Das gefällt mir.' 'I like it.' --step 3",
+)(gradients)
 app.command(epilog="Example: seqloom doctor recipe.toml")(doctor)
 app.command(epilog="Example: seqloom config recipe.toml --set decoding.width=8")(config)
 app.command(

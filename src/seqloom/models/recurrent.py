@@ -220,7 +220,7 @@ class RecurrentDecoder(DecoderModule):
                 before = torch.cat((start[:, None, : self.width], hidden[:, :-1]), dim=1)
                 queries = before if self.asks_with_previous else hidden
                 context = self.attention.read(queries, source.readable, source.mask)
-        return self._features(hidden, context, summary, embedded)
+        return self.features(hidden, context, summary, embedded)
 
     def _advance(
         self, inputs: Tensor, source: _Source, states: Tensor, context: Tensor
@@ -231,7 +231,7 @@ class RecurrentDecoder(DecoderModule):
         before = list(states.unbind(1))  # L of (R, C)
         if self.attention is not None and self.asks_with_previous:
             context, weights = self._look(before[self.asking_layer], source)
-            before[self.asking_layer] = self._after_asking(before[self.asking_layer], context)
+            before[self.asking_layer] = self.after_asking(before[self.asking_layer], context)
         hidden = inputs
         if "input" in self.uses:
             hidden = torch.cat((hidden, context), -1)
@@ -245,13 +245,13 @@ class RecurrentDecoder(DecoderModule):
             asks = self.attention is not None and level == self.asking_layer
             if asks and not self.asks_with_previous:
                 context, weights = self._look(state, source)
-                state = self._after_asking(state, context)
+                state = self.after_asking(state, context)
             hidden = state[:, : self.width]
             after.append(state)
-        features = self._features(hidden, context, summary, inputs)
+        features = self.features(hidden, context, summary, inputs)
         return features, torch.stack(after, dim=1), context, weights
 
-    def _features(
+    def features(
         self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
     ) -> Tensor:
         """What the readout sees: (…, F)"""
@@ -272,7 +272,7 @@ class RecurrentDecoder(DecoderModule):
             state[:, : self.width], source.readable, source.mask, source.watched
         )
 
-    def _after_asking(self, state: Tensor, context: Tensor) -> Tensor:
+    def after_asking(self, state: Tensor, context: Tensor) -> Tensor:
         """The state that asked, with a in the place of h if that is how a is used: (R, C)"""
         if "state" not in self.uses:
             return state

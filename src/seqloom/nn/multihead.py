@@ -15,6 +15,7 @@ from seqloom.nn.attention import Score, Selection, weigh
 from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
 from seqloom.nn.linear import Linear
+from seqloom.nn.look import Look
 from seqloom.nn.positions import Place, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
@@ -103,14 +104,17 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, states: Tensor, place: Place = 0) -> KeysValues:
         """(B, S, Dk) -> what can be read at these positions."""
+        keys, values = self._keys_and_values(states, place)
+        return KeysValues(self.score.prepare(keys), values)
+
+    def _keys_and_values(self, states: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+        """(B, S, Dk) -> keys that no score has prepared yet and values, (B, H, S, ·) each."""
         if self.plan.projection != "none" and self.plan.learned_values:
             mapped, values = map_together(states, self.to_key, self.to_value)
         else:
             mapped, values = self.to_key(states), self.to_value(states)
         keys = self._split(self._bend(mapped))
-        if self.rotary:
-            keys = rotate(keys, place)
-        return KeysValues(self.score.prepare(keys), self._split(values))
+        return rotate(keys, place) if self.rotary else keys, self._split(values)
 
     def read_self(self, states: Tensor, mask: Tensor | None, place: Place = 0) -> Tensor:
         """(B, T, D) -> (B, T, C): `read` where the states themselves are what can be read."""
@@ -152,6 +156,15 @@ class MultiHeadAttention(nn.Module):
         weights = self._weights(self._queries(states, place), memory, mask)
         dropped = F.dropout(weights, self.dropout, self.training)
         return self._join(dropped @ memory.values), weights
+
+    def lay_open(self, states: Tensor, source: Tensor, mask: Tensor, place: Place = 0) -> Look:
+        """As `look` at the states of a source (B, S, Dk), and everything on the way."""
+        queries = self._queries(states, place)
+        keys, values = self._keys_and_values(source, 0)
+        scores = self.score(queries, keys)
+        weights = weigh(scores, mask, self.selection)
+        read = weights @ values
+        return Look(queries, keys, scores, weights, values, read, self._join(read))
 
     def look_once(self, states: Tensor, memory: KeysValues, mask: Tensor) -> tuple[Tensor, Tensor]:
         """One query for each hypothesis: (R, Dq) -> (R, C), (R, H, S).

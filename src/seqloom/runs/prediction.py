@@ -36,6 +36,7 @@ class Prediction:
     word_of:           the number of the word of the text that each piece is part of, -1 for none
     source_word_of:    the same for the source pieces
     source_text:       the source as its pieces spell it
+    tokens:            the ids of the pieces
     """
 
     text: str
@@ -51,6 +52,7 @@ class Prediction:
     word_of: tuple[int, ...] = ()
     source_word_of: tuple[int, ...] = ()
     source_text: str = ""
+    tokens: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The same in plain Python, for a program to read; what it looked by, where it looked."""
@@ -73,7 +75,7 @@ class Prediction:
         )
 
 
-_INSIDE = {"heads", "aligning", "word_of", "source_word_of", "source_text"}
+_INSIDE = {"heads", "aligning", "word_of", "source_word_of", "source_text", "tokens"}
 """What a program that reads an output has no need of, or asks for by itself."""
 
 
@@ -85,17 +87,18 @@ def present(
     keeping: how its attention is read; None where none was kept
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
-    ended = [SPECIAL[END]] if hypothesis.finished else []
+    ended = (END,) if hypothesis.finished else ()
     source_pieces: tuple[str, ...] = ()
     if prepared.source is not None and task.source_tokenizer is not None:
         source_pieces = (*task.source_tokenizer.pieces(prepared.source), SPECIAL[END])
     plain = Prediction(
         text=target.decode(tokens[prepared.hidden :]),
         score=hypothesis.score,
-        pieces=(*target.pieces(tokens), *ended),
+        pieces=(*target.pieces(tokens), *(SPECIAL[end] for end in ended)),
         source_pieces=source_pieces,
         log_probabilities=hypothesis.log_probabilities,
         finished=hypothesis.finished,
+        tokens=(*tokens, *ended),
     )
     if hypothesis.attention is None or keeping is None:
         return plain

@@ -14,13 +14,14 @@ row that went to a column, a point for less than one.
 """
 
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
+
+from seqloom.viz.words import one_line, padded
 
 Marks = Literal["blocks", "letters", "numbers"]
 """Shaded blocks; ASCII letters, labels in ASCII too; or percent, labels as they are."""
@@ -48,8 +49,8 @@ def draw_attention(
     assert len(weights) == len(outputs), "one row for each output"
     assert all(len(row) == len(sources) for row in weights), "one column for each source"
     pen = _Pen(marks)
-    rows = [pen.label(output, _MAX_LABEL) for output in outputs]
-    words = [pen.label(source, _MAX_LABEL) for source in sources]
+    rows = [pen.label(output) for output in outputs]
+    words = [pen.label(source) for source in sources]
     margin = max((cell_len(row) for row in rows), default=0)
     room = max(width - margin, 8)
     widths = [max(cell_len(word), pen.narrowest) for word in words]
@@ -81,17 +82,8 @@ class _Pen:
         """Cells of a column."""
         return 3 if self.marks == "numbers" else 2
 
-    def label(self, text: str, limit: int) -> str:
-        """Text that takes one line and no more than `limit` cells, whatever is in it."""
-        shown = "".join("·" if _moves_the_cursor(character) else character for character in text)
-        if self.ascii_only:
-            shown = shown.replace("▁", "_").replace("·", ".").encode("ascii", "replace").decode()
-        if cell_len(shown) > limit:
-            shown = set_cell_size(shown, limit - 1).rstrip() + ("~" if self.ascii_only else "…")
-        if any(unicodedata.bidirectional(character) in ("R", "AL") for character in shown):
-            # Isolated, right-to-left words cannot turn the rest of the line around.
-            shown = f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
-        return shown
+    def label(self, text: str) -> str:
+        return one_line(text, _MAX_LABEL, self.ascii_only)
 
     def strip(
         self,
@@ -104,9 +96,9 @@ class _Pen:
         widths = [max(cell_len(head), self.narrowest) for head in heads]
         picture = Text(" " * margin)
         for head, cells in zip(heads, widths, strict=True):
-            picture.append(_GAP + _padded(head, cells), "bold")
+            picture.append(_GAP + padded(head, cells), "bold")
         for row, label in zip(weights, rows, strict=True):
-            picture.append("\n" + _padded(label, margin), "bold")
+            picture.append("\n" + padded(label, margin), "bold")
             for weight, cells in zip(row, widths, strict=True):
                 picture.append(_GAP)
                 picture.append(self.mark(weight, cells), self.style(weight))
@@ -131,24 +123,8 @@ class _Pen:
         return _STYLES[_level(weight)]
 
 
-def one_line(text: str, limit: int, ascii_only: bool) -> str:
-    """Text that takes one line and no more than `limit` cells, whatever is in it."""
-    return _Pen("letters" if ascii_only else "blocks").label(text, limit)
-
-
 def _level(weight: float) -> int:
     return sum(weight >= bound for bound in _BOUNDS)
-
-
-def _moves_the_cursor(character: str) -> bool:
-    """Control characters, line breaks and direction marks would break the picture (or worse)."""
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
-        unicodedata.category(character) == "Cf" and character != "\N{ZERO WIDTH JOINER}"
-    )
-
-
-def _padded(text: str, cells: int) -> str:
-    return text + " " * (cells - cell_len(text))
 
 
 def _legend(numbers: Sequence[str], words: Sequence[str], width: int) -> Text:

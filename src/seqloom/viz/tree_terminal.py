@@ -14,8 +14,8 @@ from rich.text import Text
 from seqloom.decoding.record import Candidate, Fate
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.question import Changed, Searched
-from seqloom.viz.terminal import one_line
 from seqloom.viz.tree_layout import drawn, share
+from seqloom.viz.words import one_line
 
 _MARKS = {Fate.KEPT: "●", Fate.FINISHED: "■", Fate.STOPPED: "□", Fate.DROPPED: "·"}
 _LETTERS = {Fate.KEPT: "o", Fate.FINISHED: "*", Fate.STOPPED: "+", Fate.DROPPED: "."}
