@@ -13,6 +13,7 @@ from seqloom import __version__
 from seqloom.core.errors import SeqloomError
 from seqloom.core.storage import explained, write_file
 from seqloom.lab.claim import Size, Trial
+from seqloom.lab.code import code_of
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
 from seqloom.runs.devices import best_device
@@ -53,7 +54,8 @@ class Job:
         """All that decides what comes out; measured under another key it is measured again."""
         claim = find_claim(self.place.claim)
         settings = repr(claim.sizes[self.place.size])
-        parts = (__version__, claim.name, claim.version, settings, self.condition, self.seed)
+        code = code_of(claim.measure.__module__)
+        parts = (__version__, claim.name, code, settings, self.condition, self.seed)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property

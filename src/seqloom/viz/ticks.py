@@ -11,7 +11,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 class Axis:
     """A stretch of values along a stretch of paper, from `begin` to `end`; ticks say where.
 
-    logarithmic: equal distances are equal ratios; all values must then be above zero
+    logarithmic: equal distances are equal ratios; what is not above zero lies at the lowest place
     """
 
     low: float
@@ -27,7 +27,7 @@ class Axis:
         return self.begin + (self.end - self.begin) * (here - low) / (high - low)
 
     def _straight(self, value: float) -> float:
-        return math.log10(value) if self.logarithmic else value
+        return math.log10(max(value, self.low)) if self.logarithmic else value
 
 
 def axis(
@@ -36,6 +36,8 @@ def axis(
     """An axis that holds all values, with ticks at round numbers; `zero` makes it hold 0, too."""
     low, high = min(values), max(values)
     if logarithmic:
+        positive = [value for value in values if value > 0] or [1.0]
+        low, high = min(positive), max(positive)
         ticks = decades(low, high)
         return Axis(min(low, ticks[0]), max(high, ticks[-1]), begin, end, ticks, True)
     if zero:
