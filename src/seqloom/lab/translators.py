@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from seqloom.config.run import RunConfig
 from seqloom.data.example import Example
 from seqloom.data.splits import merge_references, read_split
+from seqloom.lab.claim import Size
 from seqloom.lab.experiment import Tables, recipe, training
 from seqloom.runs.run import Run
 
@@ -23,7 +24,7 @@ class TranslatorSettings:
     sentences: int
 
 
-TRANSLATOR_SIZES = {
+TRANSLATOR_SIZES: dict[Size, TranslatorSettings] = {
     "tiny": TranslatorSettings(steps=2, width=8, rate=6e-3, sentences=6),
     "small": TranslatorSettings(steps=250, width=128, rate=6e-3, sentences=300),
     "full": TranslatorSettings(steps=4_000, width=512, rate=1e-3, sentences=1_000),

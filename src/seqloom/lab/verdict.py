@@ -81,9 +81,9 @@ class Effect:
             for value in (statistics.fmean(self.values), min(self.values), max(self.values))
         )
         span = mean if low == high else f"{mean} ({low} to {high})"
-        seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
         unit = f" {self.unit}" if self.unit else ""
-        return f"{words}: {self.says} {span}{unit}, {self._wanted} wanted, {seeds}"
+        few = f" and {LEAST_SEEDS} seeds" if len(self.values) < LEAST_SEEDS else ""
+        return f"{words}: {self.says} {span}{unit}, {self._wanted} wanted{few}"
 
     @property
     def _wanted(self) -> str:

@@ -42,8 +42,8 @@ def axis(
         return Axis(min(low, ticks[0]), max(high, ticks[-1]), begin, end, ticks, True)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if high == low:
-        high = low + (abs(low) or 1.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-99):
+        high = low + (abs(low) if abs(low) > 1e-99 else 1.0)  # nothing to tell apart
     ticks = round_ticks(low, high)
     return Axis(ticks[0], max(ticks[-1], high), begin, end, ticks)
 
@@ -54,7 +54,7 @@ def round_ticks(low: float, high: float, wanted: int = 5) -> tuple[float, ...]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in _STEPS if size * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return tuple(round(count * step, 12) for count in range(first, last + 1))
+    return tuple(float(f"{count * step:.12g}") for count in range(first, last + 1))
 
 
 def decades(low: float, high: float) -> tuple[float, ...]:

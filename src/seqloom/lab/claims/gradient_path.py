@@ -17,7 +17,6 @@ CHAIN, LOOKING, TRANSFORMER = "GRU, chain alone", "GRU with attention", "Transfo
 LENGTHS = (5, 10, 20, 40, 80)
 NAMES = [f"gradient at {length}" for length in LENGTHS]
 WAY = f"from {LENGTHS[0]} to {LENGTHS[-1]} words"
-GROWTH = LENGTHS[-1] / LENGTHS[0]
 
 
 @dataclass(frozen=True)
@@ -51,26 +50,30 @@ def measure(trial: Trial[Settings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def fall(condition: str) -> list[float]:
-        """By which factor the gradient falls as sentences grow."""
-        ends = [results.over_seeds(condition, NAMES[place]) for place in (0, -1)]
-        return [one / max(other, 1e-300) for one, other in zip(*ends, strict=True)]
+        """By how many powers of ten the gradient falls as sentences grow."""
+        return _ratios(*(results.over_seeds(condition, NAMES[place]) for place in (0, -1)))
 
-    ahead = [
-        math.log10(one / max(other, 1e-300))
-        for one, other in zip(
-            results.over_seeds(LOOKING, NAMES[-1]),
-            results.over_seeds(CHAIN, NAMES[-1]),
-            strict=True,
-        )
-    ]
+    longest = [results.over_seeds(one, NAMES[-1]) for one in (LOOKING, CHAIN)]
     # Shared among T words, each has 1/T of the weight: so much less is no fault of the path.
-    fair = 2 * GROWTH
+    fair, unit = math.log10(2 * LENGTHS[-1] / LENGTHS[0]), "powers of ten"
     return conclude(
-        Effect(f"{WAY} the gradient falls along the chain by a factor of", fall(CHAIN), above=fair),
-        Effect(f"{WAY} it falls through attention by a factor of", fall(LOOKING), below=fair),
-        Effect(f"{WAY} it falls in a Transformer by a factor of", fall(TRANSFORMER), below=fair),
-        Effect(f"at {LENGTHS[-1]} words attention has more of it, powers of ten", ahead, above=1.0),
+        Effect(f"{WAY}, the gradient falls along the chain by", fall(CHAIN), above=fair, unit=unit),
+        Effect(f"{WAY}, it falls through attention by", fall(LOOKING), below=fair, unit=unit),
+        Effect(f"{WAY}, it falls in a Transformer by", fall(TRANSFORMER), below=fair, unit=unit),
+        Effect(
+            f"at {LENGTHS[-1]} words, attention has more of it than the chain, by",
+            _ratios(*longest),
+            above=1.0,
+            unit=unit,
+        ),
     )
+
+
+def _ratios(ones: list[float], others: list[float]) -> list[float]:
+    """By how many powers of ten the ones are above the others."""
+    tiny = 1e-300  # what even double precision calls zero
+    pairs = zip(ones, others, strict=True)
+    return [math.log10(max(one, tiny) / max(other, tiny)) for one, other in pairs]
 
 
 def plot(results: Results) -> list[Chart]:

@@ -40,11 +40,11 @@ class Settings:
 def configure(trial: Trial[Settings]) -> RunConfig:
     """A plain encoder-decoder copies strings; the conditions differ in what it is fed."""
     settings = trial.settings
-    feeding: Tables = {
+    feeding: dict[str, Tables] = {
         TRUTH: {"kind": "teacher-forcing"},
         FREE: {"kind": "free-running"},
         MIXTURE: {"kind": "scheduled-sampling", "end": 0.5, "steps": settings.steps},
-    }[trial.condition]
+    }
     decoder = {"kind": "recurrent", "width": settings.width, "handover": "whole"}
     every = settings.steps // LOOKS
     return recipe(
@@ -61,7 +61,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
             },
             "training": {
                 **training(settings.steps, trial.seed, 4e-3),
-                "feeding": feeding,
+                "feeding": feeding[trial.condition],
                 "evaluate_every": every,
                 "evaluate_examples": settings.tests,
                 "stopping": {"score": "exact-match"},
