@@ -26,7 +26,7 @@ class TranslatorSettings:
 
 TRANSLATOR_SIZES: dict[Size, TranslatorSettings] = {
     "tiny": TranslatorSettings(steps=2, width=8, rate=6e-3, sentences=6),
-    "small": TranslatorSettings(steps=250, width=128, rate=6e-3, sentences=300),
+    "small": TranslatorSettings(steps=400, width=128, rate=6e-3, sentences=500),
     "full": TranslatorSettings(steps=4_000, width=512, rate=1e-3, sentences=1_000),
 }
 
