@@ -41,16 +41,15 @@ def test_the_truth_must_be_faster_and_the_mixture_more_robust(
         (20.0, 0.1, 35.0, "confirmed"),
         (60.0, 0.1, 35.0, "refuted"),  # a wrong word does the rest good
         (20.0, 0.1, 29.0, "refuted"),  # a beam does harm
-        (20.0, 0.2, 35.0, "undecided"),  # three words later nothing is left of it
+        (20.0, 0.2, 35.0, "undecided"),  # later on nothing is left of it
     ],
 )
 def test_a_wrong_word_must_cost_later_ones_and_a_beam_must_help(
     rest: float, later: float, beam: float, state: str
 ) -> None:
-    name = early_mistake.NAMES[2]
     made = {
-        early_mistake.RIGHT: {"rest": 40.0, name: 0.2},
-        early_mistake.WRONG: {"rest": rest, name: later},
+        early_mistake.RIGHT: {"rest": 40.0, "later": 0.2},
+        early_mistake.WRONG: {"rest": rest, "later": later},
         early_mistake.GREEDY: {"BLEU": 30.0},
         early_mistake.BEAM: {"BLEU": beam},
     }

@@ -53,15 +53,18 @@ def configure(trial: Trial[Settings]) -> ModelConfig:
 def measure(trial: Trial[Settings]) -> Numbers:
     """Operations and time of a forward and backward pass over batches of each length."""
     settings, device = trial.settings, best_device()
-    model = random_model(configure(trial), trial.seed).to(device).train()
+    model = random_model(configure(trial), trial.seed).train()
     numbers: dict[str, float] = {}
-    for length, count, speed in zip(LENGTHS, COUNTS, TIMES, strict=True):
-        rows = max(1, settings.tokens // length)
-        batch = random_batch(rows, length, trial.seed).to(device)
+    # Counted on the CPU: what a GPU hides in one call, step after step, is written out there.
+    for length, count in zip(LENGTHS, COUNTS, strict=True):
         counter = _Count()
         with counter:
-            _learn(model, batch)
+            _learn(model, random_batch(1, length, trial.seed))
         numbers[count] = float(counter.operations)
+    model.to(device)
+    for length, speed in zip(LENGTHS, TIMES, strict=True):
+        rows = max(1, settings.tokens // length)
+        batch = random_batch(rows, length, trial.seed).to(device)
         times = [_seconds(model, batch) for _ in range(settings.repeats)]
         numbers[speed] = 1e6 * min(times) / (rows * length)
     numbers["growth"] = numbers[COUNTS[-1]] / numbers[COUNTS[0]]
