@@ -1,9 +1,13 @@
 """What would make the claims about untrained parts right or wrong."""
 
+from pathlib import Path
+
 import pytest
 from made_up_numbers import results
 
 from seqloom.lab.claims import cost, gradient_path, hard_attention, parallel
+from seqloom.lab.laboratory import Place, carry_out, jobs_of, results_of
+from seqloom.lab.registry import find_claim
 
 NONE = {"queries": 0.0, "keys": 0.0, "values": 0.0, "found": 0.0}
 PICKED = {**NONE, "values": 3.0, "found": 1.0}
@@ -71,3 +75,11 @@ def test_only_the_chain_may_need_more_operations_for_longer_sentences(
 ) -> None:
     made = {parallel.CHAIN: {"growth": chain}, parallel.TRANSFORMER: {"growth": transformer}}
     assert parallel.CLAIM.judge(results(made)).state == state
+
+
+@pytest.mark.parametrize("name", ["hard-attention", "cost", "scale"])
+def test_what_is_a_law_holds_in_the_smallest_experiment(name: str, tmp_path: Path) -> None:
+    """Nothing is learned and hardly anything is noise, so size decides nothing."""
+    place = Place(tmp_path, name, "tiny")
+    carry_out(jobs_of(place, 3), 1, lambda job, words, share: None)
+    assert find_claim(name).judge(results_of(place, 3)).state == "confirmed"

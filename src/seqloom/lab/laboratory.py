@@ -3,14 +3,18 @@
 import hashlib
 import json
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
 from seqloom import __version__
-from seqloom.core.errors import SeqloomError
+from seqloom.core.errors import SeqloomError, TrainingError
 from seqloom.core.storage import explained, write_file
 from seqloom.lab.claim import Size, Trial
 from seqloom.lab.code import code_of
@@ -110,14 +114,25 @@ def _in_turn(jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
 def _side_by_side(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
     # Fresh processes: one that has used a GPU or threads cannot be forked.
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(at_once, mp_context=fresh) as pool:
+    share = max(1, (os.cpu_count() or 1) // at_once)
+    with ProcessPoolExecutor(at_once, fresh, torch.set_num_threads, (share,)) as pool:
         futures = {pool.submit(_try, job): job for job in jobs}
         try:
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                yield futures[future], _outcome(future)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _outcome(future: "Future[SeqloomError | None]") -> SeqloomError | None:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return TrainingError(
+            "a process was killed from outside, most likely for want of memory; what was measured "
+            "is kept, so start again with fewer --jobs"
+        )
 
 
 def _unwatched(job: Job, words: str, share: float) -> None:
