@@ -1,15 +1,18 @@
 """Measuring: once, side by side, and by the code that is there now."""
 
 import importlib.util
+import math
 import sys
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqloom.lab import laboratory
+from seqloom.lab.claims.scale import CLAIM
 from seqloom.lab.code import code_of
 from seqloom.lab.laboratory import Place, carry_out, jobs_of, results_of
 
@@ -60,6 +63,17 @@ def test_processes_side_by_side_measure_what_one_alone_measures(tmp_path: Path) 
     assert [one.numbers for one in alone.measurements] == [
         one.numbers for one in beside.measurements
     ]
+
+
+def test_what_is_no_number_is_no_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = replace(CLAIM, measure=lambda trial: {"x": 1.0, "slope": math.nan})
+    monkeypatch.setattr(laboratory, "find_claim", lambda name: claim)
+    [job, *_] = jobs_of(Place(tmp_path, "scale", "tiny"), 1)
+    trouble = carry_out([job], 1, lambda job, words, share: None)
+    assert str(trouble[job]).startswith("slope came out as no number")
+    assert not job.path.exists()
 
 
 class Killed:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -159,6 +160,11 @@ def _measure(job: Job, watch: Watch) -> None:
     began = time.perf_counter()
     numbers = {name: float(value) for name, value in claim.measure(trial).items()}
     seconds = round(time.perf_counter() - began, 3)
+    if lost := [name for name, value in numbers.items() if not math.isfinite(value)]:
+        raise TrainingError(
+            f"{', '.join(lost)} came out as no number, so the model has learned nothing sound; "
+            f"remove what it learned, in {job.place.models}, and try again"
+        )
     found = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
     content = {"key": job.key, "measurement": asdict(found)}
     with explained(job.path):

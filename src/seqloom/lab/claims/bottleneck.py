@@ -75,7 +75,7 @@ def judge(results: Results) -> Verdict:
             form=".1%",
         ),
         Effect(
-            f"with attention, {WAY} it falls less than half as much, with to spare",
+            "half of that is more than attention loses on the way, by",
             [one / 2 - other for one, other in zip(plain, looking, strict=True)],
             form=".1%",
         ),
