@@ -67,7 +67,7 @@ def judge(results: Results) -> Verdict:
 def plot(results: Results) -> list[Chart]:
     def lines(names: list[str], label: str) -> Lines:
         series = [Series(one, WIDTHS, results.curve(one, names)) for one in (SUM, MEAN)]
-        return Lines("width of the beam", label, series, logarithmic_x=True)
+        return Lines("width of the beam", label, series, logarithmic_x=True, zero=False)
 
     return [lines(LONG, "words put out for each word of a reference"), lines(GOOD, "BLEU")]
 
@@ -75,7 +75,7 @@ def plot(results: Results) -> list[Chart]:
 CLAIM = Claim(
     name="short-beam",
     sentence="A beam that sums log-probabilities prefers short outputs, the more so the wider it "
-    "is, for every word makes the sum smaller; dividing by the length mends it.",
+    "is, for every word makes the sum smaller; dividing by the length makes up for much of it.",
     source="L1, Which sequence do we pick? (-4.5, -3.2, -7.2); L3, normalised log-likelihood",
     setup="A translator from German to English, trained on Tatoeba, is searched with beams of 1 to "
     "20, hypotheses compared by their sum of log-probabilities or by that sum over the length. "
