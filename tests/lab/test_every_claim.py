@@ -1,11 +1,13 @@
 """Every claim runs, reports and draws, in a size that only shows that it does."""
 
 import json
+import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
 
+from seqloom.lab.claim import Trial
 from seqloom.lab.laboratory import Place, carry_out, jobs_of, measured
 from seqloom.lab.names import claim_names
 from seqloom.lab.registry import find_claim
@@ -54,6 +56,18 @@ def test_a_claim_says_what_it_is_about(name: str) -> None:
     assert len(set(claim.conditions)) == len(claim.conditions)
     figures = [figure for one in claim.published for figure in one.figures]
     assert {figure.condition for figure in figures} <= set(claim.conditions)
+
+
+@pytest.mark.parametrize("name", claim_names())
+def test_the_recipes_of_every_size_can_be_used(name: str, tmp_path: Path) -> None:
+    """The full size is not run here, so that it could be run is all that can be seen."""
+    claim = find_claim(name)
+    module = sys.modules[claim.measure.__module__]
+    if not hasattr(module, "configure"):
+        return
+    for settings in claim.sizes.values():
+        for condition in claim.conditions:
+            module.configure(Trial(condition, 1, settings, tmp_path, lambda words, share: None))
 
 
 def test_what_was_measured_is_not_measured_again(out: Path) -> None:
