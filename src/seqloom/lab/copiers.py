@@ -57,7 +57,7 @@ def copier(trial: Trial[CopierSettings], decoder: Tables) -> RunConfig:
                 "encoder": {**shared, "width": settings.width // 2},
                 "decoder": {**shared, "width": settings.width, **decoder},
             },
-            "training": training(settings.steps, trial.seed, 4e-3),
+            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
         }
     )
 

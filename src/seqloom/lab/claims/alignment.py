@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seqloom.config.run import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import letters, recipe, trained, training, unseen
+from seqloom.lab.experiment import Tables, letters, recipe, trained, training, unseen
 from seqloom.lab.made_languages import ENGLISH, FRENCH, alignment, clauses, sentence, write_pairs
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
@@ -43,7 +43,7 @@ class Aligned:
 def configure(trial: Trial[Settings]) -> RunConfig:
     """A GRU with attention. Between strings of letters it is told what stands where."""
     settings = trial.settings
-    shared = {"kind": "recurrent"}
+    shared: Tables = {"kind": "recurrent"}
     if trial.condition == SWAP:
         data = {"folder": str(_folder(trial)), "train": _FILES, "dev": _FILES | {"last_line": 20}}
         tokenizer = "whitespace"

@@ -1,7 +1,6 @@
 """Self-attention without positions sees a set: it can sort, and it cannot reverse."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from seqloom.config.decoding import GreedyConfig
 from seqloom.config.run import RunConfig
@@ -19,7 +18,7 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import Bars, Chart
 
-LONGEST = 8
+LONGEST = 6
 CORPORA = {task: letters(task, 1, LONGEST, symbols=10) for task in ("reverse", "sort")}
 BARE, CHAIN = "Transformer, none", "GRU, none"
 POSITIONS: dict[str, tuple[str, Tables]] = {
@@ -39,6 +38,8 @@ class Settings:
     examples: int
     steps: int
     width: int
+    layers: int
+    """Of a Transformer; a GRU has one."""
     tests: int
 
 
@@ -47,7 +48,11 @@ def configure(trial: Trial[Settings], task: str = "reverse") -> RunConfig:
     settings, corpus = trial.settings, CORPORA[task]
     kind, positions = POSITIONS[trial.condition]
     if kind == "transformer":
-        size: dict[str, Any] = {"layers": 2, "feedforward": 2 * settings.width, "dropout": 0.0}
+        size: Tables = {
+            "layers": settings.layers,
+            "feedforward": 2 * settings.width,
+            "dropout": 0.0,
+        }
         attention = {"score": {"kind": "dot"}, "projection": "linear", "values": "learned"}
         size["attention"] = {**attention, "heads": 4, "merge": True}
         encoder = decoder = {"kind": kind, "width": settings.width, **size, "positions": positions}
@@ -64,15 +69,18 @@ def configure(trial: Trial[Settings], task: str = "reverse") -> RunConfig:
             },
             "text": {"tokenizer": {"kind": "characters"}},
             "model": {"encoder": encoder, "decoder": decoder},
-            "training": training(settings.steps, trial.seed, 3e-3),
+            "training": training(settings.steps, trial.seed, 3e-3, batch_tokens=1_024),
         }
     )
 
 
 def measure(trial: Trial[Settings]) -> Numbers:
-    """The share of right letters: of strings to be reversed, and of strings to be sorted."""
+    """The share of right letters: of strings to be reversed, and where nobody is told the
+    positions also of strings to be sorted."""
     numbers = {}
     for task, corpus in CORPORA.items():
+        if task == "sort" and trial.condition not in (BARE, CHAIN):
+            continue
         run = trained(trial, configure(trial, task))
         pairs = unseen(corpus, LONGEST, trial.settings.tests)
         sources = [one.source for one in pairs]
@@ -106,14 +114,11 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    return [
-        Bars(
-            f"share of right letters, {LONGEST} letters to {task}",
-            tuple(POSITIONS),
-            [results.over_seeds(one, task) for one in POSITIONS],
-        )
-        for task in CORPORA
-    ]
+    def bars(task: str, conditions: tuple[str, ...]) -> Bars:
+        values = [results.over_seeds(one, task) for one in conditions]
+        return Bars(f"share of right letters, {LONGEST} letters to {task}", conditions, values)
+
+    return [bars("reverse", tuple(POSITIONS)), bars("sort", (BARE, CHAIN))]
 
 
 CLAIM = Claim(
@@ -124,16 +129,17 @@ CLAIM = Claim(
     "none.",
     source="L4 §1 (d) and (e) (one-hot and sine positional encodings)",
     setup="Transformers and a GRU with attention, with positions of each kind or without, learn to "
-    "reverse and to sort strings of 1 to 8 letters; for sorting, the order of the input does not "
-    "matter. Same number of steps for all. Tested on unseen strings of 8 letters by greedy search.",
+    "reverse strings of 1 to 6 letters; those without also learn to sort them, for which the order "
+    "of the input does not matter. Same number of steps for all. Tested on unseen strings of 6 "
+    "letters by greedy search.",
     confirms="A Transformer without positions reverses fewer letters than each of those with, fewer "
     "than it sorts, and fewer than a GRU without positions.",
     refutes="One of these is the other way round with every seed.",
     conditions=tuple(POSITIONS),
     sizes={
-        "tiny": Settings(examples=60, steps=2, width=8, tests=2),
-        "small": Settings(examples=8_000, steps=250, width=64, tests=100),
-        "full": Settings(examples=100_000, steps=1_500, width=128, tests=1_000),
+        "tiny": Settings(examples=60, steps=2, width=8, layers=1, tests=2),
+        "small": Settings(examples=8_000, steps=300, width=64, layers=1, tests=200),
+        "full": Settings(examples=100_000, steps=1_500, width=128, layers=2, tests=1_000),
     },
     measure=measure,
     judge=judge,
