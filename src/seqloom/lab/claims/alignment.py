@@ -54,7 +54,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
         tokenizer = "characters"
         width = settings.width // 2
         shared["positions"] = {"kind": "sinusoidal", "join": "append", "width": width}
-    attention = {"score": {"kind": "dot"}, "projection": "linear"}
+    attention = {"score": {"kind": "bilinear"}}
     return recipe(
         {
             "data": data,
@@ -63,7 +63,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
                 "encoder": {**shared, "width": settings.width // 2},
                 "decoder": {**shared, "width": settings.width, "attention": attention},
             },
-            "training": training(settings.steps, trial.seed, 4e-3),
+            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
         }
     )
 

@@ -58,7 +58,6 @@ def configure(trial: Trial[Settings]) -> RunConfig:
     settings, chosen = trial.settings, directions(trial.condition)
     pairs = [f"{source.name}-{target.name}" for source, target in chosen]
     files: Tables = {"kind": "languages", "path": "{pair}.{language}"}
-    attention = {"score": {"kind": "dot"}, "projection": "linear"}
     shared = {"kind": "recurrent", "width": settings.width}
     return recipe(
         {
@@ -68,8 +67,11 @@ def configure(trial: Trial[Settings]) -> RunConfig:
                 "dev": {**files, "pairs": pairs[:1]},
             },
             "text": {"tokenizer": {"kind": "whitespace"}, "shared": True},
-            "model": {"encoder": shared, "decoder": {**shared, "attention": attention}},
-            "training": training(settings.steps, trial.seed, 3e-3),
+            "model": {
+                "encoder": shared,
+                "decoder": {**shared, "attention": {"score": {"kind": "bilinear"}}},
+            },
+            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
         }
     )
 
@@ -160,7 +162,7 @@ CLAIM = Claim(
     conditions=(ALONE, HELPED, EVERY, ZERO),
     sizes={
         "tiny": Settings(small=30, large=40, steps=2, width=8, words=4, tests=2),
-        "small": Settings(small=150, large=2_000, steps=300, width=96, words=20, tests=200),
+        "small": Settings(small=100, large=1_000, steps=500, width=64, words=12, tests=200),
         "full": Settings(small=500, large=20_000, steps=3_000, width=256, words=60, tests=1_000),
     },
     measure=measure,
