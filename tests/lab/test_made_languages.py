@@ -11,7 +11,6 @@ from seqloom.lab.made_languages import (
     ENGLISH,
     FRENCH,
     GERMAN,
-    ISLAND,
     LANGUAGES,
     Clause,
     Language,
@@ -43,12 +42,10 @@ def test_every_word_is_aligned_once_and_the_same_both_ways(clause: Clause, pair:
     assert [back[place] for place in there] == list(range(len(there)))
 
 
-def test_adjectives_follow_in_reverse_and_verbs_go_to_the_end() -> None:
+def test_adjectives_follow_in_reverse() -> None:
     clause = Clause(("the", "european", "economic", "area"), "has", ("a", "law"))
     assert sentence(clause, ENGLISH).replace(".en", "") == "the european economic area has a law"
     assert sentence(clause, FRENCH).replace(".fr", "") == "the area economic european has a law"
-    assert sentence(clause, GERMAN).replace(".de", "") == "the european economic area a law has"
-    assert sentence(clause, ISLAND).replace(".isl", "") == "the area economic european a law has"
 
 
 def test_training_and_test_share_no_clause() -> None:

@@ -72,8 +72,8 @@ def judge(results: Results) -> Verdict:
             form=".1%",
         ),
         Effect(
-            f"{where}, scores that learn what is compared are ahead of those that compare the "
-            "states as they are, by",
+            f"{where}, on average, scores that learn what is compared are ahead of those that "
+            "compare the states as they are, by",
             [one - other for one, other in zip(learned, identity, strict=True)],
             form=".1%",
         ),
