@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+import torch
 from made_up_numbers import results
 
 from seqloom.lab.claims import alignment, context_uses, heads, positions, score_functions
@@ -94,3 +95,12 @@ def test_a_zipped_word_is_made_of_all_strings() -> None:
     strings, words = source.split("-"), target.split()
     assert words == ["".join(column) for column in zip(*strings, strict=True)]
     assert (len(strings), len(words)) == (heads.STRINGS, heads.LONG)
+
+
+def test_a_look_counts_as_right_at_the_true_place_alone() -> None:
+    weights = torch.tensor([0.1, 0.7, 0.2])
+    right, wrong = (alignment.look_at(weights, place, row=1) for place in (1, 2))
+    assert (right["right"], wrong["right"]) == (1.0, 0.0)
+    assert (right["diagonal"], wrong["diagonal"]) == (1.0, 0.0)
+    assert right["weight at +0"] == wrong["weight at -1"] == pytest.approx(0.7)
+    assert wrong["weight at +1"] == 0.0  # there is nothing behind the last token

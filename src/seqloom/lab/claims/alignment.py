@@ -89,7 +89,7 @@ def measure(trial: Trial[Settings]) -> Numbers:
     tests = _tests(trial)
     scored = run.score([one.source for one in tests], [one.target for one in tests])
     found = [
-        _look(one.attention[row], place, row)
+        look_at(one.attention[row], place, row)
         for one, test in zip(scored, tests, strict=True)
         if one.attention is not None
         for row, place in enumerate(test.truth)
@@ -110,7 +110,7 @@ def _tests(trial: Trial[Settings]) -> list[Aligned]:
     return [Aligned(one.source, one.target, truth) for one in pairs]
 
 
-def _look(weights: Tensor, place: int, row: int) -> Numbers:
+def look_at(weights: Tensor, place: int, row: int) -> Numbers:
     """weights (S,): where target token `row` looks. place: where it should. END is the last."""
     beside = {
         name: float(weights[place + away]) if 0 <= place + away < len(weights) else 0.0
