@@ -59,7 +59,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
     pairs = [f"{source.name}-{target.name}" for source, target in chosen]
     files: Tables = {"kind": "languages", "path": "{pair}.{language}"}
     bilinear = {"score": {"kind": "bilinear"}}
-    # Without dropout every direction is learned by heart, and none helps another.
+    # Dropout, so that directions have a reason to share what they know; not compared with none.
     shared = {"kind": "recurrent", "dropout": 0.2}
     data: Tables = {"folder": str(_folder(trial)), "train": {**files, "pairs": pairs}}
     if len(chosen) > 1:
