@@ -40,6 +40,14 @@ def test_another_seed_adds_to_what_is_known(tmp_path: Path) -> None:
     assert more.err.count("done") == 3
 
 
+def test_seeds_that_no_design_has_seen_can_be_asked_for(tmp_path: Path) -> None:
+    fresh = call("lab", "scale", "--size", "tiny", "--seeds", "11-13", "--out", tmp_path, "--json")
+    assert fresh.code == 0, fresh.err
+    assert json.loads(fresh.out)[0]["seeds"] == [11, 12, 13]
+    page = (tmp_path / "tiny" / "scale" / "report.html").read_text(encoding="utf-8")
+    assert "--seeds 11-13" in page
+
+
 def test_a_damaged_measurement_is_made_again(tmp_path: Path) -> None:
     call("lab", "scale", "--size", "tiny", "--seeds", "1", "--out", tmp_path)
     [damaged, *_] = sorted((tmp_path / "tiny" / "scale" / "measured").iterdir())
@@ -56,7 +64,9 @@ def test_a_damaged_measurement_is_made_again(tmp_path: Path) -> None:
         (("scales",), "there is no claim 'scales' (did you mean scale?); `seqloom lab` lists them"),
         (("zzz", "scale", "qqq"), "there is no claim 'zzz'; there is no claim 'qqq'"),
         (("scale", "--size", "huge"), "there is no size 'huge'; there are tiny, small, full"),
-        (("scale", "--seeds", "0"), "should be greater than or equal to 1"),
+        (("scale", "--seeds", "0"), "'0' says no seeds; give how many (3)"),
+        (("scale", "--seeds", "5-3"), "'5-3' says no seeds"),
+        (("scale", "--seeds", "1-9999"), "the first and the last (11-13), at most 1,000"),
     ],
 )
 def test_what_does_not_exist_is_refused_in_words(

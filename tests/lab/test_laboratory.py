@@ -58,8 +58,8 @@ def test_other_words_do_not_ask_for_other_numbers_but_other_code_does(tmp_path: 
 def test_processes_side_by_side_measure_what_one_alone_measures(tmp_path: Path) -> None:
     places = [Place(tmp_path / name, "scale", "tiny") for name in ("alone", "beside")]
     for place, at_once in zip(places, (1, 2), strict=True):
-        assert not carry_out(jobs_of(place, 1), at_once, lambda job, words, share: None)
-    alone, beside = (results_of(place, 1) for place in places)
+        assert not carry_out(jobs_of(place, range(1, 2)), at_once, lambda job, words, share: None)
+    alone, beside = (results_of(place, range(1, 2)) for place in places)
     assert [one.numbers for one in alone.measurements] == [
         one.numbers for one in beside.measurements
     ]
@@ -70,7 +70,7 @@ def test_what_is_no_number_is_no_measurement(
 ) -> None:
     claim = replace(CLAIM, measure=lambda trial: {"x": 1.0, "slope": math.nan})
     monkeypatch.setattr(laboratory, "find_claim", lambda name: claim)
-    [job, *_] = jobs_of(Place(tmp_path, "scale", "tiny"), 1)
+    [job, *_] = jobs_of(Place(tmp_path, "scale", "tiny"), range(1, 2))
     trouble = carry_out([job], 1, lambda job, words, share: None)
     assert str(trouble[job]).startswith("slope came out as no number")
     assert not job.path.exists()
@@ -98,7 +98,7 @@ def test_a_process_that_was_killed_is_told_with_a_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(laboratory, "ProcessPoolExecutor", Killed)
-    jobs = jobs_of(Place(tmp_path, "scale", "tiny"), 1)
+    jobs = jobs_of(Place(tmp_path, "scale", "tiny"), range(1, 2))
     trouble = carry_out(jobs, 2, lambda job, words, share: None)
     assert set(trouble) == set(jobs)
     assert all("start again with fewer --jobs" in str(error) for error in trouble.values())

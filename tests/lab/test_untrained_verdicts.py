@@ -81,5 +81,5 @@ def test_only_the_chain_may_need_more_operations_for_longer_sentences(
 def test_what_is_a_law_holds_in_the_smallest_experiment(name: str, tmp_path: Path) -> None:
     """Nothing is learned and hardly anything is noise, so size decides nothing."""
     place = Place(tmp_path, name, "tiny")
-    carry_out(jobs_of(place, 3), 1, lambda job, words, share: None)
-    assert find_claim(name).judge(results_of(place, 3)).state == "confirmed"
+    carry_out(jobs_of(place, range(1, 4)), 1, lambda job, words, share: None)
+    assert find_claim(name).judge(results_of(place, range(1, 4))).state == "confirmed"

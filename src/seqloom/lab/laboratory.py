@@ -73,10 +73,10 @@ Watch = Callable[[Job, str, float], None]
 """Which job, what it does now, and which share of it is done (1: all)."""
 
 
-def jobs_of(place: Place, seeds: int) -> list[Job]:
+def jobs_of(place: Place, seeds: Sequence[int]) -> list[Job]:
     """Seed by seed, so that something of everything is there early."""
     conditions = find_claim(place.claim).conditions
-    return [Job(place, condition, seed) for seed in range(1, seeds + 1) for condition in conditions]
+    return [Job(place, condition, seed) for seed in seeds for condition in conditions]
 
 
 def measured(job: Job) -> Measurement | None:
@@ -172,7 +172,7 @@ def _measure(job: Job, watch: Watch) -> None:
     write_file(job.path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def results_of(place: Place, seeds: int) -> Results:
+def results_of(place: Place, seeds: Sequence[int]) -> Results:
     """All measurements of a claim whose jobs are done."""
     return Results(list(_all_measured(jobs_of(place, seeds))))
 
