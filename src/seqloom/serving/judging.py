@@ -106,14 +106,10 @@ async def forecast(service: Service, request: ForecastRequest) -> ForecastAnswer
         )
     served = service.catalogue.choose(("forecast",), request.run)
     forecaster = served.forecaster
-    windows = [
-        _window(forecaster, place, window) for place, window in enumerate(request.windows)
-    ]
+    windows = [_window(forecaster, place, window) for place, window in enumerate(request.windows)]
     observe = forecaster.task.config.observe
     async with service.gate.admitted():
-        found = await served.batcher.ask(
-            Forecasting(forecaster), windows, [observe] * len(windows)
-        )
+        found = await served.batcher.ask(Forecasting(forecaster), windows, [observe] * len(windows))
     return ForecastAnswer(
         run=served.name,
         columns=list(forecaster.columns[0]),
@@ -140,9 +136,7 @@ def _window(forecaster: Forecaster, place: int, given: Window) -> Observed:
     )
 
 
-def _check_rows(
-    where: str, rows: list[list[float]], count: int, names: str, width: int
-) -> None:
+def _check_rows(where: str, rows: list[list[float]], count: int, names: str, width: int) -> None:
     if len(rows) != count:
         raise invalid(where, f"{len(rows)} rows; the run takes {count}, each with {names}")
     for number, row in enumerate(rows):

@@ -9,7 +9,7 @@ from pathlib import Path
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.serving.problems import Problem
 
-HOW = "printf %s \"$KEY\" | sha256sum >> FILE"
+HOW = 'printf %s "$KEY" | sha256sum >> FILE'
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,9 @@ class Keys:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise NotFoundError(f"{path}: the keys cannot be read ({error})") from error
-        kept = [(number, line.split()) for number, line in enumerate(lines, start=1) if line.strip()]
+        kept = [
+            (number, line.split()) for number, line in enumerate(lines, start=1) if line.strip()
+        ]
         wrong = [n for n, words in kept if not re.fullmatch("[0-9a-f]{64}", words[0])]
         if wrong:
             raise DataError(
@@ -39,7 +41,7 @@ class Keys:
     def knows(self, key: str) -> bool:
         """In the same time whichever key it is, or none."""
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        return any([hmac.compare_digest(digest, known) for known in self.digests])
+        return sum(hmac.compare_digest(digest, known) for known in self.digests) > 0
 
     def check(self, key: str | None) -> None:
         """Refuse whoever has none, or a wrong one."""

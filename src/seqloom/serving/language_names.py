@@ -30,6 +30,4 @@ vi Vietnamese; vo Volapük; wa Walloon; wo Wolof; xh Xhosa; yi Yiddish; yo Yorub
 za Zhuang; zh Chinese; zu Zulu
 """
 
-NAMES: dict[str, str] = {
-    code: name for code, name in (one.strip().split(" ", 1) for one in _LISTED.split(";"))
-}
+NAMES: dict[str, str] = dict(one.strip().split(" ", 1) for one in _LISTED.split(";"))

@@ -81,7 +81,9 @@ def named_pairs(settings: Sequence[str], runs: Sequence[str]) -> dict[str, Pair]
     """What --languages says: de:en for the only run, or NAME=de:en for each."""
     found: dict[str, Pair] = {}
     for setting in settings:
-        match = re.fullmatch(rf"(?:(?P<run>[^=]+)=)?(?P<source>{_CODE}):(?P<target>{_CODE})", setting)
+        match = re.fullmatch(
+            rf"(?:(?P<run>[^=]+)=)?(?P<source>{_CODE}):(?P<target>{_CODE})", setting
+        )
         if match is None:
             raise ConfigError(
                 f"--languages {setting}: must look like de:en, or NAME=de:en where there are "

@@ -148,7 +148,9 @@ async def tell_http(request: Request, error: Exception) -> JSONResponse:
     path, method = request.url.path, request.method
     match error.status_code:
         case 404:
-            problem = Problem(404, "not-found", f"there is nothing at {path}; /docs lists all routes")
+            problem = Problem(
+                404, "not-found", f"there is nothing at {path}; /docs lists all routes"
+            )
         case 405:
             allowed = (error.headers or {}).get("Allow", "another method")
             problem = Problem(

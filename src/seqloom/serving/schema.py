@@ -76,6 +76,9 @@ class TranslatedPart(BaseModel):
 
 class Translated(BaseModel):
     text: str = Field(description="All parts, joined with the white space that was between them.")
+    alternatives: list[str] = Field(
+        description="With n_best: the next best of every part, joined in the same way."
+    )
     parts: list[TranslatedPart]
 
 

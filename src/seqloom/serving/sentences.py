@@ -20,9 +20,46 @@ _END = re.compile(
 )
 # Nothing is tried twice (++), so that no text takes longer than its length.
 _NOT_THE_END = frozenset(
-    "mr mrs ms dr prof st sr jr vs etc approx no vol fig inc ltd co "
-    "bzw ca evtl ggf inkl nr sog str usw vgl zzgl hr fr geb tel "
-    "mme mlle cf env art pp".split()
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "sr",
+        "jr",
+        "vs",
+        "etc",
+        "approx",
+        "no",
+        "vol",
+        "fig",
+        "inc",
+        "ltd",
+        "co",
+        "bzw",
+        "ca",
+        "evtl",
+        "ggf",
+        "inkl",
+        "nr",
+        "sog",
+        "str",
+        "usw",
+        "vgl",
+        "zzgl",
+        "hr",
+        "fr",
+        "geb",
+        "tel",
+        "mme",
+        "mlle",
+        "cf",
+        "env",
+        "art",
+        "pp",
+    ]
 )
 """Words with a full stop behind them that ends no sentence."""
 LONGEST_WORD = 40

@@ -14,8 +14,8 @@ from seqloom.serving.languages import Pair
 from seqloom.serving.manners import Item, Searching, size_of
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import (
-    Translated,
     TranslateAnswer,
+    Translated,
     TranslatedPart,
     TranslateRequest,
 )
@@ -44,18 +44,17 @@ def direct(service: Service, run: str | None, source: str | None, target: str | 
     """The run that is meant by its name, or by languages."""
     catalogue = service.catalogue
     if run is None and (source or target) and any(one.pairs for one in catalogue.runs):
-        served, pair = catalogue.between(source, target)
-    else:
-        served = catalogue.choose(("translation",), run)
-        pair = _pair(served, source, target)
-    return _direction(served, pair, target)
+        return _direction(*catalogue.between(source, target), target)
+    served = catalogue.choose(("translation",), run)
+    return _direction(served, _pair(served, source, target), target)
 
 
 def _direction(served: Served, pair: Pair | None, target: str | None) -> Direction:
     directions = served.speaker.directions
-    wanted = target or (pair.target if pair and len(served.pairs) == 1 else None)
+    source, told = (pair.source, pair.target) if pair else (None, None)
     if not directions.tags:
-        return Direction(served, None, pair and pair.source, pair and pair.target)
+        return Direction(served, None, source, told)
+    wanted = target or (told if len(served.pairs) == 1 else None)
     if wanted is None:
         raise invalid("target", f"say what to translate into; there are: {directions.known}")
     try:
@@ -64,7 +63,7 @@ def _direction(served: Served, pair: Pair | None, target: str | None) -> Directi
         raise invalid(
             "target", f"'{wanted}' is not known to {served.name}; there are: {directions.known}"
         ) from None
-    return Direction(served, tag, pair and pair.source, wanted)
+    return Direction(served, tag, source, wanted)
 
 
 def _pair(served: Served, source: str | None, target: str | None) -> Pair | None:
@@ -177,9 +176,7 @@ async def translate(service: Service, request: TranslateRequest) -> TranslateAns
     looking = request.attention or request.alignment or request.heads
     wish = Wish(request.n_best, attention=looking, heads=request.heads)
     async with service.gate.admitted():
-        planned = await aside(
-            lambda: plan(direction, request.texts, request.split, request.prefix)
-        )
+        planned = await aside(lambda: plan(direction, request.texts, request.split, request.prefix))
         found = await search(direction, planned.inputs, decoding, wish)
     parts = iter(found)
     return TranslateAnswer(
@@ -187,7 +184,9 @@ async def translate(service: Service, request: TranslateRequest) -> TranslateAns
         source=direction.source,
         target=direction.target,
         beam=width_of(decoding) if isinstance(decoding, BeamConfig | GreedyConfig) else None,
-        translations=[_joined(each, [next(parts) for _ in each.parts], request) for each in planned.cuts],
+        translations=[
+            _joined(each, [next(parts) for _ in each.parts], request) for each in planned.cuts
+        ],
     )
 
 
@@ -225,4 +224,10 @@ def _joined(
         )
         for part, outputs in zip(each.parts, found, strict=True)
     ]
-    return Translated(text=each.join([outputs[0].text for outputs in found]), parts=parts)
+    versions = [
+        # A part that has no further version keeps its last one.
+        each.join([outputs[min(place, len(outputs) - 1)].text for outputs in found])
+        for place in range(request.n_best)
+    ]
+    text, *others = dict.fromkeys(versions)
+    return Translated(text=text, alternatives=others, parts=parts)
