@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError
-from seqloom.serving import libretranslate, pages, routes
+from seqloom.serving import libretranslate, pages, routes, routes_inside
 from seqloom.serving.guard import Guard
 from seqloom.serving.monitoring import Monitoring
 from seqloom.serving.problems import (
@@ -22,6 +22,16 @@ from seqloom.serving.service import Service
 
 ABOUT = (
     "Sequence-to-sequence models: asked, streamed and looked into. Every refusal has a sentence."
+)
+
+
+ROUTERS = (
+    routes.open_router,
+    routes.router,
+    routes_inside.open_router,
+    routes_inside.router,
+    libretranslate.router,
+    pages.router,
 )
 
 
@@ -40,7 +50,7 @@ def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_http)
     app.add_exception_handler(Exception, tell_internal)
-    for router in (routes.open_router, routes.router, libretranslate.router, pages.router):
+    for router in ROUTERS:
         app.include_router(router)
     monitoring.watch(service.gate)
     return Guard(app, service.limits, monitoring.seen)

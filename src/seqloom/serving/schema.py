@@ -52,6 +52,7 @@ class Output(BaseModel):
     text: str
     score: Number
     pieces: list[str]
+    tokens: list[int] = Field(description="The number of each piece in the vocabulary.")
     source_pieces: list[str]
     log_probabilities: list[Number]
     finished: bool = Field(description="False: stopped at the length limit.")

@@ -21,6 +21,7 @@ def shown(
         text=prediction.text,
         score=number(prediction.score),
         pieces=list(prediction.pieces),
+        tokens=list(prediction.tokens),
         source_pieces=list(prediction.source_pieces),
         log_probabilities=[number(one) for one in prediction.log_probabilities],
         finished=prediction.finished,
