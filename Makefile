@@ -25,7 +25,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
-	$(BIN)/pip install -q -c constraints.txt -e ".[plots,dev]"
+	$(BIN)/pip install -q -c constraints.txt -e ".[plots,serve,dev]"
 	touch $@
 
 demo: setup

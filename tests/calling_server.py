@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -28,16 +28,17 @@ class Server:
     process: subprocess.Popen[str]
     url: str
     told: list[str] = field(default_factory=list)
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60))
 
     @property
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=30)
+        return self.client.get(self.url + path)
 
     def post(self, path: str, **content: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=content, timeout=60)
+        return self.client.post(self.url + path, json=content)
 
     def ask(self, path: str, **content: Any) -> Any:
         """The answer to a request that must succeed."""
@@ -67,6 +68,7 @@ class Server:
 
     def stop(self) -> int:
         """Its exit status; ended the hard way after ten seconds."""
+        self.client.close()
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(10)
@@ -80,6 +82,18 @@ def refusal(response: httpx.Response) -> tuple[int, str, str]:
     assert set(found) == {"error", "kind", "problems"}
     assert "Traceback" not in found["error"]
     return response.status_code, found["kind"], found["error"]
+
+
+def called(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`seqloom serve`, which is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, "serve", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def start(runs: Sequence[Path], *options: str) -> Server:
@@ -96,9 +110,14 @@ def start(runs: Sequence[Path], *options: str) -> Server:
         told.append(line.rstrip())
         if found := re.match("open (http://[^ ]+)", line):
             # What it says later must not fill the pipe.
-            threading.Thread(target=told.extend, args=(process.stderr,), daemon=True).start()
+            threading.Thread(target=_read_on, args=(process.stderr, told), daemon=True).start()
             return Server(process, found[1], told)
     raise AssertionError(f"the server did not open: {told}")
+
+
+def _read_on(pipe: IO[str], told: list[str]) -> None:
+    with pipe:
+        told += (line.rstrip() for line in pipe)
 
 
 def until(true: Any, seconds: float = 10.0) -> None:

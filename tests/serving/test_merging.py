@@ -36,7 +36,7 @@ def test_merged_answers_are_those_of_single_requests(
     own = [loaded.translate_n_best([text], 2, beam=3, attention=False)[0] for text in asked]
 
     def one(text: str) -> Any:
-        found = server.ask("/api/translate", run=run, texts=[text], beam=3, n_best=2)
+        found = server.ask("/api/translate", run=run, texts=[text], beam=3, n_best=2, split=False)
         return found["translations"][0]["parts"][0]["outputs"]
 
     with ThreadPoolExecutor(16) as pool:

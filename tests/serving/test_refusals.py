@@ -1,6 +1,7 @@
 """Whatever cannot be answered is refused with its status and a sentence that helps."""
 
-import io
+import json
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from calling_server import Server, refusal, start
+from calling_server import Server, called, refusal, start
+from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
+from seqloom.serving.keys import Keys
+from seqloom.serving.limits import changed_limits
+from seqloom.serving.server import free_address
 from small_runs import picture
 
 ASK: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
@@ -79,7 +84,7 @@ ASK: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
         ("/api/search", {"run": "reverser", "text": "a", "beam": 99}, 422, "beam: 99 is too large"),
         ("/api/alternatives", {"run": "reverser", "text": "a", "tokens": [10**9]}, 422, "cannot"),
         ("/api/continue", {"run": "reverser", "text": "a", "begin": [2, 4]}, 422, "begin[0]"),
-        ("/api/continue", {"run": "reverser", "text": "a", "begin": [4] * 250}, 422, "no room"),
+        ("/api/continue", {"run": "reverser", "text": "a", "begin": [4] * 257}, 422, "257 is too large"),
         ("/api/instead", {"run": "reverser", "text": "a", "step": 99, "piece": "b"}, 422, "no step"),
         ("/api/instead", {"run": "reverser", "text": "a", "step": 1, "piece": "€"}, 422, "not know"),
         ("/api/explain", {"run": "reverser", "text": "a", "step": 99}, 422, "there is no step 99"),
@@ -89,13 +94,10 @@ ASK: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
 def test_bad_requests(
     server: Server, path: str, content: dict[str, Any], status: int, words: str
 ) -> None:
-    import json
-
-    response = httpx.post(
+    response = server.client.post(
         server.url + path,
         content=json.dumps(content),
         headers={"Content-Type": "application/json"},
-        timeout=30,
     )
     found, _, sentence = refusal(response)
     assert found == status, sentence
@@ -105,7 +107,7 @@ def test_bad_requests(
 @pytest.mark.parametrize("body", [b"", b"{", b'{"texts": [}', b"\xff\xfe", b"[" * 100_000])
 @pytest.mark.parametrize("path", ["/api/translate", "/translate"])
 def test_what_is_no_json_is_said_to_be_none(server: Server, path: str, body: bytes) -> None:
-    response = httpx.post(
+    response = server.client.post(
         server.url + path, content=body, headers={"Content-Type": "application/json"}
     )
     status, kind, sentence = refusal(response)
@@ -115,17 +117,17 @@ def test_what_is_no_json_is_said_to_be_none(server: Server, path: str, body: byt
 
 def test_json_that_is_no_object(server: Server) -> None:
     for path in ("/api/translate", "/translate"):
-        response = httpx.post(server.url + path, json=[1, 2])
+        response = server.client.post(server.url + path, json=[1, 2])
         assert refusal(response)[0] in (400, 422)
 
 
 def test_other_types_of_bodies(server: Server) -> None:
-    form = httpx.post(f"{server.url}/api/translate", data={"texts": "ab"})
+    form = server.client.post(f"{server.url}/api/translate", data={"texts": "ab"})
     assert refusal(form)[:2] == (415, "wrong-type")
     assert "Content-Type: application/json" in form.json()["error"]
-    plain = httpx.post(f"{server.url}/translate", content="q=a")
+    plain = server.client.post(f"{server.url}/translate", content="q=a")
     assert refusal(plain)[:2] == (415, "wrong-type")
-    asked = httpx.post(f"{server.url}/api/caption", json={"image": "no"})
+    asked = server.client.post(f"{server.url}/api/caption", json={"image": "no"})
     assert refusal(asked)[:2] == (415, "wrong-type")
 
 
@@ -134,11 +136,11 @@ def test_paths_and_methods_that_there_are_not(server: Server) -> None:
     wrong = server.get("/api/translate")
     assert refusal(wrong) == (405, "wrong-method", "/api/translate does not answer GET; use POST")
     assert wrong.headers["allow"] == "POST"
-    assert refusal(httpx.delete(f"{server.url}/languages"))[0] == 405
+    assert refusal(server.client.delete(f"{server.url}/languages"))[0] == 405
 
 
 def caption(server: Server, content: bytes) -> httpx.Response:
-    return httpx.post(
+    return server.client.post(
         f"{server.url}/api/caption", content=content, headers={"Content-Type": "image/png"}
     )
 
@@ -182,57 +184,52 @@ def test_bodies_that_are_too_large(server: Server) -> None:
             yield b"a" * 10_000
 
     try:  # a body of unknown length is counted as it comes
-        response = httpx.post(f"{server.url}/api/translate", content=parts())
+        response = server.client.post(f"{server.url}/api/translate", content=parts())
         assert response.status_code == 413
     except httpx.WriteError:
         pass  # refused and closed before all of it was sent
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("setting", "words"),
     [
-        (["--limit", "beem=3"], "beem: there is no such limit; did you mean 'beam'?"),
-        (["--limit", "beam=0"], "beam: input should be greater than or equal to 1"),
-        (["--limit", "beam"], "'beam' must look like name=value"),
-        (["--languages", "german"], "--languages german: must look like de:en"),
-        (["--languages", "other=de:en"], "there is no run 'other', but reverser"),
-        (["--keys", "/nowhere"], "/nowhere: the keys cannot be read"),
-        (["--host", "256.0.0.1"], "256.0.0.1:0: cannot be opened"),
+        ("beem=3", "beem: there is no such limit; did you mean 'beam'?"),
+        ("xyz=3", "xyz: there is no such limit; there are body_bytes"),
+        ("beam=0", "beam: input should be greater than or equal to 1"),
+        ("beam=many", "beam: input should be a valid integer"),
+        ("beam", "'beam' must look like name=value"),
     ],
 )
-def test_a_service_that_cannot_be_started_says_why(
-    runs: dict[str, Path], options: list[str], words: str
-) -> None:
-    from calling import call
-
-    answer = call("serve", runs["reverser"], "--port", 0, *options)
-    assert answer.code in (65, 66, 74, 78)
-    assert words in answer.err
+def test_limits_that_are_none(setting: str, words: str) -> None:
+    assert changed_limits(["beam=12", "characters=9"]).beam == 12
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        changed_limits([setting])
 
 
-def test_keys_are_kept_as_digests_only(runs: dict[str, Path], tmp_path: Path) -> None:
-    from calling import call
-
+def test_keys_are_kept_as_digests_only(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     for content, words in (("open sesame\n", "is no SHA-256"), ("\n", "holds no key")):
         path.write_text(content, encoding="utf-8")
-        answer = call("serve", runs["reverser"], "--keys", path)
-        assert answer.code == 65
-        assert words in answer.err
-        assert "sha256sum" in answer.err
-        assert "sesame" not in answer.err
+        with pytest.raises(DataError, match=f"{words}.*sha256sum") as caught:
+            Keys.read(path)
+        assert "sesame" not in str(caught.value)
+    with pytest.raises(NotFoundError, match="the keys cannot be read"):
+        Keys.read(tmp_path / "nowhere")
+
+
+def test_an_address_that_cannot_be() -> None:
+    with pytest.raises(StorageError, match=r"256\.0\.0\.1:0: cannot be opened"):
+        free_address("256.0.0.1", 0)
 
 
 def test_an_address_that_is_taken_is_not_shared(server: Server, runs: dict[str, Path]) -> None:
-    from calling import call
-
-    answer = call("serve", runs["reverser"], "--port", server.port)
-    assert answer.code == 74
-    assert f"127.0.0.1:{server.port}: cannot be opened (Address already in use)" in answer.err
+    """The command says so, and ends by its status."""
+    answer = called(runs["reverser"], "--port", server.port)
+    assert answer.returncode == 74
+    assert f"127.0.0.1:{server.port}: cannot be opened (Address already in use)" in answer.stderr
 
 
 def test_runs_of_the_same_name_are_told_apart(runs: dict[str, Path]) -> None:
-    assert io is not None
     server = start([runs["reverser"], runs["reverser"]])
     try:
         names = [run["name"] for run in server.get("/api/runs").json()["runs"]]

@@ -4,14 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from calling_server import Server, refusal
 
 
 def events(server: Server, path: str, **content: Any) -> Iterator[tuple[str, Any]]:
-    with httpx.stream("POST", server.url + path, json=content, timeout=30) as response:
+    with server.client.stream("POST", server.url + path, json=content) as response:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
         name = ""

@@ -53,7 +53,11 @@ def prepare_image(run: Run, content: bytes, most_pixels: int) -> Prepared:
         with warnings.catch_warnings(), Image.open(io.BytesIO(content), formats=FORMATS) as image:
             warnings.simplefilter("ignore")  # of large images, which are refused below
             width, height = image.size
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError as error:
+        raise Problem(
+            413, "too-large", f"the image is too large ({error}); make it smaller"
+        ) from error
+    except (UnidentifiedImageError, OSError, ValueError) as error:
         raise _broken(
             f"what was sent cannot be read as an image ({error}); send one of "
             f"{', '.join(FORMATS)}, whole"

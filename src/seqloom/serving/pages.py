@@ -44,10 +44,16 @@ async def docs() -> FileResponse:
 async def static(name: str) -> FileResponse:
     """A file of the folder, and no other: no links, nothing above it, nothing of another type."""
     path = STATIC / name
-    inside = path.resolve().is_relative_to(STATIC.resolve())
-    if "\0" in name or not inside or path.suffix not in TYPES or not path.is_file():
+    if "\0" in name or path.suffix not in TYPES or not _inside(path):
         raise Problem(404, "not-found", "there is no such file; the page is at /")
     return _file(path)
+
+
+def _inside(path: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(STATIC.resolve()) and path.is_file()
+    except OSError:  # a name that is too long for any file
+        return False
 
 
 @router.get("/health", tags=["signs of life"])
