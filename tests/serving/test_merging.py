@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -153,18 +152,19 @@ def test_a_batch_is_of_one_kind_fits_and_holds_the_oldest(waiting: list[tuple[in
     assert len(batch) == 1 or len(batch) * max(one.size for one in batch) <= 100
 
 
-def test_an_idle_thread_waits_a_moment_for_company() -> None:
+def test_one_who_is_alone_does_not_wait_and_company_is_waited_for() -> None:
     manner = Noting()
     manner.free.set()
 
-    async def everything() -> float:
+    async def everything() -> None:
         batcher = Batcher("test")
-        asked = [asyncio.ensure_future(batcher.ask(manner, [n], [1])) for n in range(5)]
-        begun = time.perf_counter()
-        await asyncio.gather(*asked)
-        took = time.perf_counter() - begun
+        for _ in range(3):
+            await batcher.ask(manner, ["alone"], [1])
+        for name in "xy":
+            asked = [asyncio.ensure_future(batcher.ask(manner, [name], [1])) for _ in range(5)]
+            await asyncio.gather(*asked)
         batcher.close()
-        return took
 
-    assert asyncio.run(everything()) < 1
-    assert manner.batches == [[0, 1, 2, 3, 4]]
+    asyncio.run(everything())
+    assert manner.batches[:3] == [["alone"]] * 3
+    assert manner.batches[-1] == ["y"] * 5

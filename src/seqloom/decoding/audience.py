@@ -33,6 +33,16 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
+class _Left:
+    """The sources that are still searched for, by their places in the batch."""
+
+    sources: tuple[int, ...]
+
+    def select(self, rows: Tensor) -> "_Left":
+        return _Left(tuple(self.sources[row] for row in rows.tolist()))
+
+
+@dataclass(frozen=True)
 class Attended:
     """A decoder with an audience.
 
@@ -51,44 +61,47 @@ class Attended:
     def start(
         self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
     ) -> State:
-        """The decoder's own state. Beside it: which sources are left, and nothing said yet."""
+        """The decoder's own state. Beside it: which sources are left, and that all are silent."""
         assert not static, "a step that is recorded and replayed asks nobody"
         state = self.decoder.start(memory, steps, watched=watched)
-        sources = torch.arange(memory.mask.shape[0], device=memory.mask.device)
-        unsaid = (None, torch.zeros_like(sources, dtype=torch.bool))
-        return replace(state, fixed=(state.fixed, sources), moving=(state.moving, unsaid))
+        everyone = _Left(tuple(range(len(self.numbers))))
+        return replace(state, fixed=(state.fixed, everyone), moving=(state.moving, None))
 
     def step(self, tokens: Tensor, state: State) -> Step:
         """The decoder's own step, which ends the outputs that nobody waits for."""
-        fixed, sources = state.fixed
-        moving, (before, ended) = state.moving
-        left = sources.tolist()
-        ended = ended | (tokens == END)
-        if before is not None:
-            self._tell(left, tokens, before, state.position, ended)
+        fixed, left = state.fixed
+        moving, said = state.moving
+        if said is not None:
+            before, ended = said
+            ended = ended | (tokens == END)
+            self._tell(left.sources, tokens, before, ended, state.position)
+        else:
+            ended = torch.zeros_like(tokens, dtype=torch.bool)
         step = self.decoder.step(tokens, replace(state, fixed=fixed, moving=moving))
-        numbers = [self.numbers[source] for source in left]
+        numbers = [self.numbers[source] for source in left.sources]
         logits = _only_end(step.logits, [self.audience.gone(number) for number in numbers])
-        said = (logits if any(map(self.audience.listens, numbers)) else None, ended)
+        heard = any(map(self.audience.listens, numbers))
         after = replace(
-            step.state, fixed=(step.state.fixed, sources), moving=(step.state.moving, said)
+            step.state,
+            fixed=(step.state.fixed, left),
+            moving=(step.state.moving, (logits, ended) if heard else None),
         )
         return replace(step, logits=logits, state=after)
 
     def _tell(
         self,
-        left: Sequence[int],
+        sources: Sequence[int],
         tokens: Tensor,
         before: Tensor,
-        position: int | Tensor,
         ended: Tensor,
+        position: int | Tensor,
     ) -> None:
         """Each token that was chosen by the logits before. Outputs that are done are carried along
         for a while, and silent."""
-        if len(tokens) != len(left):
+        if len(tokens) != len(sources):
             return  # several hypotheses of each source: nothing is decided before the end
         chosen, done = tokens.tolist(), ended.tolist()
-        for row, source in enumerate(left):
+        for row, source in enumerate(sources):
             number = self.numbers[source]
             silent = done[row] or position > self.limits[source]
             if not silent and self.audience.listens(number):

@@ -1,8 +1,8 @@
 """Batcher: errands of many people, carried out together by one thread.
 
 A batch is what waits when the thread is free: the oldest errand, and those of the same kind that
-are nearest to it in length. An idle thread waits a few milliseconds for company before it starts.
-Whoever has gone before that is left out.
+are nearest to it in length. After errands that came in company, an idle thread waits a few
+milliseconds for more of them; one who is alone need not wait. Whoever has gone is left out.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 log = logging.getLogger(__name__)
 
-WINDOW = 0.002
-"""Seconds that an idle thread waits for company."""
+WINDOW = 0.004
+"""Seconds that an idle thread waits for company, where there was some before."""
 MOST = 64
 """Errands in a batch."""
 
@@ -101,6 +101,7 @@ class Batcher:
         self._waiting: list[Errand] = []
         self._changed = threading.Condition()
         self._closed = False
+        self._company = False
         self._thread = threading.Thread(target=self._work, name=f"engine {name}", daemon=True)
         self._thread.start()
 
@@ -150,6 +151,7 @@ class Batcher:
             if self._still_wanted() == 0 and not self._wait_for_some():
                 return []
             batch = choose(self._waiting)
+            self._company = len(self._waiting) > 1
             chosen = set(map(id, batch))
             self._waiting = [one for one in self._waiting if id(one) not in chosen]
             return batch
@@ -165,7 +167,7 @@ class Batcher:
                 if self._closed:
                     return False
                 self._changed.wait()
-            end = time.monotonic() + WINDOW
+            end = time.monotonic() + (WINDOW if self._company else 0)
             while (left := end - time.monotonic()) > 0 and not self._closed:
                 self._changed.wait(left)
             if self._still_wanted():
