@@ -10,7 +10,7 @@ from calling_server import Server
 
 LIMITS = {
     "in_flight": 4,
-    "queue": 6,
+    "queue": 12,
     "deadline_seconds": 6,
     "body_seconds": 3,
     "header_seconds": 2,

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.client import HTTPConnection
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -29,7 +29,7 @@ from calling_server import Server, start, until
 from forking import CAMPAIGN
 from small_runs import train_captioner, train_reverser, train_snail
 
-STEADY = {"run": "reverser", "texts": ["abcd"]}
+STEADY = json.dumps({"run": "reverser", "texts": ["abcd"]})
 CLIENTS = 16
 
 
@@ -54,15 +54,23 @@ def test_figures_are_counted_by_route_and_status(server: Server) -> None:
     assert found['seqloom_batch_size_count{run="snail"}'] >= 1
 
 
-def asked(port: int, content: Any) -> tuple[int, float, dict[str, str]]:
-    """Status, seconds and headers of one request on a connection of its own."""
-    client = HTTPConnection("127.0.0.1", port, timeout=30)
-    begun = time.monotonic()
-    client.request("POST", "/api/translate", json.dumps(content), JSON)
-    response = client.getresponse()
-    response.read()
-    client.close()
-    return response.status, time.monotonic() - begun, dict(response.getheaders())
+class Client:
+    """One connection, one request after another."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=30)
+
+    def ask(self) -> tuple[int, float]:
+        """Status and seconds."""
+        begun = time.monotonic()
+        self._connection.request("POST", "/api/translate", STEADY, JSON)
+        response = self._connection.getresponse()
+        response.read()
+        assert response.status != 503 or int(response.headers["retry-after"]) >= 1
+        return response.status, time.monotonic() - begun
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def flood(port: int, clients: int, seconds: float) -> list[tuple[int, float]]:
@@ -71,10 +79,9 @@ def flood(port: int, clients: int, seconds: float) -> list[tuple[int, float]]:
 
     def ask(_: int) -> list[tuple[int, float]]:
         found = []
-        while time.monotonic() < end:
-            status, took, headers = asked(port, STEADY)
-            assert status != 503 or int(headers["retry-after"]) >= 1
-            found.append((status, took))
+        with closing(Client(port)) as client:
+            while time.monotonic() < end:
+                found.append(client.ask())
         return found
 
     with ThreadPoolExecutor(clients) as pool:
@@ -95,7 +102,8 @@ def test_a_steady_load_meets_no_error(server: Server) -> None:
     def ask(number: int) -> tuple[int, float]:
         due = begun + number * pause
         time.sleep(max(0.0, due - time.monotonic()))
-        status, _, _ = asked(server.port, STEADY)
+        with closing(Client(server.port)) as client:
+            status, _ = client.ask()
         return status, time.monotonic() - due
 
     with ThreadPoolExecutor(CLIENTS) as pool:
