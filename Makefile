@@ -25,7 +25,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
-	$(BIN)/pip install -q -c constraints.txt -e ".[plots,dev]"
+	$(BIN)/pip install -q -c constraints.txt -e ".[plots,serve,dev]"
 	touch $@
 
 demo: setup
@@ -50,7 +50,9 @@ bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
 campaign: setup
-	SEQLOOM_CAMPAIGN=10 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q tests/reliability
+	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
+		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_route_laws.py
+	$(BIN)/python tools/campaign.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -49,6 +49,8 @@ def started(
         ("evaluate missing", 66),
         ("score missing a b", 66),
         ("complete good.toml", 66),
+        ("serve --help", 0),
+        ("serve missing", 66),
         ("explain missing text", 66),
         ("explain", 2),
         ("gradients missing text", 66),

@@ -41,6 +41,10 @@ SURFACE = {
         *("--json", "--set", "--example"),
     },
     "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
+    "serve": {
+        *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
+        "--metrics-port",
+    },
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {

@@ -24,6 +24,7 @@ Job = Literal[
     "label",
     "evaluate",
     "score",
+    "serve",
     "doctor",
     "demo",
     "lab",

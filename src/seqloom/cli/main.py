@@ -25,6 +25,7 @@ from seqloom.cli.label import label
 from seqloom.cli.output import complain, put, tell, write_in_utf8
 from seqloom.cli.score import score
 from seqloom.cli.search import search
+from seqloom.cli.serve import serve
 from seqloom.cli.slips import slips
 from seqloom.cli.stdout import ReaderGoneError, watched_stdout
 from seqloom.cli.train import train
@@ -85,6 +86,7 @@ app.command(epilog="Example: seqloom forecast runs/paths observed.csv")(forecast
 app.command(epilog="Example: seqloom label runs/language 'Das gefällt mir.' --all")(label)
 app.command(epilog="Example: seqloom evaluate runs/demo --against runs/plain")(evaluate)
 app.command(epilog="Example: seqloom score runs/demo test.de test.en")(score)
+app.command(epilog="Example: seqloom serve runs/demo --port 8000")(serve)
 app.command(epilog="Example: seqloom lab bottleneck", rich_help_panel="Look inside")(lab)
 app.command(
     epilog="Example: seqloom search runs/demo 'Das gefällt mir.' --beam 4 --out tree.html",

@@ -55,13 +55,26 @@ def read_pixels(reference: str, size: int) -> Pixels:
     reference: a file, or a member of an archive as photos.zip/dog.jpg
     """
     try:
-        with Image.open(io.BytesIO(_content(Path(reference).expanduser()))) as image:
+        content = _content(Path(reference).expanduser())
+    except (OSError, ValueError) as error:
+        raise _unreadable(reference, error) from error
+    return pixels_of(content, reference, size)
+
+
+def pixels_of(content: bytes, name: str, size: int) -> Pixels:
+    """The same of an image that is at hand. name: what errors call it"""
+    try:
+        with Image.open(io.BytesIO(content)) as image:
             square = _middle(image.convert("RGB"), size)
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"{reference}: cannot be read as an image ({error}); is it whole, and of a usual format?"
-        ) from error
+        raise _unreadable(name, error) from error
     return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    return DataError(
+        f"{name}: cannot be read as an image ({error}); is it whole, and of a usual format?"
+    )
 
 
 def _middle(image: Image.Image, size: int) -> Image.Image:

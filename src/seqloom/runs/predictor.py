@@ -18,6 +18,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
+from seqloom.runs.asking import Askers
 from seqloom.runs.budget import batch_tokens, hypotheses_of
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
@@ -90,10 +91,31 @@ class Predictor:
         advance: Advance | None = None,
     ) -> list[list[Prediction]]:
         """The outputs of each text. A blank line in is a blank line out."""
+        prepared = self._prepared(texts, wish.prefixes)
+        self.refuse_too_long(prepared, wish.first)
+        wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
+        blank = len(texts) - len(wanted)
+
+        def counted(done: int, _: int) -> None:
+            if advance is not None:
+                advance(blank + done, len(texts))
+
+        numbers = [wish.first + index for index in wanted]
+        asked = [prepared[index] for index in wanted]
+        found = self.answer(asked, decoding, wish, Askers(numbers, counted))
+        results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
+        for index, outputs in zip(wanted, found, strict=True):
+            results[index] = outputs
+        return results
+
+    def answer(
+        self, prepared: Sequence[Prepared], decoding: DecodingConfig, wish: Wish, askers: Askers
+    ) -> list[list[Prediction]]:
+        """The outputs of inputs that were prepared, and found to fit, one by one."""
         if not isinstance(decoding, MinimumBayesRiskConfig):
-            return self._searched(texts, decoding, wish, advance)
+            return self._searched(prepared, decoding, wish, askers)
         found = [
-            self._searched(texts, search, replace(wish, n_best=count), advance)
+            self._searched(prepared, search, replace(wish, n_best=count), askers)
             for search, count in searches_for(decoding)
         ]
         return [
@@ -102,42 +124,41 @@ class Predictor:
         ]
 
     def _searched(
-        self, texts: Sequence[str], decoding: SearchConfig, wish: Wish, advance: Advance | None
+        self, prepared: Sequence[Prepared], decoding: SearchConfig, wish: Wish, askers: Askers
     ) -> list[list[Prediction]]:
-        """What one search finds for each text."""
-        prepared = self._prepared(texts, wish.prefixes)
-        self.refuse_too_long(prepared, wish.first)
-        wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
-        results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
+        """What one search finds for each input."""
+        results: list[list[Prediction]] = [[] for _ in prepared]
         newline = newline_of(self.task.target_tokenizer)
         how = decoding if newline is None else without_end(decoding)
         keeping = Keeping(wish.heads, self.choice)
-        search = fastest(build_search(how), self.device)
-        done = len(texts) - len(wanted)
+        done = 0
         # Another engine follows hypotheses in a memory of its own.
         followed = hypotheses_of(decoding) if self.engine is None else 1
-        for indices in self._batches(prepared, wanted, followed):
+        for indices in self._batches(prepared, list(range(len(prepared))), followed):
             batch = [prepared[index] for index in indices]
             request = Request(
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
                 prefixes=[one.prefix for one in batch],
                 n_best=wish.n_best,
                 keep_attention=keeping.keep if wish.attention else None,
-                indices=[wish.first + index for index in indices],
+                indices=[askers.numbers[index] for index in indices],
             )
             found = self._quickly(batch, request, decoding, wish.steps)
             left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
             if left:
+                asked = request.only(left)
+                inputs = [indices[place] for place in left]
+                decoder = askers.attended(self.model.decoder, inputs, asked.max_lengths)
+                plain = build_search(how)
+                search = fastest(plain, self.device) if decoder is self.model.decoder else plain
                 with torch.inference_mode():
-                    memory = self.encode([batch[place] for place in left])
-                    rest = search(self.model.decoder, memory, request.only(left))
+                    rest = search(decoder, self.encode([batch[place] for place in left]), asked)
                 for place, searched in zip(left, rest, strict=True):
                     found[place] = searched
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
                 results[index] = self._presented(one, hypotheses or (), decoding, keeping)
             done += len(indices)
-            if advance is not None:
-                advance(done, len(texts))
+            askers.advance(done, len(prepared))
         return results
 
     def _presented(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from seqloom.cli.output import put, tell
+from seqloom.cli.output import program, put, tell
 from seqloom.cli.work.examples import show_examples, spread
 from seqloom.cli.work.tables import bar, draws_blocks, stdout_console, table
 from seqloom.cli.work.train import ending, exit_code, next_commands, train_watched
@@ -53,6 +53,7 @@ def demo(config: RunConfig, folder: Path) -> int:
     tell(f"the run is in {folder}; next:")
     for command in next_commands(config, shlex.quote(str(folder))):
         tell(f"  {command.replace('…', 'Wie geht es dir?')}")
+    tell(f"  {program()} serve {shlex.quote(str(folder))}")
     return 0
 
 

@@ -1,0 +1,120 @@
+"""Audience: those who wait for outputs while a search is under way.
+
+Somebody may leave before the search is done, and somebody may want to hear every token as it is
+decided. Neither is a search's business: it sees a decoder, and this one listens to both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from seqloom.decoding.search import Stepper, log_softmax
+from seqloom.models.interface import Memory, State, Step
+from seqloom.text.vocabulary import END
+
+
+class Audience(Protocol):
+    """Who waits for the outputs of inputs, each called by its number."""
+
+    def gone(self, number: int) -> bool:
+        """Does nobody wait for this input's output any more?"""
+        ...
+
+    def listens(self, number: int) -> bool:
+        """Does somebody want to hear the tokens of this input's output?"""
+        ...
+
+    def hear(self, number: int, token: int, log_probability: float) -> None:
+        """This token was decided. The last one may come with the output alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Left:
+    """The sources that are still searched for, by their places in the batch."""
+
+    sources: tuple[int, ...]
+
+    def select(self, rows: Tensor) -> "_Left":
+        return _Left(tuple(self.sources[row] for row in rows.tolist()))
+
+
+@dataclass(frozen=True)
+class Attended:
+    """A decoder with an audience.
+
+    An output that nobody waits for any more ends at the next step: END is made its only token. So
+    it leaves the batch as every finished output does, and no search needs to know.
+
+    numbers: what the audience calls each source
+    limits:  tokens that each output may have, END included
+    """
+
+    decoder: Stepper
+    audience: Audience
+    numbers: Sequence[int]
+    limits: Sequence[int]
+
+    def start(
+        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
+    ) -> State:
+        """The decoder's own state. Beside it: which sources are left, and that all are silent."""
+        assert not static, "a step that is recorded and replayed asks nobody"
+        state = self.decoder.start(memory, steps, watched=watched)
+        everyone = _Left(tuple(range(len(self.numbers))))
+        return replace(state, fixed=(state.fixed, everyone), moving=(state.moving, None))
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        """The decoder's own step, which ends the outputs that nobody waits for."""
+        fixed, left = state.fixed
+        moving, said = state.moving
+        if said is not None:
+            before, ended = said
+            ended = ended | (tokens == END)
+            self._tell(left.sources, tokens, before, ended, state.position)
+        else:
+            ended = torch.zeros_like(tokens, dtype=torch.bool)
+        step = self.decoder.step(tokens, replace(state, fixed=fixed, moving=moving))
+        numbers = [self.numbers[source] for source in left.sources]
+        logits = _only_end(step.logits, [self.audience.gone(number) for number in numbers])
+        heard = any(map(self.audience.listens, numbers))
+        after = replace(
+            step.state,
+            fixed=(step.state.fixed, left),
+            moving=(step.state.moving, (logits, ended) if heard else None),
+        )
+        return replace(step, logits=logits, state=after)
+
+    def _tell(
+        self,
+        sources: Sequence[int],
+        tokens: Tensor,
+        before: Tensor,
+        ended: Tensor,
+        position: int | Tensor,
+    ) -> None:
+        """Each token that was chosen by the logits before. Outputs that are done are carried along
+        for a while, and silent."""
+        if len(tokens) != len(sources):
+            return  # several hypotheses of each source: nothing is decided before the end
+        chosen, done = tokens.tolist(), ended.tolist()
+        for row, source in enumerate(sources):
+            number = self.numbers[source]
+            silent = done[row] or position > self.limits[source]
+            if not silent and self.audience.listens(number):
+                likely = log_softmax(before[row : row + 1])[0, chosen[row]]
+                self.audience.hear(number, chosen[row], float(likely))
+
+
+def _only_end(logits: Tensor, gone: Sequence[bool]) -> Tensor:
+    """(R, V) logits, in which END is all that the rows of sources that are gone can put out."""
+    if not any(gone):
+        return logits
+    rows = torch.tensor(gone, device=logits.device)
+    rows = rows.repeat_interleave(len(logits) // len(gone))
+    ended = logits.masked_fill(rows.unsqueeze(1), float("-inf"))
+    ended[rows, END] = 0.0
+    return ended

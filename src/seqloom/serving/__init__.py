@@ -1,0 +1,1 @@
+"""Trained runs at an HTTP address: merged into batches, streamed, looked into."""

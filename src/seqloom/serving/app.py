@@ -1,0 +1,62 @@
+"""The application: routes, refusals, and the guard before them."""
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from seqloom import __version__
+from seqloom.core.errors import SeqloomError
+from seqloom.serving import libretranslate, pages, routes, routes_inside
+from seqloom.serving.guard import Guard
+from seqloom.serving.monitoring import Monitoring
+from seqloom.serving.problems import (
+    Problem,
+    tell_http,
+    tell_internal,
+    tell_invalid,
+    tell_problem,
+    tell_unusable,
+)
+from seqloom.serving.service import Service
+
+ABOUT = (
+    "Sequence-to-sequence models: asked, streamed and looked into. Every refusal has a sentence."
+)
+
+
+ROUTERS = (
+    routes.open_router,
+    routes.router,
+    routes_inside.open_router,
+    routes_inside.router,
+    libretranslate.router,
+    pages.router,
+)
+
+
+def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
+    """What a server runs."""
+    app = FastAPI(
+        title="seqloom",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,  # Swagger's page would be fetched from elsewhere; ours is in static/
+        redoc_url=None,
+    )
+    app.state.service = service
+    app.add_exception_handler(Problem, tell_problem)
+    app.add_exception_handler(SeqloomError, tell_unusable)
+    app.add_exception_handler(RequestValidationError, tell_invalid)
+    app.add_exception_handler(HTTPException, tell_http)
+    app.add_exception_handler(Exception, tell_internal)
+    for router in ROUTERS:
+        app.include_router(router)
+    monitoring.watch(service.gate)
+    worked = {
+        route.path: route
+        for route in app.routes
+        if isinstance(route, APIRoute) and "POST" in (route.methods or ())
+    }
+    return Guard(app, service.limits, monitoring.seen, service.gate, worked)

@@ -1,0 +1,91 @@
+"""How errands of one run are carried out together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    ExhaustiveConfig,
+    GreedyConfig,
+    MinimumBayesRiskConfig,
+    SampleConfig,
+)
+from seqloom.data.series import Numbers
+from seqloom.runs.asking import Askers
+from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.forecaster import Forecaster
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.predictor import Wish
+from seqloom.runs.run import Run
+from seqloom.serving.batcher import MOST, Errand, Waiting
+from seqloom.tasks.task import Prepared
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input of a search, and its number in its asker's list: a sample depends on it."""
+
+    prepared: Prepared
+    number: int = 0
+
+
+def size_of(prepared: Prepared) -> int:
+    """Tokens that are read, END included."""
+    return len(prepared.prefix if prepared.source is None else prepared.source) + 1
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Outputs are searched for; what is asked for in the same way is searched for together.
+
+    streamed: somebody hears every token, which torch alone tells
+    """
+
+    run: Run
+    decoding: DecodingConfig
+    wish: Wish
+    streamed: bool = False
+
+    def room(self) -> int:
+        return batch_tokens(self.run.predictor.device) // max(1, _followed(self.decoding))
+
+    def do(self, errands: Sequence[Errand]) -> list[list[Prediction]]:
+        run = self.run
+        engine = None
+        if not self.streamed:
+            engine = run.engines.choose(run.engine, self.decoding, self.wish).engine
+        items: list[Item] = [errand.work for errand in errands]
+        # On a GPU steps are recorded and replayed, which is worth more than to let somebody go.
+        attended = self.streamed or run.predictor.device.type == "cpu"
+        askers = Askers(
+            [item.number for item in items], audience=Waiting(errands) if attended else None
+        )
+        predictor = replace(run.predictor, engine=engine)
+        inputs = [item.prepared for item in items]
+        return predictor.answer(inputs, self.decoding, self.wish, askers)
+
+
+def _followed(decoding: DecodingConfig) -> int:
+    match decoding:
+        case MinimumBayesRiskConfig(samples=samples, beam=beam):
+            return samples + beam
+        case GreedyConfig() | SampleConfig() | BeamConfig() | ExhaustiveConfig():
+            return hypotheses_of(decoding)
+
+
+@dataclass(frozen=True)
+class Forecasting:
+    """Windows of one run are rolled out together: they are all of one size."""
+
+    forecaster: Forecaster
+
+    def room(self) -> int:
+        return MOST * self.forecaster.task.config.observe
+
+    def do(self, errands: Sequence[Errand]) -> list[Numbers]:
+        found: Any = self.forecaster.forecast([errand.work for errand in errands])
+        return [np.asarray(one) for one in found]
