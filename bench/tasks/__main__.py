@@ -92,7 +92,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> None:
     parser = arguments()
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     unknown = sorted(set(chosen.names) - set(TASKS))
     if unknown:
         parser.error(f"there is no task {', '.join(unknown)}; there are {', '.join(TASKS)}")
