@@ -23,20 +23,34 @@ export function split(text) {
   }));
 }
 
-/** The same, each with the pieces that it is made of and their logarithm of probability. */
+/** Where each piece stands in its text; null: nowhere, as a tag or the end. */
+export function placesOf(output) {
+  let from = 0;
+  return output.pieces.map((piece) => {
+    const found = find(output.text, piece, from);
+    from = found?.end ?? from;
+    return found;
+  });
+}
+
+/** The words of an output, each with its pieces and their logarithm of probability. */
 export function wordsOf(output) {
   const words = split(output.text);
-  let place = 0;
-  output.pieces.forEach((piece, number) => {
-    const begin = find(output.text, piece, place);
-    if (begin === null) return;
-    place = begin.end;
-    const word = words.find((one) => begin.start < one.end);
+  placesOf(output).forEach((place, number) => {
+    const word = place && words.find((one) => place.start < one.end);
     if (!word) return;
     word.pieces.push(number);
     word.log += output.log_probabilities[number] ?? -Infinity;
   });
   return words;
+}
+
+/** The same, every piece by itself: what a model of language decides. */
+export function piecesOf(output) {
+  return placesOf(output).flatMap((place, number) => (place ? [{
+    text: output.text.slice(place.start, place.end), begin: place.start, end: place.end, pieces: [number],
+    log: output.log_probabilities[number] ?? -Infinity,
+  }] : []));
 }
 
 const REACH = 3;
