@@ -54,6 +54,12 @@ function relink(view, settings) {
   }
 }
 
+/** On narrow screens the views stand in a row that is scrolled. */
+function reveal() {
+  const link = navigation.querySelector("[aria-current]"), row = navigation;
+  if (link && row.scrollWidth > row.clientWidth) row.scrollTo({ left: link.offsetLeft - (row.clientWidth - link.offsetWidth) / 2 });
+}
+
 function show({ moved = true } = {}) {
   const { view: wanted, settings } = read();
   const view = views.find((one) => one.name === wanted) ?? views[0];
@@ -76,6 +82,7 @@ function show({ moved = true } = {}) {
     },
   };
   relink(view, kept);
+  reveal();
   view.show(place, context);
   if (!moved) return;
   scrollTo(0, 0);

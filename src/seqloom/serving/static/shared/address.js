@@ -2,8 +2,8 @@
 
 /** The view and its settings that the address names. */
 export function read() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  return { view: path, settings: Object.fromEntries(new URLSearchParams(query)) };
+  const [, view, query = ""] = location.hash.match(/^#\/?([^?]*)\??(.*)$/s) ?? ["", ""];
+  return { view, settings: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 export function format(view, settings = {}) {

@@ -5,6 +5,8 @@ import { nice, ticks, short } from "./ticks.js";
 
 /** In pixels, so that letters are as large as elsewhere. */
 const WIDE = 940, NARROW = 330;
+/** Screens on which nothing is wide. */
+const SLIM = 832;
 const RIGHT = 14, TOP = 12, FOOT = 40;
 let count = 0;
 
@@ -12,7 +14,8 @@ let count = 0;
  * series: [{ name, points: [[x, y]], band: [[x, low, high]] }]; told in this order by shade and dash
  * options: xLabel, yLabel, logX, logY, zero, wide
  */
-export function lines(series, { xLabel, yLabel, logX = false, logY = false, zero = false, wide = false } = {}) {
+export function lines(series, { xLabel, yLabel, logX = false, logY = false, zero = false, ...how } = {}) {
+  const wide = how.wide && innerWidth > SLIM;
   const width = wide ? WIDE : NARROW, height = wide ? 300 : 210;
   const all = series.flatMap((one) => one.points), bands = series.flatMap((one) => one.band ?? []);
   if (!all.length) return make("p", { class: "note" }, "Nothing has been measured yet.");

@@ -67,7 +67,7 @@ export function lecture(body, context) {
 /** A small matrix in brackets, under its letter. */
 function bracketed({ formula, values, labels }) {
   const named = labels[0]?.startsWith("h");
-  return make("div", { class: "given" }, make("b", {}, formula),
+  return make("div", { class: "lettered" }, make("b", {}, formula),
     make("table", { class: "bracketed" }, make("tbody", {}, values.map((row, place) => make("tr", {},
       named && make("th", { scope: "row" }, labels[place]),
       row.map((one) => make("td", {}, number(one))))))));

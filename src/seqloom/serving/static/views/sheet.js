@@ -38,7 +38,7 @@ export class Sheet {
   }
 
   #word(part, number, word, at) {
-    const given = word.pieces.length > 0 && word.pieces.at(-1) < part.given;
+    const given = word.pieces.length > 0 && word.pieces[0] < part.given;
     return wordButton(word, {
       class: `word${given ? " given" : ""}`, "data-part": number, "data-word": at, "aria-expanded": "false", "aria-haspopup": "dialog",
       on: { click: (event) => this.#open(event.currentTarget, part, word) },
