@@ -4,7 +4,12 @@ import { make, say } from "../shared/dom.js";
 import { button } from "../shared/controls.js";
 import { instead } from "../shared/instead.js";
 import { ask } from "../shared/server.js";
-import { END, percent, rove, split, wordButton, wordsOf } from "../shared/words.js";
+import { END, percent, placesOf, rove, split, wordButton, wordsOf } from "../shared/words.js";
+
+function remark({ words, shown }) {
+  if (!words.length) return make("span", { class: "note" }, "(nothing: the likeliest is to end at once)");
+  return shown.finished ? "" : make("span", { class: "note" }, " (stopped at the length limit)");
+}
 
 export class Sheet {
   /** how: asked() who is asked; light(part, words) the source; changed(begin); failed(error) */
@@ -30,7 +35,7 @@ export class Sheet {
         const from = at ? part.words[at - 1].end : 0;
         return [part.shown.text.slice(from, part.words[at].begin), one];
       });
-      return [part.before, ...spaced, part.shown.finished ? "" : make("span", { class: "note" }, " (stopped at the length limit)")];
+      return [part.before, ...spaced, remark(part)];
     }));
     const first = this.group.querySelector(".word");
     if (first) first.tabIndex = 0;
@@ -128,8 +133,7 @@ export class Sheet {
       const body = { ...this.how.asked(), texts: [part.source], split: false, prefix };
       const { translations } = await ask("/api/translate", body, { signal: this.how.signal });
       const [output] = translations[0].parts[0].outputs;
-      const words = wordsOf(output).filter((one) => one.end <= prefix.length);
-      this.#take(part, output, (words.at(-1)?.pieces.at(-1) ?? -1) + 1);
+      this.#take(part, output, placesOf(output).findLastIndex((one) => one && one.end <= prefix.length) + 1);
     } catch (error) {
       this.how.failed(error);
     }
