@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from calling_server import Server
 from seqloom.lab.laboratory import Place, carry_out, jobs_of
@@ -24,6 +24,12 @@ window.seen = { violations: [], ran: 0 };
 document.addEventListener("securitypolicyviolation", (event) =>
   window.seen.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
 """
+
+
+GO = """link => {
+  history.pushState(null, "", link);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}"""
 
 
 def chromium() -> str | None:
@@ -43,16 +49,23 @@ class Visitor:
     page: Page
     wrong: list[str] = field(default_factory=list)
 
-    def open(self, link: str = "") -> Page:
-        """A view, by its link; what was there before is forgotten."""
+    def come(self, link: str = "") -> Page:
+        """To a view, by its link, from elsewhere."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.server.url}/{link}")
         self.page.wait_for_selector("main h1, main .wrong, dialog")
         return self.page
 
+    def open(self, link: str) -> Page:
+        """A view, by its link. The page stays; to load it again costs more than all else."""
+        if not self.page.url.startswith(self.server.url):
+            return self.come(link)
+        self.page.evaluate(GO, link)
+        return self.page
+
     def settle(self) -> None:
         """Wait until nothing is asked for any more."""
-        self.page.wait_for_function("!document.querySelector('[aria-busy], main .waiting')")
+        expect(self.page.locator("[aria-busy], main .waiting")).to_have_count(0, timeout=10_000)
 
     def check(self) -> None:
         """Nothing has gone wrong so far."""
@@ -61,11 +74,14 @@ class Visitor:
         assert not seen["ran"], "a script that somebody typed has run"
         assert not self.wrong
 
-    def axe(self) -> list[str]:
-        """What axe-core finds that would keep somebody out."""
+    def axe(self, *rules: str) -> list[str]:
+        """What axe-core finds that would keep somebody out, by all of its rules or some."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE)
-        found = self.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if rules:
+            options["runOnly"] = list(rules)
+        found = self.page.evaluate("options => axe.run(document, options)", options)
         return [
             f"{one['id']} ({one['impact']}): {node['html'][:160]} {node['failureSummary'][:300]}"
             for one in found["violations"]
@@ -108,12 +124,19 @@ def visit(browser: Browser, server: Server, **how: Any) -> tuple[BrowserContext,
     return context, visitor
 
 
-@pytest.fixture
-def visitor(browser: Browser, server: Server, reports: Path) -> Iterator[Visitor]:
+@pytest.fixture(scope="session")
+def desk(browser: Browser, server: Server, reports: Path) -> Iterator[Visitor]:
+    """A page that stays open from test to test."""
     context, visitor = visit(browser, server)
     yield visitor
-    visitor.check()
     context.close()
+
+
+@pytest.fixture
+def visitor(desk: Visitor) -> Iterator[Visitor]:
+    yield desk
+    desk.check()
+    desk.page.unroute_all()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from browsing import Visitor
@@ -59,7 +58,7 @@ def test_another_token_is_chosen_and_the_rest_follows(visitor: Visitor, server: 
     )
     expect(words).to_have_text(expected["output"]["text"])
     assert f"begin=0.{other['token']}" in page.url
-    visitor.open(page.url.partition("/#")[2].join(("#", "")))
+    visitor.come("#" + page.url.partition("#")[2])
     expect(words).to_have_text(expected["output"]["text"])
     page.get_by_role("button", name="The model’s own").click()
     expect(words).to_have_text(output["text"])
@@ -182,20 +181,23 @@ def test_a_model_without_a_source_is_laid_open_too(visitor: Visitor) -> None:
     expect(page.locator(".story")).to_contain_text("softmax(z)")
 
 
-@pytest.mark.parametrize(
-    ("score", "shown"),
-    [
-        ("q · k", ["1054", "852", "−396"]),
-        ("hᵀ W h", ["1054", "852", "−396"]),
-        ("−‖q − k‖²", ["−34", "−122", "−2213"]),
-        ("σ(q) · σ(k)", ["1.72", "1.94", "0.98"]),
-    ],
-)
-def test_the_lectures_example(visitor: Visitor, score: str, shown: list[str]) -> None:
+LECTURE = {
+    "q · k": (["1054", "852", "−396"], "(23, 46)"),
+    "hᵀ W h": (["1054", "852", "−396"], "(23, 46)"),
+    "−‖q − k‖²": (["−34", "−122", "−2213"], "(23, 46)"),
+    "σ(q) · σ(k)": (["1.72", "1.94", "0.98"], "(25, 39)"),
+}
+
+
+def test_the_lectures_example_with_every_score(visitor: Visitor) -> None:
     page = visitor.open("#/inside?of=lecture&choice=argmax")
-    page.get_by_text(score, exact=True).first.click()
-    expect(page.locator(".look .score")).to_have_text(shown)
-    expect(page.locator(".look .few").first).to_contain_text("(25, 39)" if "σ" in score else "(23, 46)")
+    for score, (scores, context) in LECTURE.items():
+        page.locator(".segments").get_by_text(score, exact=True).click()
+        expect(page.locator(".look .score")).to_have_text(scores)
+        expect(page.locator(".look .few").first).to_contain_text(context)
+    page.get_by_text("softly").click()
+    expect(page.locator(".look .share")).to_have_text(["37 %", "46 %", "18 %"])
+    assert "score=nonlinear" in page.url
 
 
 def test_two_runs_side_by_side(visitor: Visitor, server: Server) -> None:

@@ -48,7 +48,7 @@ def test_a_text_grows_and_its_link_grows_the_same(visitor: Visitor) -> None:
         "/api/complete", prompts=["ab"], seed=int(found[1]), temperature=0.8, max_length=20
     )
     assert again["completions"][0]["outputs"][0]["text"] == grown
-    visitor.open(page.url.partition("/#")[2].join(("#", "")))
+    visitor.come("#" + page.url.partition("#")[2])
     expect(group).to_have_text(grown)
 
 

@@ -102,7 +102,8 @@ export const forecast = {
       body);
     fill();
     if (settings.rows) {
-      write(parsed(unpacked(settings.rows)), parsed(unpacked(settings.known ?? "")));
+      numbers.value = unpacked(settings.rows);
+      known.value = unpacked(settings.known ?? "");
       look();
     } else begin();
   },
