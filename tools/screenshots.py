@@ -98,13 +98,17 @@ def take(browser: Browser, url: str, shot: Shot, path: Path) -> None:
     context.close()
 
 
-def main(run: str, folder: str) -> None:
+def chromium() -> str:
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     program = os.environ.get("CHROMIUM") or next((path for path in found if path), None)
     if program is None:
         raise SystemExit("there is no chromium; install it (apt-get install chromium)")
+    return program
+
+
+def main(run: str, folder: str) -> None:
     with served(run) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for shot in SHOTS:
             take(browser, url, shot, Path(folder) / f"{shot.name}.png")
         browser.close()
