@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 # Promises to the last bit hold for one number of threads, and a process that has started threads
 # cannot be forked safely. A GPU that is not looked at cannot be in the way either.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
+# How long an example takes says nothing on a machine that others use, too.
+settings.register_profile("seqloom", deadline=None)
+settings.load_profile("seqloom")
 
 
 @pytest.fixture(scope="session", autouse=True)

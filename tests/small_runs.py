@@ -125,7 +125,7 @@ def train_captioner(folder: Path) -> Path:
         "training": QUICK,
         "decoding": {"kind": "greedy"},
     }
-    tables["model"]["decoder"]["attention"] = {"projection": "linear"}  # type: ignore[index]
+    tables["model"]["decoder"]["attention"] = {"projection": "linear"}
     seqloom.train(resolve(tables, ()).config, folder)
     return folder
 

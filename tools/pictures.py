@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 
 import seqloom
+from seqloom.config.decoding import BeamConfig
 from seqloom.inside.gradients import trace
+from seqloom.runs.question import Question
 from seqloom.viz.attention import save_attention
 from seqloom.viz.gradients import save_gradients
+from seqloom.viz.tree_picture import save_tree
 
+QUESTION = "Kannst du mir helfen?"
 SENTENCE = "Ich habe ihn gestern gesehen."
 LONGER = "Wir haben in diesem Jahr keine Zeit für einen langen Urlaub."
 
@@ -26,6 +30,8 @@ def main(run: str, folder: str) -> None:
         [piece.removeprefix("▁") for piece in prediction.source_pieces],
         title=f"{SENTENCE}\n{prediction.text}",
     )
+    asked = Question.of(loaded, QUESTION, BeamConfig(width=4))
+    save_tree(Path(folder) / "search-tree.png", asked.search())
     save_gradients(Path(folder) / "gradients.png", trace(loaded, LONGER))
 
 

@@ -187,6 +187,7 @@ def test_every_section_is_reached() -> None:
         "Section",
         "RulesConfig",
         "DrawingConfig",
+        "SightConfig",
         "LayersConfig",
         "TaggedConfig",
         "TransformerLayersConfig",

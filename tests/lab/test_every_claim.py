@@ -1,11 +1,13 @@
 """Every claim runs, reports and draws, in a size that only shows that it does."""
 
 import json
+import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
 
+from seqloom.lab.claim import Trial
 from seqloom.lab.laboratory import Place, carry_out, jobs_of, measured
 from seqloom.lab.names import claim_names
 from seqloom.lab.registry import find_claim
@@ -22,9 +24,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", claim_names())
 def test_a_claim_runs_reports_and_draws(name: str, out: Path) -> None:
     place = Place(out, name, "tiny")
-    jobs = jobs_of(place, 1)
+    jobs = jobs_of(place, range(1, 2))
     assert not carry_out(jobs, 1, lambda job, words, share: None)
-    claim, report = find_claim(name), write_report(place, 1)
+    claim, report = find_claim(name), write_report(place, range(1, 2))
     for condition in claim.conditions:
         assert any(
             column.name in one.numbers
@@ -56,9 +58,21 @@ def test_a_claim_says_what_it_is_about(name: str) -> None:
     assert {figure.condition for figure in figures} <= set(claim.conditions)
 
 
+@pytest.mark.parametrize("name", claim_names())
+def test_the_recipes_of_every_size_can_be_used(name: str, tmp_path: Path) -> None:
+    """The full size is not run here, so that it could be run is all that can be seen."""
+    claim = find_claim(name)
+    module = sys.modules[claim.measure.__module__]
+    if not hasattr(module, "configure"):
+        return
+    for settings in claim.sizes.values():
+        for condition in claim.conditions:
+            module.configure(Trial(condition, 1, settings, tmp_path, lambda words, share: None))
+
+
 def test_what_was_measured_is_not_measured_again(out: Path) -> None:
     place = Place(out, "scale", "tiny")
-    jobs = jobs_of(place, 1)
+    jobs = jobs_of(place, range(1, 2))
     carry_out(jobs, 1, lambda job, words, share: None)
     told: list[str] = []
     carry_out(jobs, 1, lambda job, words, share: told.append(words))
@@ -66,10 +80,10 @@ def test_what_was_measured_is_not_measured_again(out: Path) -> None:
 
 
 def test_a_measurement_under_other_settings_does_not_count(tmp_path: Path) -> None:
-    [job, *_] = jobs_of(Place(tmp_path, "scale", "tiny"), 1)
+    [job, *_] = jobs_of(Place(tmp_path, "scale", "tiny"), range(1, 2))
     carry_out([job], 1, lambda job, words, share: None)
     assert measured(job) is not None
-    larger = jobs_of(Place(tmp_path, "scale", "small"), 1)[0]
+    larger = jobs_of(Place(tmp_path, "scale", "small"), range(1, 2))[0]
     larger.path.parent.mkdir(parents=True)
     larger.path.write_bytes(job.path.read_bytes())
     assert measured(larger) is None

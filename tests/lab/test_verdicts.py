@@ -58,5 +58,5 @@ def test_a_claim_holds_if_all_of_it_does_and_falls_with_one_part() -> None:
 
 def test_the_reason_says_the_numbers_and_what_was_wanted() -> None:
     effect = Effect("attention is ahead by", [0.2, 0.3, 0.25], above=0.1, form=".0%")
-    expected = "yes: attention is ahead by 25% (20% to 30%), more than 10% wanted, 3 seeds"
+    expected = "yes: attention is ahead by 25% (20% to 30%), more than 10% wanted"
     assert conclude(effect).reason == expected

@@ -63,8 +63,9 @@ def free_port() -> int:
 
 
 def figures(server: Server) -> dict[str, float]:
-    port = server.process.args[-1]  # type: ignore[index]
-    lines = server.client.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
+    arguments = server.process.args
+    assert isinstance(arguments, list)
+    lines = server.client.get(f"http://127.0.0.1:{arguments[-1]}/metrics").text.splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
 

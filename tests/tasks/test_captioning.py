@@ -276,6 +276,45 @@ def test_training_crops_are_squares_of_the_image_perhaps_mirrored() -> None:
     torch.testing.assert_close((middle * 255).round(), image[0, 0, 1:5, 1:5].float())
 
 
+def plain_crop(size: int, zoom: float = 1.0, light: float = 0.0) -> Crop:
+    """Bytes come out as they went in, over 255."""
+    crop = Crop(size, zoom, light)
+    crop.mean.zero_()
+    crop.deviation.fill_(1)
+    return crop
+
+
+def test_a_zoomed_image_is_a_part_of_it_and_never_the_same_twice() -> None:
+    """A ramp stays a ramp, turned around if mirrored; the less of it is seen, the flatter it is."""
+    ramp = torch.arange(0, 240, 10, dtype=torch.uint8).view(1, 1, 1, 24).expand(64, 3, 24, 24)
+    seen = plain_crop(12, zoom=0.5)(ramp)[:, 0] * 255  # (64, 12, 12)
+    torch.testing.assert_close(seen, seen[:, :1].expand_as(seen))  # all rows alike
+    steps = seen[:, 0].diff(dim=1)[:, 1:-1]
+    rising, falling = (steps >= -1e-3).all(1), (steps <= 1e-3).all(1)
+    assert (rising | falling).all()
+    assert rising.any()
+    assert falling.any()
+    steep = steps.abs().mean(1)
+    assert steep.max() <= 20.1  # the whole of it, half as many pixels
+    assert steep.min() >= 9.9  # half of it, pixel by pixel
+    assert steep.std() > 1
+    torch.testing.assert_close(
+        plain_crop(12, zoom=0.5).eval()(ramp[:1]), plain_crop(12).eval()(ramp[:1])
+    )
+
+
+def test_light_changes_brightness_and_contrast_alone() -> None:
+    image = torch.tensor([100, 140], dtype=torch.uint8).view(1, 1, 1, 2).expand(256, 3, 2, 2)
+    lit_images = plain_crop(2, light=0.2)(image)[:, 0, 0] * 255  # (256, 2)
+    mean, contrast = lit_images.mean(1), lit_images.diff(dim=1).abs().squeeze(1)
+    assert mean.min() >= 120 * 0.8 - 1e-3
+    assert mean.max() <= 120 * 1.2 + 1e-3
+    assert contrast.min() >= 40 * 0.8 - 1e-3
+    assert contrast.max() <= 40 * 1.2 + 1e-3
+    assert mean.std() > 5
+    assert contrast.std() > 1
+
+
 def test_the_most_looked_at_cell_is_brightest() -> None:
     brightness = lit([0.1, 0.2, 0.6, 0.1], 4)
     assert brightness[3, 0] == 1

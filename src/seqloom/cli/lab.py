@@ -1,5 +1,6 @@
 """seqloom lab"""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from seqloom.cli.later import work
 from seqloom.cli.options import Json
 
 SIZES = ("tiny", "small", "full")
+MOST_SEEDS = 1000
 
 
 def lab(
@@ -26,8 +28,12 @@ def lab(
         ),
     ] = "small",
     seeds: Annotated[
-        int, typer.Option(min=1, max=1000, help="Seeds; a verdict needs three or more.")
-    ] = 3,
+        str,
+        typer.Option(
+            metavar="N|FIRST-LAST",
+            help="How many, counted from 1, or which: 11-13. A verdict needs three or more.",
+        ),
+    ] = "3",
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Where to write, and to look for reports.")
     ] = Path("runs/lab"),
@@ -45,8 +51,23 @@ def lab(
         raise typer.BadParameter(
             f"there is no size '{size}'; there are {', '.join(SIZES)}", param_hint="--size"
         )
+    wanted = chosen_seeds(seeds)
     if not names:
         raise typer.Exit(work("lab")(out, json))
     from seqloom.lab.names import chosen_claims
 
-    raise typer.Exit(work("lab_run")(chosen_claims(names), size, seeds, out, jobs, json))
+    raise typer.Exit(work("lab_run")(chosen_claims(names), size, wanted, out, jobs, json))
+
+
+def chosen_seeds(text: str) -> range:
+    """3 are the seeds 1, 2 and 3; 11-13 are 11, 12 and 13."""
+    found = re.fullmatch(r"(?:(\d{1,9})-)?(\d{1,9})", text.strip())
+    if found is not None:
+        first, last = int(found[1] or 1), int(found[2])
+        if 1 <= first <= last < first + MOST_SEEDS:
+            return range(first, last + 1)
+    raise typer.BadParameter(
+        f"'{text}' says no seeds; give how many (3), or the first and the last (11-13), at most "
+        f"{MOST_SEEDS:,}",
+        param_hint="--seeds",
+    )

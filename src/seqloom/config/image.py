@@ -10,7 +10,17 @@ from seqloom.config.transformer import LayersConfig
 GROUPS = 8
 
 
-class ConvolutionEncoderConfig(Section):
+class SightConfig(Section):
+    """How images are varied in training, beside being cut and mirrored: no image looks the same
+    twice, so that few of them teach more."""
+
+    zoom: float = Field(1.0, gt=0, le=1)
+    """The least share of an image's side that is looked at, scaled to the size that is wanted."""
+    light: float = Field(0.0, ge=0, lt=1)
+    """By how much of itself brightness and contrast may change."""
+
+
+class ConvolutionEncoderConfig(SightConfig):
     """A residual network. Each of its stages halves the grid."""
 
     kind: Literal["convolution"] = "convolution"
@@ -38,7 +48,7 @@ class ConvolutionEncoderConfig(Section):
         return self
 
 
-class PatchEncoderConfig(LayersConfig):
+class PatchEncoderConfig(SightConfig, LayersConfig):
     """A Transformer over square patches of the image."""
 
     kind: Literal["patches"] = "patches"

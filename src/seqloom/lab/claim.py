@@ -70,7 +70,6 @@ class Claim(Generic[Settings]):
     confirms, refutes: what would have to come out
     conditions: what is compared; each is measured by itself, with every seed
     sizes:      the settings of each size; they decide what is measured, so they are part of its key
-    version:    to be raised when the same settings give other numbers
     """
 
     name: str
@@ -86,4 +85,3 @@ class Claim(Generic[Settings]):
     plot: Callable[[Results], Sequence[Chart]]
     columns: Sequence[Column]
     published: Sequence[Published] = ()
-    version: int = 1

@@ -2,15 +2,20 @@
 
 import fcntl
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from seqloom.config.corpora import SyntheticConfig
 from seqloom.config.load import dump, resolve
 from seqloom.config.run import RunConfig
 from seqloom.core.storage import explained
+from seqloom.data.example import Example
+from seqloom.data.synthetic import read_synthetic
 from seqloom.lab.claim import Settings, Trial
+from seqloom.metrics.overlap import token_accuracy
 from seqloom.runs.bundle import is_run
 from seqloom.runs.run import Run, load
 from seqloom.training.journal import Event
@@ -45,6 +50,13 @@ def trained(trial: Trial[Settings], config: RunConfig) -> Run:
     return load(folder, engine="torch")
 
 
+def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
+    """(step, score) at each evaluation of a training."""
+    lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    return [(one["step"], one[name]) for one in events if one["event"] == "evaluate"]
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Whoever needs the same model waits for it instead of training it again."""
@@ -70,6 +82,19 @@ def letters(task: str, shortest: int, longest: int, symbols: int = 26) -> Tables
         "max_length": longest,
         "symbols": symbols,
     }
+
+
+def unseen(corpus: Tables, length: int, count: int) -> list[Example]:
+    """Strings of one length from the test split of such a corpus."""
+    sized = {**corpus, "min_length": length, "max_length": length, "examples": count}
+    return list(read_synthetic(SyntheticConfig(**sized), "test"))
+
+
+def right_letters(outputs: Sequence[str], targets: Sequence[str]) -> float:
+    """The share of letters that stand where they should, 0 to 1."""
+    # The score counts what spaces separate.
+    spaced = [(" ".join(target),) for target in targets]
+    return token_accuracy([" ".join(output) for output in outputs], spaced).value / 100
 
 
 def training(steps: int, seed: int, rate: float, batch_tokens: int = 2_048) -> Tables:

@@ -2,17 +2,23 @@
 
 import hashlib
 import json
+import math
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
 from seqloom import __version__
-from seqloom.core.errors import SeqloomError
+from seqloom.core.errors import SeqloomError, TrainingError
 from seqloom.core.storage import explained, write_file
 from seqloom.lab.claim import Size, Trial
+from seqloom.lab.code import code_of
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
 from seqloom.runs.devices import best_device
@@ -53,7 +59,8 @@ class Job:
         """All that decides what comes out; measured under another key it is measured again."""
         claim = find_claim(self.place.claim)
         settings = repr(claim.sizes[self.place.size])
-        parts = (__version__, claim.name, claim.version, settings, self.condition, self.seed)
+        code = code_of(claim.measure.__module__)
+        parts = (__version__, claim.name, code, settings, self.condition, self.seed)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
@@ -66,10 +73,10 @@ Watch = Callable[[Job, str, float], None]
 """Which job, what it does now, and which share of it is done (1: all)."""
 
 
-def jobs_of(place: Place, seeds: int) -> list[Job]:
+def jobs_of(place: Place, seeds: Sequence[int]) -> list[Job]:
     """Seed by seed, so that something of everything is there early."""
     conditions = find_claim(place.claim).conditions
-    return [Job(place, condition, seed) for seed in range(1, seeds + 1) for condition in conditions]
+    return [Job(place, condition, seed) for seed in seeds for condition in conditions]
 
 
 def measured(job: Job) -> Measurement | None:
@@ -108,14 +115,25 @@ def _in_turn(jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
 def _side_by_side(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
     # Fresh processes: one that has used a GPU or threads cannot be forked.
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(at_once, mp_context=fresh) as pool:
+    share = max(1, (os.cpu_count() or 1) // at_once)
+    with ProcessPoolExecutor(at_once, fresh, torch.set_num_threads, (share,)) as pool:
         futures = {pool.submit(_try, job): job for job in jobs}
         try:
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                yield futures[future], _outcome(future)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _outcome(future: "Future[SeqloomError | None]") -> SeqloomError | None:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return TrainingError(
+            "a process was killed from outside, most likely for want of memory; what was measured "
+            "is kept, so start again with fewer --jobs"
+        )
 
 
 def _unwatched(job: Job, words: str, share: float) -> None:
@@ -142,6 +160,11 @@ def _measure(job: Job, watch: Watch) -> None:
     began = time.perf_counter()
     numbers = {name: float(value) for name, value in claim.measure(trial).items()}
     seconds = round(time.perf_counter() - began, 3)
+    if lost := [name for name, value in numbers.items() if not math.isfinite(value)]:
+        raise TrainingError(
+            f"{', '.join(lost)} came out as no number, so the model has learned nothing sound; "
+            f"remove what it learned, in {job.place.models}, and try again"
+        )
     found = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
     content = {"key": job.key, "measurement": asdict(found)}
     with explained(job.path):
@@ -149,7 +172,7 @@ def _measure(job: Job, watch: Watch) -> None:
     write_file(job.path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def results_of(place: Place, seeds: int) -> Results:
+def results_of(place: Place, seeds: Sequence[int]) -> Results:
     """All measurements of a claim whose jobs are done."""
     return Results(list(_all_measured(jobs_of(place, seeds))))
 

@@ -29,5 +29,5 @@ def chosen_claims(names: Sequence[str]) -> list[str]:
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, [*known, ALL], 1)
-    hint = f", did you mean {near[0]}?" if near else ""
+    hint = f" (did you mean {near[0]}?)" if near else ""
     return f"there is no claim '{name}'{hint}"

@@ -35,6 +35,7 @@ def page(report: Report) -> str:
     """The whole page."""
     claim, verdict = report.claim, report.verdict
     seeds = len(report.results.seeds)
+    which = f"{min(report.results.seeds)}-{max(report.results.seeds)}"
     reasons = "".join(f"<li>{escape(part)}</li>" for part in verdict.reason.split("; "))
     parts = [
         f'<p class="soft">seqloom lab · {escape(claim.name)} · size {report.size} · {seeds} '
@@ -56,7 +57,7 @@ def page(report: Report) -> str:
         f"<dt>The rule</dt><dd>{escape(RULE)}</dd>"
         f"<dt>Settings</dt><dd><code>{escape(repr(claim.sizes[report.size]))}</code></dd>"
         f"<dt>Again</dt><dd><code>seqloom lab {escape(claim.name)} --size {report.size} --seeds "
-        f"{seeds}</code></dd></dl>",
+        f"{which}</code></dd></dl>",
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '

@@ -42,6 +42,7 @@ class Effect:
 
     says: the statement, as "attention is more exact at length 30, by"
     form: how its numbers are written, as in format()
+    unit: what is written behind them
     """
 
     says: str
@@ -49,6 +50,7 @@ class Effect:
     above: float | None = None
     below: float | None = None
     form: str = ".3g"
+    unit: str = ""
 
     @property
     def margins(self) -> list[float]:
@@ -79,8 +81,9 @@ class Effect:
             for value in (statistics.fmean(self.values), min(self.values), max(self.values))
         )
         span = mean if low == high else f"{mean} ({low} to {high})"
-        seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
-        return f"{words}: {self.says} {span}, {self._wanted} wanted, {seeds}"
+        unit = f" {self.unit}" if self.unit else ""
+        few = f" and {LEAST_SEEDS} seeds" if len(self.values) < LEAST_SEEDS else ""
+        return f"{words}: {self.says} {span}{unit}, {self._wanted} wanted{few}"
 
     @property
     def _wanted(self) -> str:

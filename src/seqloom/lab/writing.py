@@ -1,7 +1,7 @@
 """Reports on disk: written for people and programs, and read again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from seqloom.lab.report import Report
 from seqloom.lab.results import Measurement, Results
 
 
-def write_report(place: Place, seeds: int) -> Report:
+def write_report(place: Place, seeds: Sequence[int]) -> Report:
     """report.html and report.json, from what was measured."""
     report = Report(find_claim(place.claim), place.size, results_of(place, seeds))
     with explained(place.folder):

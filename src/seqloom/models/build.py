@@ -42,7 +42,7 @@ from seqloom.models.recurrent import RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
-from seqloom.nn.convolution import Patches, ResidualNetwork
+from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
@@ -108,12 +108,13 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case ConvolutionEncoderConfig():
             assert isinstance(signature.source, Pixels)
             network = ResidualNetwork(list(part.channels), part.blocks)
-            return ConvolutionEncoder(signature.source.width, network, part.width, part.dropout)
+            crop = Crop(signature.source.width, part.zoom, part.light)
+            return ConvolutionEncoder(crop, network, part.width, part.dropout)
         case PatchEncoderConfig():
             assert isinstance(signature.source, Pixels)
             size = signature.source.width
             return PatchEncoder(
-                size,
+                Crop(size, part.zoom, part.light),
                 Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
                 last_norm(part.norm, part.width),

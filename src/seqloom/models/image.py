@@ -19,9 +19,9 @@ class ImageEncoder(EncoderModule):
 
     max_length = None
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, crop: Crop) -> None:
         super().__init__()
-        self.crop = Crop(size)
+        self.crop = crop
 
     def look(self, images: Tensor) -> Tensor:
         """(B, 3, N, N) -> (B, G, D)"""
@@ -38,8 +38,8 @@ class ImageEncoder(EncoderModule):
 class ConvolutionEncoder(ImageEncoder):
     """A residual network; position s of the memory is cell s of its grid, in reading order."""
 
-    def __init__(self, size: int, network: ResidualNetwork, width: int, dropout: float) -> None:
-        super().__init__(size)
+    def __init__(self, crop: Crop, network: ResidualNetwork, width: int, dropout: float) -> None:
+        super().__init__(crop)
         self.network = network
         self.fit = nn.Linear(network.width, width)
         self.norm = nn.LayerNorm(width)
@@ -56,13 +56,13 @@ class PatchEncoder(ImageEncoder):
 
     def __init__(
         self,
-        size: int,
+        crop: Crop,
         patches: Patches,
         layers: list[EncoderLayer],
         norm: nn.Module,
         dropout: float,
     ) -> None:
-        super().__init__(size)
+        super().__init__(crop)
         self.patches = patches
         self.layers = stack(layers)
         self.norm = norm

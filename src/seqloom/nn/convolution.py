@@ -18,25 +18,56 @@ class Crop(nn.Module):
     In training the square is anywhere in the image and may be mirrored, so that no image is ever
     seen twice; otherwise it is the middle one. Every shape is known beforehand, as a recorded
     step needs it.
+
+    zoom:  in training, the least share of an image's side that is looked at; 1 leaves sizes alone
+    light: in training, by how much of itself brightness and contrast may change
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, zoom: float = 1.0, light: float = 0.0) -> None:
         super().__init__()
         self.size = size
+        self.zoom = zoom
+        self.light = light
         for name, colours in (("mean", MEAN), ("deviation", DEVIATION)):
             self.register_buffer(name, torch.tensor(colours).view(3, 1, 1), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         room = [side - self.size for side in images.shape[-2:]]
         if self.training:
-            images = self._anywhere(images, room)
+            cut = self._zoomed(images) if self.zoom < 1 else self._anywhere(images, room)
+            images = self._lit(cut.to(self.mean.dtype)) if self.light else cut
         else:
             top, left = (extra // 2 for extra in room)
             images = images[..., top : top + self.size, left : left + self.size]
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.deviation
+
+    def _zoomed(self, images: Tensor) -> Tensor:
+        """A square of any size from the least up to the whole image, anywhere, scaled to fit."""
+        count = len(images)
+        share = torch.empty(count, 1, device=images.device).uniform_(self.zoom, 1)
+        mirror = (torch.rand(count, 1, device=images.device) < 0.5).to(share.dtype) * -2 + 1
+        middle = (torch.rand(count, 2, device=images.device) * 2 - 1) * (1 - share)
+        nothing = torch.zeros_like(share)
+        # Where a place of the cut lies in the image, both from -1 to 1: (B, 2, 3)
+        rows = [share * mirror, nothing, middle[:, :1], nothing, share, middle[:, 1:]]
+        where = torch.cat(rows, dim=1).view(count, 2, 3)
+        shape = [count, images.shape[1], self.size, self.size]
+        with torch.autocast(images.device.type, enabled=False):  # bf16 cannot tell pixels apart
+            grid = F.affine_grid(where, shape, align_corners=False)
+            return F.grid_sample(
+                images.to(grid.dtype), grid, padding_mode="border", align_corners=False
+            )
+
+    def _lit(self, images: Tensor) -> Tensor:
+        """Brighter or darker, and with more or less contrast; bytes stay within their range."""
+        count = len(images)
+        drawn = torch.empty(2, count, 1, 1, 1, device=images.device)
+        brightness, contrast = drawn.uniform_(1 - self.light, 1 + self.light)
+        mean = images.mean(dim=(1, 2, 3), keepdim=True)
+        return (mean * brightness + (images - mean) * contrast).clamp(0, 255)
 
     def _anywhere(self, images: Tensor, room: list[int]) -> Tensor:
         count, device = len(images), images.device

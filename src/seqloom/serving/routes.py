@@ -39,11 +39,19 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     422: {"model": ErrorAnswer, "description": "Something in it cannot be used; it says what."},
     503: {"model": ErrorAnswer, "description": "Busy, too slow, or stopping; try again."},
 }
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["start", "token", "done", "error"]},
+        "data": {"type": "string", "description": "JSON"},
+    },
+    "required": ["event", "data"],
+}
 EVENTS: dict[int | str, dict[str, Any]] = {
     **REFUSALS,
     200: {
         "description": "Events start, token …, done; or error.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": EVENT}},
     },
 }
 IMAGE = {

@@ -149,7 +149,7 @@ def _bars(chart: Bars) -> tuple[float, str]:
         parts.append(_text(left - 8, y + 19, name, "end", kind="name"))
         parts.append(
             f'<rect x="{min(start, end):.1f}" y="{y + 5}" width="{abs(end - start):.1f}" '
-            f'height="{_ROW - 14}" rx="3" style="fill:var(--hue{number % _HUES});opacity:.75"/>'
+            f'height="{_ROW - 14}" rx="3" style="fill:var(--hue0);opacity:.75"/>'
         )
         parts += [
             f'<circle class="seed" cx="{across.place(value):.1f}" cy="{y + 15}" r="2.6"/>'

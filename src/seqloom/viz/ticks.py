@@ -11,7 +11,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 class Axis:
     """A stretch of values along a stretch of paper, from `begin` to `end`; ticks say where.
 
-    logarithmic: equal distances are equal ratios; all values must then be above zero
+    logarithmic: equal distances are equal ratios; what is not above zero lies at the lowest place
     """
 
     low: float
@@ -27,7 +27,7 @@ class Axis:
         return self.begin + (self.end - self.begin) * (here - low) / (high - low)
 
     def _straight(self, value: float) -> float:
-        return math.log10(value) if self.logarithmic else value
+        return math.log10(max(value, self.low)) if self.logarithmic else value
 
 
 def axis(
@@ -36,12 +36,14 @@ def axis(
     """An axis that holds all values, with ticks at round numbers; `zero` makes it hold 0, too."""
     low, high = min(values), max(values)
     if logarithmic:
+        positive = [value for value in values if value > 0] or [1.0]
+        low, high = min(positive), max(positive)
         ticks = decades(low, high)
         return Axis(min(low, ticks[0]), max(high, ticks[-1]), begin, end, ticks, True)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if high == low:
-        high = low + (abs(low) or 1.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-99):
+        high = low + (abs(low) if abs(low) > 1e-99 else 1.0)  # nothing to tell apart
     ticks = round_ticks(low, high)
     return Axis(ticks[0], max(ticks[-1], high), begin, end, ticks)
 
@@ -52,7 +54,7 @@ def round_ticks(low: float, high: float, wanted: int = 5) -> tuple[float, ...]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in _STEPS if size * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return tuple(round(count * step, 12) for count in range(first, last + 1))
+    return tuple(float(f"{count * step:.12g}") for count in range(first, last + 1))
 
 
 def decades(low: float, high: float) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ PLAIN_EVERY = 20.0
 
 
 def lab_run(
-    names: Sequence[str], size: Size, seeds: int, out: Path, at_once: int, as_json: bool
+    names: Sequence[str], size: Size, seeds: range, out: Path, at_once: int, as_json: bool
 ) -> int:
     """Measure, judge and write a report for each claim; 1 if one of them could not be tried."""
     places = [Place(out, name, size) for name in names]

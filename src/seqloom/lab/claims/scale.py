@@ -95,7 +95,7 @@ CLAIM = Claim(
     "weight under √d and less than half under d.",
     refutes="One of these is the other way round with every seed.",
     conditions=tuple(SCALES),
-    sizes={"tiny": Settings(20), "small": Settings(2_000), "full": Settings(20_000)},
+    sizes={"tiny": Settings(20), "small": Settings(500), "full": Settings(20_000)},
     measure=measure,
     judge=judge,
     plot=plot,

@@ -1,0 +1,31 @@
+"""docs/lab.md names every claim, and says of each how it stands."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import lab
+from seqloom.lab.laboratory import Place, carry_out, jobs_of
+from seqloom.lab.names import claim_names
+from seqloom.lab.writing import write_report
+
+
+def test_the_page_has_every_claim_and_the_plots_of_those_that_were_run(tmp_path: Path) -> None:
+    out, docs = tmp_path / "out", tmp_path / "docs"
+    place = Place(out, "scale", "small")
+    carry_out(jobs_of(place, range(1, 4)), 1, lambda job, words, share: None)
+    write_report(place, range(1, 4))
+    lab.collect(out, docs / "results" / "lab")
+    lab.write(docs)
+    text = (docs / "lab.md").read_text(encoding="utf-8")
+    assert "| [scale](#scale) | **confirmed** | small | 3 |" in text
+    assert text.count("| not yet run |") == len(claim_names()) - 1
+    assert (
+        (docs / "pictures" / "lab" / "scale-1.svg").read_text(encoding="utf-8").startswith("<svg")
+    )
+
+
+@pytest.mark.parametrize("name", claim_names())
+def test_the_page_that_is_there_knows_every_claim(name: str) -> None:
+    text = (lab.DOCS / "lab.md").read_text(encoding="utf-8")
+    assert f"[{name}](#{name})" in text or f"| {name} | not yet run |" in text
