@@ -21,7 +21,7 @@ BASIC = (
     f"<a href=javascript:{CALL}>here</a>",
     f"javascript:{CALL}",
     f"<math><mtext></mtext><img src=x onerror={CALL}></math>",
-    f"<style>@import '//elsewhere.test/x.css';</style><p style=background:url(//elsewhere.test/y)>",
+    "<style>@import '//elsewhere.test/x.css';</style><p style=background:url(//elsewhere.test/y)>",
     "<link rel=stylesheet href=//elsewhere.test/z.css><base href=//elsewhere.test/>",
     f"<object data=javascript:{CALL}></object><embed src=javascript:{CALL}>",
     f"<form action=javascript:{CALL}><button autofocus>press</button></form>",

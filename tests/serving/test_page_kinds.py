@@ -43,7 +43,8 @@ def test_a_text_grows_and_its_link_grows_the_same(visitor: Visitor) -> None:
     group = page.get_by_role("group", name="Completion")
     expect(group).to_contain_text(re.compile("^ab"))
     grown = group.inner_text()
-    assert (found := re.search(r"seed=(\d+)", page.url))
+    found = re.search(r"seed=(\d+)", page.url)
+    assert found is not None
     again = visitor.server.ask(
         "/api/complete", prompts=["ab"], seed=int(found[1]), temperature=0.8, max_length=20
     )

@@ -1,6 +1,5 @@
 """The page, tried: by people who use keys alone, by those who would break it, by small screens."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -221,5 +220,7 @@ def test_the_sources_hold_nothing_that_could_run_what_is_typed() -> None:
             for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function",
                          ' style="', "onclick=", "DOMParser"):  # fmt: skip
                 assert word not in text, f"{path.name}: {word}"
-        elsewhere = [one for one in re.findall(r"https?://[^\s\"'`)]+", text) if "www.w3.org" not in one]
+        elsewhere = [
+            one for one in re.findall(r"https?://[^\s\"'`)]+", text) if "www.w3.org" not in one
+        ]
         assert not elsewhere, f"{path.name}: {elsewhere}"

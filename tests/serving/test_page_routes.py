@@ -129,13 +129,20 @@ def test_made_up_beginnings_are_of_the_size_that_a_run_knows(
     assert np.abs(observed - run.task.scale.mean).max() <= 2 * run.task.scale.deviation.max()
     found = server.get("/api/forecast/example").json()
     assert found["observed"] == observed.tolist()
-    assert server.ask("/api/forecast", windows=[{key: found[key] for key in ("observed", "context")}])
+    assert server.ask(
+        "/api/forecast", windows=[{key: found[key] for key in ("observed", "context")}]
+    )
     assert refusal(server.get("/api/forecast/example?run=reverser"))[0] == 422
 
 
 def test_scores_are_aligned_with_the_text_as_it_was_given(server: Server) -> None:
     """Not with the tag that was put before it."""
     found = server.ask(
-        "/api/score", run="polyglot", sources=["big"], targets=["grand"], target="fr", attention=True
+        "/api/score",
+        run="polyglot",
+        sources=["big"],
+        targets=["grand"],
+        target="fr",
+        attention=True,
     )
     assert found["scores"][0]["alignment"] in ([[0, 0]], [])

@@ -30,7 +30,9 @@ def read_report(folders: Sequence[Path], claim: str) -> dict[str, Any]:
         if line.claim == claim and (content := _content(path)) is not None:
             return content
     raise Problem(
-        404, "not-found", f"there is no report of '{claim}' here; write it with: seqloom lab {claim}"
+        404,
+        "not-found",
+        f"there is no report of '{claim}' here; write it with: seqloom lab {claim}",
     )
 
 
