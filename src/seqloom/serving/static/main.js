@@ -72,6 +72,7 @@ function show({ moved = true } = {}) {
   const context = {
     catalogue,
     settings: kept,
+    unasked: !wanted, // nobody asked for anything yet
     signal: leaving.signal,
     link: (name, changes) => format(name, changes),
     offers: (name) => views.some((one) => one.name === name),

@@ -27,7 +27,7 @@ export function lines(series, { xLabel, yLabel, logX = false, logY = false, zero
   const px = (x) => left + (width - RIGHT - left) * flat.share(x), py = (y) => bottom - (bottom - TOP) * upright.share(y);
   const svg = draw("svg", { class: wide ? "chart wide" : "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken(series, yLabel) });
   const id = `clip-${(count += 1)}`;
-  svg.append(draw("clipPath", { id }, draw("rect", { x: left, y: TOP - 4, width: width - left, height: bottom - TOP + 8 })));
+  svg.append(draw("clipPath", { id }, draw("rect", { x: left - 4, y: TOP - 4, width: width - left + 4, height: bottom - TOP + 8 })));
   for (const tick of yTicks) {
     svg.append(draw("path", { class: "grid", d: `M${left},${py(tick)}H${width - RIGHT}` }),
       draw("text", { x: left - 8, y: py(tick) + 4, "text-anchor": "end" }, short(tick)));

@@ -4,6 +4,9 @@ import { make, say, unique } from "./dom.js";
 import { icon } from "./icons.js";
 import { facts } from "./runs.js";
 
+/** Milliseconds for which a button says what it has done. */
+const TOLD = 1600;
+
 export function field(label, control, note) {
   control.id ||= unique("field");
   return make("div", { class: "field" }, make("label", { for: control.id }, label), control, note);
@@ -81,12 +84,15 @@ export function sentence(label, value, changed, { placeholder = "", most } = {})
 
 /** Copies the address of what is shown. */
 export function linkButton() {
-  return button("Copy link", async () => {
-    try {
-      await navigator.clipboard.writeText(location.href);
-      say("The link is copied.");
-    } catch {
-      say("The link is in the address bar.");
-    }
+  const words = make("span", {}, "Copy link");
+  function tell(told) {
+    words.textContent = told;
+    say(told);
+    setTimeout(() => (words.textContent = "Copy link"), TOLD);
+  }
+  return button(words, () => {
+    // Without encryption, browsers lend the clipboard to nobody but this machine.
+    const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error("no clipboard"));
+    copied.then(() => tell("Copied"), () => tell("It is in the address bar"));
   }, { kind: "quiet", picture: "link" });
 }

@@ -1,10 +1,11 @@
 // One question at a time: a new one takes the place of the one before it.
 
-/** Returns ask(work): work gets a signal; the answer to what is no longer asked is dropped. */
+/** Returns ask(work): work gets a signal; the answer to what is no longer asked is dropped.
+ *  ask.drop() asks for nothing any more. */
 export function latest(outer) {
   let current = null;
   outer?.addEventListener("abort", () => current?.abort());
-  return async (work, shown) => {
+  async function ask(work, shown) {
     current?.abort();
     const mine = (current = new AbortController());
     try {
@@ -13,7 +14,9 @@ export function latest(outer) {
     } catch (error) {
       if (!mine.signal.aborted) shown.failed(error);
     }
-  };
+  }
+  ask.drop = () => current?.abort();
+  return ask;
 }
 
 /** Calls at the end of a pause; .now() at once. */

@@ -5,7 +5,9 @@ import { draw } from "./dom.js";
 import { readable } from "./words.js";
 import { boxed, FEW, largest, number } from "./vector.js";
 
-const LEFT = 210, KNOT = 21;
+const KNOT = 21;
+/** Room for names and the query; less of it on screens on which nothing is wide. */
+const BESIDE = 210, BESIDE_SLIM = 148, SLIM = 832;
 /** Where rows stand: the foot of the weights, the middle of the scores, the top of the keys. */
 const ROWS = { weights: 196, scores: 268, keys: 330, words: 396 };
 const TALL = 96;
@@ -14,19 +16,20 @@ const IN_SIGHT = 300;
 
 /** parts: { query, keys, scores, weights, values, context }, each with formula and values */
 export function lookPicture({ query, keys, scores, weights, context }, labels) {
+  const left = innerWidth > SLIM ? BESIDE : BESIDE_SLIM;
   const count = labels.length, column = keys.values[0].length <= FEW ? 128 : count > 4 ? 67 : 84;
-  const width = LEFT + column * count + 8, height = ROWS.words + 18;
-  const middle = (place) => LEFT + column * (place + 0.5);
+  const width = left + column * count + 8, height = ROWS.words + 18;
+  const middle = (place) => left + column * (place + 0.5);
   const svg = draw("svg", { class: "look", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken(weights, labels) });
-  const top = { x: LEFT + Math.min((column * count) / 2, IN_SIGHT) - 66, y: 14, width: 132, height: 40 };
+  const top = { x: left + Math.min((column * count) / 2, IN_SIGHT) - 66, y: 14, width: 132, height: 40 };
   const best = Math.max(...weights.values);
 
   svg.append(boxed(context.values, { ...top, most: largest(context.values) }));
   side(svg, "context", context.formula, 32);
   side(svg, "weights", weights.formula, ROWS.weights - 48);
-  side(svg, "scores", scores.formula, ROWS.scores - 46);
-  side(svg, "query", query.formula, ROWS.scores + 36);
-  side(svg, "keys", keys.formula, ROWS.keys + 22);
+  side(svg, "scores", scores.formula, ROWS.scores - 50);
+  side(svg, "query", query.formula, ROWS.scores + 39);
+  side(svg, "keys", keys.formula, ROWS.keys + 26);
 
   svg.append(draw("path", { class: "rail", d: `M132,${ROWS.scores}H${middle(count - 1)}` }));
   const most = largest(keys.values);

@@ -16,7 +16,7 @@ export function looker(look, { title, cell, zoomed, signal, tools = true, room =
   let size = cell ?? fitting(), drawn, frame, at = null;
 
   function fitting() {
-    return Math.max(SMALLEST * 3, Math.min(46, Math.floor((room - 120) / look.sources.length), Math.floor(620 / look.outputs.length)));
+    return Math.max(SMALLEST * 3, Math.min(54, Math.floor((room - 120) / look.sources.length), Math.floor(620 / look.outputs.length)));
   }
 
   function redraw() {

@@ -1,6 +1,7 @@
 // The tree of a search: steps to the right, everything that lived in blue, what was dropped in grey.
 
 import { draw, make, still } from "./dom.js";
+import { signed } from "./words.js";
 
 const COLUMN = 132, ROW = 46, LEFT = 46, HEAD = 30;
 const pen = document.createElement("canvas").getContext("2d");
@@ -77,7 +78,7 @@ export function tree(content) {
 
 function described(one) {
   const rank = one.rank ? `  #${one.rank}` : "";
-  const score = one.fate === "finished" || one.fate === "stopped" ? `  ${one.score.toFixed(2)}` : "";
+  const score = one.fate === "finished" || one.fate === "stopped" ? `  ${signed(one.score)}` : "";
   return `${one.p}${rank}${score}${one.reason ? `  ${one.reason}` : ""}`;
 }
 
@@ -97,8 +98,8 @@ export function candidates(content, step) {
     make("tbody", {}, several.map((one) => make("tr", { class: one.fate },
       make("td", { dir: "auto" }, one.piece === "</s>" ? "end" : one.piece),
       make("td", {}, one.p),
-      make("td", {}, one.total === null ? "−∞" : one.total.toFixed(2)),
-      make("td", {}, one.score === null ? "−∞" : one.score.toFixed(2)),
+      make("td", {}, signed(one.total)),
+      make("td", {}, signed(one.score)),
       make("td", {}, one.fate === "stopped" ? `stopped: ${one.reason}` : one.reason ?? one.fate),
       make("td", { dir: "auto" }, one.text)))));
 }

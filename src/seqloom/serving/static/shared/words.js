@@ -16,6 +16,10 @@ export function readable(piece, inside = false) {
 export const percent = (share) =>
   share >= 0.995 ? "100 %" : share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
 
+/** A logarithm or a score; none at all stands for a probability of zero. */
+export const signed = (value, decimals = 2) =>
+  value === null || !Number.isFinite(value) ? "−∞" : value.toFixed(decimals).replace("-", "−");
+
 /** The words of a text with their places: what stands between white space. */
 export function split(text) {
   return [...text.matchAll(/\S+/gu)].map((found) => ({

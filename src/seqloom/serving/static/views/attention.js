@@ -30,6 +30,7 @@ export const attention = {
     function look() {
       const text = settings.text ?? examplesFor(run)[0] ?? "";
       if (!text.trim()) {
+        question.drop();
         result.show(empty("Give it a sentence, and see where every word of its translation looked."));
         return;
       }
@@ -82,7 +83,7 @@ export const attention = {
           offer();
           look();
         })),
-      make("div", { class: "asks" },
+      make("div", { class: "asks even" },
         sentence("Text", settings.text ?? examplesFor(run)[0] ?? "", (text) => {
           context.keep({ text, run: run.name });
           later();
@@ -90,7 +91,7 @@ export const attention = {
         sentence("Output", settings.output ?? "", (output) => {
           context.keep({ output });
           later();
-        }, { placeholder: "the model’s own; or type another, and see where it would have looked", most: catalogue.limits.characters }),
+        }, { placeholder: "the model’s own; or type another", most: catalogue.limits.characters }),
         make("div", { class: "bar" }, segments("Between", [["words", "Words"], ["pieces", "Pieces"]], settings.units ?? "words", (units) => {
           context.keep({ units });
           look();
@@ -112,7 +113,7 @@ function offered({ weights, heads }) {
 }
 
 function thumbnails(views, heads, chosen, show) {
-  const grid = make("div", { class: "heads", role: "group", "aria-label": "Layers and heads", vars: { columns: heads[0].length + 1 } });
+  const grid = make("div", { class: "heads", role: "group", "aria-label": "Layers and heads", vars: { columns: heads[0].length + (heads.length > 1 ? 1 : 0) } });
   const one = (view) => {
     const button = make("button", {
       type: "button", title: view.words, "aria-label": view.words, "aria-pressed": String(view === chosen),
@@ -126,7 +127,8 @@ function thumbnails(views, heads, chosen, show) {
     }, thumbnail(view.weights), view.name === "mean" ? "All heads" : "");
     return button;
   };
-  grid.append(one(views[0]));
+  const columns = [...(heads.length > 1 ? ["mean"] : []), ...heads[0].map((_, h) => h + 1)];
+  grid.append(one(views[0]), ...columns.map((words) => make("span", { class: "column-name", "aria-hidden": "true" }, words)));
   heads.forEach((layer, l) => {
     grid.append(make("span", { class: "row-name" }, `Layer ${l + 1}`));
     if (heads.length > 1) grid.append(one(views.find((view) => view.name === `${l + 1}`)));

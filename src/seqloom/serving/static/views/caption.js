@@ -5,7 +5,7 @@ import { button, runChoice, slider } from "../shared/controls.js";
 import { latest } from "../shared/latest.js";
 import { ask } from "../shared/server.js";
 import { empty, heading, stage } from "../shared/states.js";
-import { legend, rove, wordButton, wordsOf } from "../shared/words.js";
+import { legend, rove, signed, wordButton, wordsOf } from "../shared/words.js";
 
 const SIDE = 420, SMALL = 116;
 const VERSIONS = 3;
@@ -62,7 +62,7 @@ export const caption = {
         make("div", { class: "card captioned" }, large,
           make("div", {}, group, legend(),
             others.length > 0 && make("section", { class: "versions" }, make("h2", {}, "Other captions"),
-              make("ul", {}, others.map((one) => make("li", {}, one.text, make("span", { class: "percent" }, `log p ${one.score.toFixed(2)} a token`))))))),
+              make("ul", {}, others.map((one) => make("li", {}, one.text, make("span", { class: "percent" }, `log p ${signed(one.score)} a token`))))))),
         grid && make("section", { class: "card" }, make("h2", {}, "Where each word looked"),
           make("ul", { class: "glances" }, words.map((word) => {
             const small = make("canvas", { width: SMALL, height: SMALL, role: "img", "aria-label": `Where “${word.text}” looked` });

@@ -8,7 +8,7 @@ import { looker } from "../shared/looker.js";
 import { facts } from "../shared/runs.js";
 import { ask } from "../shared/server.js";
 import { empty, heading, stage } from "../shared/states.js";
-import { legend, readable, rove, wordButton, wordsOf } from "../shared/words.js";
+import { legend, readable, rove, signed, wordButton, wordsOf } from "../shared/words.js";
 
 const translators = (catalogue) => catalogue.of("translation");
 
@@ -33,6 +33,7 @@ export const compare = {
 
     function look() {
       if (!text().trim()) {
+        question.drop();
         result.show(empty("Give them a sentence, and see what each of them makes of it."));
         return;
       }
@@ -105,7 +106,7 @@ function side({ run, output, milliseconds, look }, other, signal) {
   return make("section", { class: "card compared" },
     make("h2", {}, run.name), make("p", { class: "facts" }, facts(run)),
     group,
-    make("p", { class: "facts" }, `log p ${output.score.toFixed(2)} a token · ${Math.round(milliseconds)} ms`),
+    make("p", { class: "facts" }, `log p ${signed(output.score)} a token · ${Math.round(milliseconds)} ms`),
     look
       ? looker({ outputs: labels(look.outputs), sources: labels(look.sources), weights: look.weights }, { title: output.text, signal, tools: false, room: 430 })
       : make("p", { class: "state" }, "No attention: all it knew of the sentence was in one vector."));
@@ -117,5 +118,5 @@ function opinions(found) {
     make("table", {},
       make("thead", {}, make("tr", {}, make("td"), found.map((one) => make("th", { scope: "col" }, `log p by ${one.run.name}`)))),
       make("tbody", {}, found.map((one, row) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.output.text),
-        found.map((judge) => make("td", {}, judge.likes[row].toFixed(2).replace("-", "−"))))))));
+        found.map((judge) => make("td", {}, signed(judge.likes[row]))))))));
 }

@@ -52,6 +52,7 @@ function ofRun(body, context) {
 
   function look() {
     if (!text().trim() && run.kind !== "language-model") {
+      question.drop();
       result.show(empty("Give it a sentence, and choose a step."));
       return;
     }

@@ -35,6 +35,7 @@ export const label = {
     function look() {
       const text = source.input.value;
       if (!text.trim()) {
+        question.drop();
         result.show(empty("Its label appears here while you type.",
           make("div", { class: "examples" }, EXAMPLES.map((words) => button(words, () => source.put(words))))));
         return;

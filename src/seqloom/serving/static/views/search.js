@@ -9,6 +9,7 @@ import { language } from "../shared/runs.js";
 import { ask } from "../shared/server.js";
 import { empty, heading, stage } from "../shared/states.js";
 import { candidates, tree } from "../shared/tree.js";
+import { signed } from "../shared/words.js";
 
 const PACE = 900;
 const speakers = (catalogue) => catalogue.of("translation", "language-model");
@@ -32,6 +33,7 @@ export const search = {
 
     function look() {
       if (!text().trim() && run.kind === "translation") {
+        question.drop();
         result.show(empty("Give it a sentence, and follow the search for its translation."));
         return;
       }
@@ -152,8 +154,8 @@ function key() {
 function outputs(found) {
   const rows = found.outputs.map((one, place) => make("tr", {},
     make("td", {}, place + 1),
-    make("td", {}, one.score?.toFixed(3) ?? "−∞"),
-    make("td", {}, one.log_probabilities.reduce((sum, each) => sum + each, 0).toFixed(2)),
+    make("td", {}, signed(one.score, 3)),
+    make("td", {}, signed(one.log_probabilities.reduce((sum, each) => sum + (each ?? -Infinity), 0))),
     make("td", { dir: "auto" }, one.text, one.finished ? "" : make("span", { class: "note" }, " without end"))));
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Outputs" }, make("table", { class: "outputs" },
     make("thead", {}, make("tr", {}, ["", "Score", "log p", "Text"].map((words) => make(words ? "th" : "td", words ? { scope: "col" } : {}, words)))),

@@ -4,7 +4,7 @@ import { make, say } from "../shared/dom.js";
 import { button } from "../shared/controls.js";
 import { instead } from "../shared/instead.js";
 import { ask } from "../shared/server.js";
-import { END, percent, placesOf, rove, split, wordButton, wordsOf } from "../shared/words.js";
+import { END, percent, placesOf, rove, signed, split, wordButton, wordsOf } from "../shared/words.js";
 
 function remark({ words, shown }) {
   if (!words.length) return make("span", { class: "note" }, "(nothing: the likeliest is to end at once)");
@@ -188,6 +188,6 @@ export class Sheet {
     return make("section", { class: "versions" }, make("h2", {}, "Other translations"),
       make("ul", {}, others.map((one) => make("li", {},
         make("button", { type: "button", class: "plain", dir: "auto", on: { click: () => this.#take(part, one, one.tokens.length) } }, one.text),
-        make("span", { class: "percent" }, `log p ${one.score.toFixed(2)} a token`)))));
+        make("span", { class: "percent" }, `log p ${signed(one.score)} a token`)))));
   }
 }

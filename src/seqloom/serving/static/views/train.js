@@ -87,14 +87,14 @@ export const train = {
 
     place.append(
       heading("Train", "How a run has learned, from the journal that training writes into its folder. What is still learning is followed.",
-        names.length > 1 ? choice("Run", names.map((one) => [one, one]), run, (name) => {
+        names.length > 1 ? make("div", { class: "run" }, choice("Run", names.map((one) => [one, one]), run, (name) => {
           run = name;
           context.keep({ training: run, score: null });
           [events, next] = [[], 0];
           result.show();
           result.wait("Reading the journal …");
           follow();
-        }) : make("span", { class: "chip" }, run)),
+        })) : make("span", { class: "chip" }, run)),
       result.place);
     signal.addEventListener("abort", () => clearTimeout(timer));
     result.wait("Reading the journal …");

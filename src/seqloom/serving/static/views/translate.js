@@ -28,7 +28,9 @@ export const translate = {
     const question = latest(signal);
     const later = patient(translateNow, PAUSE);
     const most = catalogue.limits.characters;
-    const source = typed("Text", settings.text ?? "", {
+    // Who only opens the page sees something at once.
+    const begun = settings.text ?? (context.unasked ? examplesFor(run)[0] : null) ?? "";
+    const source = typed("Text", begun, {
       most, placeholder: "Type or paste a text …",
       changed(text) {
         context.keep({ text, run: run.name, begin: null });
@@ -75,7 +77,8 @@ export const translate = {
     function translateNow() {
       below.replaceChildren();
       if (!source.input.value.trim()) {
-        question(async () => null, { found: welcome, failed: () => {} });
+        question.drop();
+        welcome();
         return;
       }
       output.wait("Reading …");
