@@ -19,6 +19,8 @@ PLACES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome
 VIEWS = ("translate", "complete", "caption", "forecast", "label", "attention", "search", "inside",
          "compare", "train", "lab")  # fmt: skip
 SEEDS = range(1, 2)
+PATIENCE = 30_000
+"""Milliseconds: a machine that does much else is slow, not wrong."""
 SERIOUS = ("serious", "critical")
 WATCH = """
 window.seen = { violations: [], ran: 0 };
@@ -31,6 +33,9 @@ GO = """link => {
   history.pushState(null, "", link);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }"""
+
+
+expect.set_options(timeout=PATIENCE)
 
 
 def chromium() -> str | None:
@@ -66,7 +71,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Wait until nothing is asked for any more."""
-        expect(self.page.locator("[aria-busy], main .waiting")).to_have_count(0, timeout=10_000)
+        expect(self.page.locator("[aria-busy], main .waiting")).to_have_count(0)
 
     def check(self) -> None:
         """Nothing has gone wrong so far."""
@@ -110,7 +115,7 @@ def visit(browser: Browser, server: Server, **how: Any) -> tuple[BrowserContext,
     """A visitor in a browser of their own."""
     usual: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
     context = browser.new_context(**{**usual, **how})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     visitor = Visitor(server, page)
     page.add_init_script(WATCH)

@@ -106,7 +106,7 @@ def test_a_training_is_followed(visitor: Visitor, runs: dict[str, Path]) -> None
         expect(status).to_contain_text("step 5 of 9, about 30 s left")
         with journal.open("ab") as file:
             file.write(json.dumps({**step, "step": 6, "time": time.time()}).encode() + b"\n")
-        expect(status).to_contain_text("step 6 of 9", timeout=6000)
+        expect(status).to_contain_text("step 6 of 9")
         # Back to a checkpoint: what was written after it never happened.
         journal.write_bytes(before)
         expect(page.get_by_role("status").filter(has_text="Ended")).to_be_visible(timeout=6000)
