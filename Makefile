@@ -43,7 +43,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 browser:
 ifeq ($(strip $(CHROMIUM)),)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
-	then apt-get update -qq && apt-get install -qq -y chromium > /dev/null; \
+	then apt-get update -qq && apt-get install -qq -y chromium fonts-dejavu-core > /dev/null; \
 	else echo "no chromium: install it (apt-get install chromium), or the page is not tested"; fi
 endif
 

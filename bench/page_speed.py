@@ -46,7 +46,7 @@ def opens(browser: Browser, run: Path) -> float:
     begun = time.perf_counter()
     with served(run) as port:
         page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{port}/#/translate?text={SENTENCES[0]}")
+        page.goto(f"http://127.0.0.1:{port}/")
         page.wait_for_selector(".sheet .word")
         seconds = time.perf_counter() - begun
         page.close()
@@ -106,7 +106,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     run = parser.parse_args().run
     found = {**measure(run), "run": run.name, "about": about(0)}
-    RESULTS.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    content = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    RESULTS.write_text(content, encoding="utf-8")
+    print(content, end="")
 
 
 if __name__ == "__main__":

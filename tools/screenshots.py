@@ -5,6 +5,7 @@ python tools/screenshots.py runs/demo docs/pictures
 Needs playwright and a chromium; CHROMIUM says where one is that has another name.
 """
 
+import io
 import os
 import re
 import shutil
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 SENTENCE = "Ich habe ihn gestern gesehen."
 SHORT = "Das gefällt mir."
+COLOURS = 255
 PROGRAM = "from seqloom.cli.main import run; run()"
 
 
@@ -54,9 +57,10 @@ def point(page: Page) -> None:
 SHOTS = (
     Shot("page-translate", "translate", {"text": SENTENCE}, ".sheet .word", choose, height=720),
     Shot("page-attention", "attention", {"text": SENTENCE}, ".board svg", height=860),
-    Shot("page-search", "search", {"text": SHORT, "beam": "3"}, ".tree .wins", height=940),
+    Shot("page-search", "search", {"text": SHORT, "beam": "3"}, ".tree .wins .token", height=940),
     Shot("page-inside", "inside", {"text": SENTENCE, "step": "2"}, ".look", dark=True, height=780),
     Shot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".look", height=740),
+    Shot("page-train", "train", {}, ".figure-chart", height=900),
     Shot("page-narrow", "translate", {"text": SENTENCE}, ".sheet", point, True, 390, 760),
 )  # fmt: skip
 
@@ -94,7 +98,9 @@ def take(browser: Browser, url: str, shot: Shot, path: Path) -> None:
     page.wait_for_load_state("networkidle")
     shot.act(page)
     page.wait_for_timeout(300)  # what is being drawn
-    page.screenshot(path=path)
+    picture = Image.open(io.BytesIO(page.screenshot()))
+    # Few colours are on the page; with a palette a picture is a third as large.
+    picture.convert("RGB").quantize(COLOURS).save(path, optimize=True)
     context.close()
 
 
@@ -107,6 +113,7 @@ def chromium() -> str:
 
 
 def main(run: str, folder: str) -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
     with served(run) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for shot in SHOTS:

@@ -210,6 +210,14 @@ def test_a_key_is_asked_for_and_a_service_that_has_gone_is_told(
     context.close()
 
 
+def test_all_modules_are_asked_for_at_once() -> None:
+    """Not one after the other, as they are found in each other."""
+    index = (STATIC / "index.html").read_text(encoding="utf-8")
+    ahead = re.findall('rel="modulepreload" href="/static/([^"]+)"', index)
+    modules = [path for folder in ("shared", "views") for path in STATIC.glob(f"{folder}/*.js")]
+    assert ahead == sorted(path.relative_to(STATIC).as_posix() for path in modules)
+
+
 def test_the_sources_hold_nothing_that_could_run_what_is_typed() -> None:
     paths = sorted(path for path in STATIC.rglob("*") if path.is_file())
     assert len(paths) > 30

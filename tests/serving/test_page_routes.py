@@ -146,3 +146,13 @@ def test_scores_are_aligned_with_the_text_as_it_was_given(server: Server) -> Non
         attention=True,
     )
     assert found["scores"][0]["alignment"] in ([[0, 0]], [])
+
+
+def test_what_a_browser_has_it_is_not_sent_again(server: Server) -> None:
+    path = "/static/main.js"
+    first = server.get(path)
+    again = server.client.get(server.url + path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    other = server.client.get(server.url + path, headers={"If-None-Match": '"of another day"'})
+    assert other.content == first.content

@@ -1,5 +1,6 @@
 """Runs behind an HTTP address."""
 
+import gc
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ def serve(
     catalogue = load_catalogue(*what, lambda name: Batcher(name, monitoring.batch(name)))
     service = Service(catalogue, bounds, Gate(bounds), known)
     app = build_app(service, monitoring)
+    gc.enable()
     run_server(app, service, address, lambda: _tell(catalogue, address))
     if close_figures is not None:
         close_figures()

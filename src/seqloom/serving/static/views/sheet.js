@@ -21,7 +21,7 @@ export class Sheet {
     this.tools = make("div", { class: "tools" });
     this.place = make("div", { class: "sheet" }, this.group, this.tools);
     for (const event of ["pointerover", "focusin"]) this.group.addEventListener(event, (one) => this.#ask(one.target));
-    for (const event of ["pointerleave", "focusout"]) this.group.addEventListener(event, () => this.how.light(0, []));
+    for (const event of ["pointerleave", "focusout"]) this.group.addEventListener(event, () => this.#leave());
     rove(this.group, how.signal);
     this.#draw();
     this.#align(this.parts);
@@ -82,6 +82,13 @@ export class Sheet {
     this.how.light(number, this.parts[number].links.filter(([, target]) => target === at).map(([source]) => source));
   }
 
+  /** What is being chosen instead of stays lit. */
+  #leave() {
+    const open = this.group.querySelector("[aria-expanded='true']");
+    if (open) this.#ask(open);
+    else this.how.light(0, []);
+  }
+
   /** Light up the words that come from the one at a place of the text. */
   lightFrom(place) {
     let begin = 0;
@@ -106,7 +113,7 @@ export class Sheet {
       return;
     }
     const panel = instead(anchor, {
-      word, pieces: part.shown.pieces, steps: part.steps,
+      word, pieces: part.shown.pieces, steps: part.steps, closed: () => this.#leave(),
       choose: (step, token) => {
         panel.close(false);
         this.#goOn(part, [...part.shown.tokens.slice(0, step), token]);

@@ -122,13 +122,19 @@ function progress(events, state, steps) {
   const facts = [
     ["Parameters", begun?.parameters && short(begun.parameters)], ["Examples", begun?.examples && short(begun.examples)],
     ["Device", begun?.device], ["Best at step", best?.step],
-    ["Took", begun && time(last.time - begun.time)],
+    ["Took", begun && time(took(events))],
   ].filter(([, value]) => value !== undefined && value !== null);
   return make("section", { class: "card progress" },
     make("div", { class: "bar spread" },
       make("p", { role: "status" }, make("i", { class: `lamp ${state}` }), words),
       make("dl", {}, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))))),
     make("progress", { max: total, value: Math.min(last.step, total), "aria-label": "Steps done" }));
+}
+
+/** Seconds of work: what lies between the end of one stretch and the start of the next is none. */
+function took(events) {
+  const starts = events.flatMap((one, place) => (one.event === "start" ? [place] : []));
+  return starts.reduce((sum, from, number) => sum + events[(starts[number + 1] ?? events.length) - 1].time - events[from].time, 0);
 }
 
 function time(seconds) {
