@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Dialog,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from calling_server import Server
 from seqloom.lab.laboratory import Place, carry_out, jobs_of
@@ -80,6 +88,11 @@ class Visitor:
         assert not seen["ran"], "a script that somebody typed has run"
         assert not self.wrong
 
+    def refuse(self, dialog: Dialog) -> None:
+        """The page has none of these: a script has run that somebody typed."""
+        self.wrong.append(dialog.message)
+        dialog.dismiss()
+
     def axe(self, *rules: str) -> list[str]:
         """What axe-core finds that would keep somebody out, by all of its rules or some."""
         if not self.page.evaluate("'axe' in window"):
@@ -120,7 +133,7 @@ def visit(browser: Browser, server: Server, **how: Any) -> tuple[BrowserContext,
     visitor = Visitor(server, page)
     page.add_init_script(WATCH)
     page.on("pageerror", lambda error: visitor.wrong.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (visitor.wrong.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", visitor.refuse)
 
     def elsewhere(route: Route) -> None:
         visitor.wrong.append(f"asked for {route.request.url}")

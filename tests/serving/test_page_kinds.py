@@ -5,18 +5,21 @@ import re
 import time
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from browsing import Visitor
 from calling_server import Server
 from small_runs import picture
 
 
+def image(name: str, content: bytes) -> FilePayload:
+    return {"name": name, "mimeType": "image/png", "buffer": content}
+
+
 def test_an_image_gets_its_caption_and_each_word_its_glance(visitor: Visitor) -> None:
     page = visitor.open("#/caption?beam=2")
     expect(page.get_by_text("The caption appears here")).to_be_visible()
-    content = {"name": "wall.png", "mimeType": "image/png", "buffer": picture("red", (40, 30))}
-    page.set_input_files("#image", files=[content])  # type: ignore[list-item]
+    page.set_input_files("#image", image("wall.png", picture("red", (40, 30))))
     server = visitor.server
     headers = {"Content-Type": "image/png"}
     path = f"{server.url}/api/caption?run=captioner&beam=2"
@@ -31,8 +34,7 @@ def test_an_image_gets_its_caption_and_each_word_its_glance(visitor: Visitor) ->
 
 def test_what_is_no_image_is_told(visitor: Visitor) -> None:
     page = visitor.open("#/caption")
-    content = {"name": "a.png", "mimeType": "image/png", "buffer": b"no image at all"}
-    page.set_input_files("#image", files=[content])  # type: ignore[list-item]
+    page.set_input_files("#image", image("a.png", b"no image at all"))
     expect(page.get_by_role("alert")).to_contain_text("cannot be read as an image")
 
 

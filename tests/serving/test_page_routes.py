@@ -36,10 +36,10 @@ def test_a_tree_is_laid_out_as_pictures_have_it(server: Server, runs: dict[str, 
 
 @pytest.mark.parametrize("score", get_args(LectureScore))
 def test_the_lectures_example_is_asked_for_by_its_score(server: Server, score: str) -> None:
-    path = f"/api/lecture?score={score}&choice=argmax"
+    path = f"/api/explain/lecture?score={score}&choice=argmax"
     found = server.get(path).json()["explanation"]
     assert found == explain_lecture(score, "argmax").to_json()  # type: ignore[arg-type]
-    assert server.get("/api/lecture?score=best").status_code == 422
+    assert server.get("/api/explain/lecture?score=best").status_code == 422
 
 
 def test_how_trainings_stand(server: Server, runs: dict[str, Path]) -> None:

@@ -5,15 +5,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from seqloom.inside.lecture import LectureScore, explain_lecture
-from seqloom.nn.attention import Selection
 from seqloom.serving.beginnings import made_up_window
 from seqloom.serving.journals import describe_training, has_journal, read_journal
 from seqloom.serving.looking import Look, finite
 from seqloom.serving.problems import Problem
 from seqloom.serving.reports import find_reports, read_report
 from seqloom.serving.routes import REFUSALS, Served, asking
-from seqloom.serving.schema_inside import ExplainAnswer, SearchRequest
+from seqloom.serving.schema_inside import SearchRequest
 from seqloom.serving.schema_page import (
     ExampleAnswer,
     JournalAnswer,
@@ -45,12 +43,6 @@ async def post_tree(request: SearchRequest, service: Served) -> TreeAnswer:
         outputs=[shown(one) for one in found.outputs],
         tree=finite(tree_data(found)),
     )
-
-
-@router.get("/lecture")
-async def get_lecture(score: LectureScore = "dot", choice: Selection = "softmax") -> ExplainAnswer:
-    """The lecture's example with any score function; no run is asked."""
-    return ExplainAnswer(run=None, explanation=finite(explain_lecture(score, choice).to_json()))
 
 
 @router.get("/trainings", dependencies=reading)

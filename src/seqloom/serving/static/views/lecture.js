@@ -31,7 +31,7 @@ export function lecture(body, context) {
     const score = SCORES.some(([name]) => name === settings.score) ? settings.score : "dot";
     const choice = settings.choice === "argmax" ? "argmax" : "softmax";
     result.wait("Working it out …");
-    question((inner) => ask(`/api/lecture?score=${score}&choice=${choice}`, undefined, { signal: inner }), {
+    question((inner) => ask(`/api/explain/lecture?score=${score}&choice=${choice}`, undefined, { signal: inner }), {
       found: ({ explanation }) => present((shown = [explanation, score])), failed: (error) => result.fail(error, look),
     });
   }
