@@ -61,7 +61,9 @@ bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
 campaign: setup
-	SEQLOOM_CAMPAIGN=10 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q tests/reliability
+	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
+		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_route_laws.py
+	$(BIN)/python tools/campaign.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -61,7 +61,7 @@ _RECURRENT = {
         "context": ["input", "readout"],
         "readout": "tanh",
         # Who cannot trust what was said before looks harder at what was read.
-        "embedding": {"width": 256, "word_dropout": 0.1},
+        "embedding": {"width": 256, "word_dropout": 0.2},
         "dropout": 0.2,
     },
 }
@@ -74,7 +74,7 @@ _LAYERS = {
     "dropout": 0.1,
 }
 FAMILIES: dict[str, dict[str, Any]] = {
-    "recurrent": {"model": _RECURRENT, "steps": 3000, "rate": 1e-3, "compile": False},
+    "recurrent": {"model": _RECURRENT, "steps": 5000, "rate": 1e-3, "compile": False},
     "transformer": {
         "model": {"tie": "all", "encoder": _LAYERS, "decoder": _LAYERS},
         "steps": 3500,

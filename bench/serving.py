@@ -102,6 +102,14 @@ def overhead(run: Any, port: int, texts: list[str]) -> tuple[list[float], list[f
     return direct, over_http
 
 
+def first_answer(run: Path, text: str) -> float:
+    """Seconds from the command to its first translation."""
+    begun = time.perf_counter()
+    with served(run) as port:
+        Client(port).translate(text)
+        return time.perf_counter() - begun
+
+
 def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
     from seqloom.data.splits import read_split
@@ -110,6 +118,7 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
     sentences = dict.fromkeys(one.source for one in read_split(run.config.data, "test"))
     texts = list(sentences)[: count * rounds + 60]
     warm, timed = texts[:20], texts[20:60]
+    starts = [first_answer(folder, warm[0]) for _ in range(3)]
     rates: dict[str, list[float]] = {"merged": [], "one at a time": []}
     with served(folder) as merging, served(folder, *ONE_AT_A_TIME) as single:
         for port in (merging, single):
@@ -138,6 +147,7 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         "overhead_p50_ms": statistics.median(
             there - here for here, there in zip(direct, over_http, strict=True)
         ),
+        "first_answer_seconds": starts,
         "equal_answers": True,
         "about": {**about(0), "command": f"python -m bench.serving {folder}"},
     }
@@ -164,6 +174,9 @@ Both gave the same answers.
 | asked directly, in Python | {found["direct_p50_ms"]:.1f} |
 | over HTTP | {found["over_http_p50_ms"]:.1f} |
 | **what the service adds** | **{found["overhead_p50_ms"]:.1f}** |
+
+From `seqloom serve` to its first translation: {statistics.median(found["first_answer_seconds"]):.1f} s, median of
+{len(found["first_answer_seconds"])} starts.
 """
 
 

@@ -23,6 +23,14 @@ SMALL = (
     "training.checkpoint_every=6",
 )
 CAPTIONING = {
+    "flickr8k": [
+        "model.encoder.channels=[8, 8, 8]",
+        "model.encoder.blocks=1",
+        "model.encoder.width=16",
+        "model.decoder.layers=1",
+        "model.decoder.width=16",
+        "model.decoder.feedforward=16",
+    ],
     "flickr8k-attention": [
         "model.encoder.channels=[8, 8, 8]",
         "model.encoder.blocks=1",

@@ -25,7 +25,7 @@ from seqloom.data.images import image_names, read_pixels
 from seqloom.data.packing import BucketLayout
 from seqloom.inside.explain import explain
 from seqloom.inside.gradients import trace
-from seqloom.metrics.bleu import bleu_by_order
+from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
 from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
 from seqloom.runs.run import Run
@@ -324,6 +324,13 @@ def test_the_most_looked_at_cell_is_brightest() -> None:
 def test_captions_are_scored_without_case_and_punctuation() -> None:
     [one, *_] = bleu_by_order(["A dog , runs"], [["a dog runs ."]])
     assert one.value == pytest.approx(100)
+
+
+def test_where_punctuation_counts_every_mark_is_a_word() -> None:
+    output, reference = "A dog runs.", "a cat runs ."
+    [without, *_] = bleu_by_order([output], [[reference]])
+    assert without.value == pytest.approx(100 * 2 / 3)
+    assert bleu_1_with_punctuation([output], [[reference]]).value == pytest.approx(100 * 3 / 4)
 
 
 def captions(folder: Path, **changes: object) -> list[str]:

@@ -14,6 +14,7 @@ from sacrebleu.metrics.ter import TER
 from seqloom.metrics.score import References, Score, check_references
 
 _WORD = re.compile(r"[\w'-]*\w[\w'-]*")
+_WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|\S")
 
 Tokenizer = Literal["13a", "char", "zh", "none"]
 """How sacrebleu cuts words for BLEU; none of these downloads anything."""
@@ -63,20 +64,30 @@ def bleu(
 def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Score]:
     """BLEU-1 to BLEU-4: n-grams up to so many words, as captions are scored. Case does not count,
     and neither does punctuation (Karpathy and Li 2015)."""
-    check_references(hypotheses, references)
-    outputs = [_words_alone(one) for one in hypotheses]
-    wanted = [[_words_alone(one) for one in several] for several in references]
     scores = []
     for order in (1, 2, 3, 4):
-        metric = BLEU(lowercase=True, tokenize="none", max_ngram_order=order, force=True)
-        score = _score(metric, outputs, wanted, True)
+        score = _caption_bleu(hypotheses, references, order, _WORD)
         signature = f"{score.signature}, without punctuation"
         scores.append(replace(score, name=f"BLEU-{order}", signature=signature))
     return scores
 
 
-def _words_alone(text: str) -> str:
-    return " ".join(_WORD.findall(text))
+def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -> Score:
+    """The same with every mark as a word, as many report it: most captions end in a full stop, which
+    is easily guessed, and is worth some points."""
+    score = _caption_bleu(hypotheses, references, 1, _WORD_OR_MARK)
+    return replace(score, name="BLEU-1 with punctuation")
+
+
+def _caption_bleu(
+    hypotheses: Sequence[str], references: References, order: int, word: re.Pattern[str]
+) -> Score:
+    """BLEU of n-grams up to an order of what counts as a word."""
+    check_references(hypotheses, references)
+    outputs = [" ".join(word.findall(one)) for one in hypotheses]
+    wanted = [[" ".join(word.findall(one)) for one in several] for several in references]
+    metric = BLEU(lowercase=True, tokenize="none", max_ngram_order=order, force=True)
+    return _score(metric, outputs, wanted, True)
 
 
 def tokenised_bleu(

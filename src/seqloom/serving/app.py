@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -54,4 +55,9 @@ def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
     for router in ROUTERS:
         app.include_router(router)
     monitoring.watch(service.gate)
-    return Guard(app, service.limits, monitoring.seen)
+    worked = {
+        route.path: route
+        for route in app.routes
+        if isinstance(route, APIRoute) and "POST" in route.methods
+    }
+    return Guard(app, service.limits, monitoring.seen, service.gate, worked)

@@ -20,6 +20,8 @@ from seqloom.tasks.task import Prepared
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 SENT = "the image that was sent"
+# Images that are too large are refused below. A filter that comes and goes belongs to all threads.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 async def caption(
@@ -50,8 +52,7 @@ def prepare_image(run: Run, content: bytes, most_pixels: int) -> Prepared:
     assert isinstance(run.task.signature.source, Pixels)
     assert run.task.image_size is not None
     try:
-        with warnings.catch_warnings(), Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            warnings.simplefilter("ignore")  # of large images, which are refused below
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size
     except Image.DecompressionBombError as error:
         raise Problem(

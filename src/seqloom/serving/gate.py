@@ -36,17 +36,21 @@ class Gate:
             self.leave()
 
     async def enter(self) -> None:
-        if self.closed:
-            raise stopping()
+        self.refuse_if_full()
         if self.inside < self._limits.in_flight:
             self.inside += 1
-            return
-        if len(self._queue) >= self._limits.queue:
+        else:
+            await self._wait()
+
+    def refuse_if_full(self) -> None:
+        """Raises if there is no room even to wait, or nobody may enter any more."""
+        if self.closed:
+            raise stopping()
+        if self.inside >= self._limits.in_flight and len(self._queue) >= self._limits.queue:
             raise busy(
                 f"{self.inside} requests are worked on and {len(self._queue)} wait; "
                 "try again in a moment"
             )
-        await self._wait()
 
     async def _wait(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

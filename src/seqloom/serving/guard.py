@@ -7,11 +7,12 @@ headers that keep a browser safe.
 
 import asyncio
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seqloom.serving.gate import Gate
 from seqloom.serving.limits import Limits
 from seqloom.serving.problems import Problem
 
@@ -31,12 +32,21 @@ GONE = 499
 
 
 class Guard:
-    """Stands before the whole application."""
+    """Stands before the whole application.
 
-    def __init__(self, app: ASGIApp, limits: Limits, seen: Seen) -> None:
+    gate:   when it is full, work is refused here: a refusal that went through the whole application
+            would take the time that answers need
+    worked: routes of what the gate lets in, by their paths
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: Limits, seen: Seen, gate: Gate, worked: Mapping[str, Any]
+    ) -> None:
         self._app = app
         self._limits = limits
         self._seen = seen
+        self._gate = gate
+        self._worked = worked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -45,6 +55,9 @@ class Guard:
         begun = time.perf_counter()
         answer = Answer(send)
         try:
+            if scope["method"] == "POST" and scope["path"] in self._worked:
+                scope["route"] = self._worked[scope["path"]]
+                self._gate.refuse_if_full()
             body = await self._body(scope, receive)
             await self._within_time(scope, _replay(body), receive, answer)
         except Problem as problem:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from seqloom.serving.service import Service
 
 BACKLOG = 1024
 """Connections that the system keeps for us before we look at them."""
+TURN = 0.0005
+"""Seconds after which a thread that computes lets the event loop in. An answer needs several such
+turns; with Python's usual 5 ms each, a refusal would wait as long as a translation."""
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -57,6 +61,7 @@ def run_server(app: ASGIApp, service: Service, address: Address, ready: Callable
     """
     # What was loaded stays until the end: to look through it again and again costs milliseconds.
     gc.freeze()
+    sys.setswitchinterval(TURN)
     asyncio.run(_serve(app, service, address, ready))
     service.catalogue.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.data.images import read_pixels
-from seqloom.metrics.bleu import bleu, bleu_by_order, chrf
+from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
@@ -32,5 +32,6 @@ class Captioning(TokenTask):
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),
             *bleu_by_order(outputs, references),
+            bleu_1_with_punctuation(outputs, references),
             chrf(outputs, references, lowercase=self.target_tokenizer.lowercase),
         ]
