@@ -58,9 +58,14 @@ RECIPES = {
 VARIANTS: dict[str, Sequence[str]] = {
     WHOLE: [],
     "preset small": ["preset=small"],
-    "- subwords cut in random ways": ["text.sampling=none"],
+    "+ subwords cut in random ways": ["text.sampling.alpha=0.1"],
     "- R-Drop": ["training.r_drop=0.0"],
-    "- words left out": both("embedding.word_dropout=0.0"),
+    "- R-Drop, α = 1, but 5": ["training.r_drop=5.0"],
+    "+ one word in ten left out": both("embedding.word_dropout=0.1"),
+    "+ dropout 0.1 inside attention and feed-forward": [
+        *both("attention.dropout=0.1"),
+        *both("feedforward_dropout=0.1"),
+    ],
     "- dropout 0.3, but 0.1": both("dropout=0.1"),
     "- dropout 0.3, but 0.5": both("dropout=0.5"),
     "- label smoothing 0.1, but 0.3": ["training.label_smoothing=0.3"],

@@ -153,16 +153,16 @@ TASKS: dict[str, Task] = {
     "nl2bash": Task(
         "English to Bash (NL2Bash)",
         "nl2bash",
-        ("exact-match-tokenised", "bleu-of-sentences", "bleu-tokenised"),
+        ("exact-match-tokenised", "bleu-tokenised", "bleu"),
         "–",
         "Lin et al. 2018 judge by hand, on a filtered split",
     ),
     "conala": Task(
         "English to Python (CoNaLa)",
         "conala",
-        ("exact-match-tokenised", "bleu-of-sentences", "bleu-tokenised"),
-        "–; 10.6",
-        "sequence to sequence, Yin et al. 2018, by the corpus' own BLEU",
+        ("bleu", "exact-match-tokenised"),
+        "10.6; –",
+        "sequence to sequence, Yin et al. 2018, by the corpus' own BLEU, which cuts marks from words, too",
     ),
     "e2e": Task(
         "restaurant facts to text (E2E)",

@@ -58,6 +58,6 @@ def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
     worked = {
         route.path: route
         for route in app.routes
-        if isinstance(route, APIRoute) and "POST" in route.methods
+        if isinstance(route, APIRoute) and "POST" in (route.methods or ())
     }
     return Guard(app, service.limits, monitoring.seen, service.gate, worked)
