@@ -42,9 +42,8 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 
 browser:
 ifeq ($(strip $(CHROMIUM)),)
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
-	then apt-get update -qq && apt-get install -qq -y chromium fonts-dejavu-core > /dev/null; \
-	else echo "no chromium: install it (apt-get install chromium), or the page is not tested"; fi
+	@{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y chromium fonts-dejavu-core; } > /dev/null \
+	|| echo "no chromium: install it (apt-get install chromium), or the page is not tested"
 endif
 
 test: lint browser
