@@ -6,6 +6,7 @@ from the last letter typed to a translation. In a browser, on this machine.
 
 import argparse
 import json
+import os
 import statistics
 import time
 from pathlib import Path
@@ -105,7 +106,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     run = parser.parse_args().run
-    found = {**measure(run), "run": run.name, "about": about(0)}
+    load = round(os.getloadavg()[0], 1)
+    found = {**measure(run), "run": run.name, "load before": load, "about": about(0)}
     content = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     RESULTS.write_text(content, encoding="utf-8")
     print(content, end="")
