@@ -8,7 +8,7 @@ RECIPES ?= demo
 DATA ?= $(if $(wildcard ../shared/data/multi30k),multi30k,tatoeba)
 BENCH ?=
 
-.PHONY: help setup demo test lint bench bench-peers bench-recipes campaign clean
+.PHONY: help setup demo browser test lint bench bench-peers bench-recipes campaign clean
 
 help:
 	@echo "make demo      install, then train a German-English translator on the bundled pairs"
@@ -36,7 +36,17 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+# The page is driven in a real browser: Debian's chromium, or another that CHROMIUM names. axe-core,
+# which looks for what keeps people out, comes with the dev extra (axe-playwright-python).
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+browser:
+ifeq ($(strip $(CHROMIUM)),)
+	@{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y chromium fonts-dejavu-core; } > /dev/null \
+	|| echo "no chromium: install it (apt-get install chromium), or the page is not tested"
+endif
+
+test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
 # Twenty minutes on two cores. DATA: a folder with Multi30k's raw files; else the bundled pairs.

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,7 +12,14 @@ from zoo import EVERY_DECODER, Specimen
 
 from seqloom.inside.explain import explain_step
 from seqloom.inside.explanation import Explanation, Focus, Part, Words
-from seqloom.inside.lecture import explain_lecture
+from seqloom.inside.lecture import (
+    STATES,
+    TO_KEY,
+    TO_QUERY,
+    TO_VALUE,
+    LectureScore,
+    explain_lecture,
+)
 from seqloom.models.interface import DecoderModule, Memory, Step
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
@@ -227,3 +234,31 @@ def test_the_lectures_example_comes_out_digit_for_digit() -> None:
     second = [float(part.values[1]) for part in softly if part.name == "weights"]
     assert 0 < second[0] < second[1] < second[2] < 1e-40
     assert second[2] == pytest.approx(math.exp(-101))
+
+
+def test_the_lectures_example_with_other_scores_is_worked_out_by_hand() -> None:
+    """From h, Wq, Wk and Wv as they stand on the paper, without any of our parts."""
+    h = torch.tensor(STATES, dtype=torch.float64)
+    to_query, to_key, to_value = (
+        torch.tensor(rows, dtype=torch.float64) for rows in (TO_QUERY, TO_KEY, TO_VALUE)
+    )
+    q, k, v = to_query @ h[1], h @ to_key.T, h @ to_value.T
+    by_hand: dict[LectureScore, torch.Tensor] = {
+        "dot": k @ q,
+        "identity": h @ h[1],
+        "sqrt": k @ q / math.sqrt(2),
+        "width": k @ q / 2,
+        "bilinear": h @ (to_query.T @ to_key).T @ h[1],
+        "nonlinear": k.sigmoid() @ q.sigmoid(),
+        "additive": torch.tanh(q + k).sum(-1),
+        "rbf": -((q - k) ** 2).sum(-1),
+    }
+    assert set(by_hand) == set(get_args(LectureScore))
+    for score, expected in by_hand.items():
+        explanation = explain_lecture(score, "softmax")
+        where = "what h₂ reads"
+        torch.testing.assert_close(explanation.part("scores", where).values, expected)
+        context = expected.softmax(-1) @ v
+        torch.testing.assert_close(explanation.part("context", where).values, context)
+        best = explain_lecture(score, "argmax").part("context", where).values
+        assert best.tolist() == v[expected.argmax()].tolist(), score

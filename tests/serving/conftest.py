@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from browsing import browser, desk, reports, visitor
 from calling_server import KEY, Server, start
 from small_runs import TRAINERS
 
+__all__ = ["browser", "desk", "reports", "visitor"]  # fixtures from elsewhere
 NARROW = {
     "in_flight": 2,
     "queue": 3,

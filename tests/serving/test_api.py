@@ -18,7 +18,7 @@ def test_the_page_and_its_files_come_from_here(server: Server) -> None:
     index = server.get("/")
     assert index.status_code == 200
     assert index.headers["content-type"] == "text/html; charset=utf-8"
-    for path in ("/docs", "/static/plain.js", "/static/plain.css", "/static/docs.js"):
+    for path in ("/docs", "/static/main.js", "/static/style.css", "/static/docs.js"):
         response = server.get(path)
         assert response.status_code == 200, path
         assert "//" not in response.text.replace("// ", ""), "nothing is fetched from elsewhere"
@@ -27,7 +27,7 @@ def test_the_page_and_its_files_come_from_here(server: Server) -> None:
 
 
 def test_every_answer_keeps_browsers_safe(server: Server) -> None:
-    for path in ("/", "/api/runs", "/nowhere", "/static/plain.js"):
+    for path in ("/", "/api/runs", "/nowhere", "/static/main.js"):
         headers = server.get(path).headers
         assert "default-src 'none'; script-src 'self'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"

@@ -1,5 +1,6 @@
 """seqloom serve"""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,8 @@ def serve(
         require(package, "serve", "seqloom serve")
     folders = [existing_run(folder) for folder in runs]
     chosen = known_engine(engine)
+    # Until the server opens everything is kept: to look for what is not would cost half a second.
+    gc.disable()
     work("serve")(
         (folders, chosen, languages or []), (host, port, metrics_port), keys, limits or []
     )

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, assert_never
 
 import torch
 
@@ -12,7 +12,7 @@ from seqloom import __version__
 from seqloom.lab.claim import Claim, Published, Size
 from seqloom.lab.results import Results, deviation
 from seqloom.lab.verdict import RULE, Verdict
-from seqloom.viz.chart import Chart
+from seqloom.viz.chart import Bars, Chart, Lines
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ class Report:
             "size": self.size,
             "seeds": self.results.seeds,
             "verdict": asdict(self.verdict),
+            "table": self.table,
+            "charts": [{"kind": _kind(one), **asdict(one)} for one in self.charts],
             "published": [
                 {**asdict(one), "order": one.words, "same_order": not one.swapped}
                 for one in self.comparisons
@@ -121,6 +123,16 @@ class Report:
                 "python": platform.python_version(),
             },
         }
+
+
+def _kind(chart: Chart) -> str:
+    match chart:
+        case Lines():
+            return "lines"
+        case Bars():
+            return "bars"
+        case _:
+            assert_never(chart)
 
 
 def compare(published: Published, results: Results) -> Comparison:

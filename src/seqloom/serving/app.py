@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError
-from seqloom.serving import libretranslate, pages, routes, routes_inside
+from seqloom.serving import libretranslate, pages, routes, routes_inside, routes_page
 from seqloom.serving.guard import Guard
 from seqloom.serving.monitoring import Monitoring
 from seqloom.serving.problems import (
@@ -31,6 +31,7 @@ ROUTERS = (
     routes.router,
     routes_inside.open_router,
     routes_inside.router,
+    routes_page.router,
     libretranslate.router,
     pages.router,
 )

@@ -72,7 +72,7 @@ async def score(service: Service, request: ScoreRequest) -> ScoreAnswer:
     service.check_texts("sources", request.sources or [])
     if request.sources is None:
         served = service.catalogue.choose(("language-model",), request.run)
-        sources = [""] * len(request.targets)
+        sources, tag = [""] * len(request.targets), None
     else:
         direction = direct(service, request.run, request.source, request.target)
         served = direction.served
@@ -83,7 +83,8 @@ async def score(service: Service, request: ScoreRequest) -> ScoreAnswer:
                 "paired; give as many of one as of the other",
             )
         service.check_something("sources", request.sources)
-        sources = served.speaker.directions.put(request.sources, direction.tag)
+        tag = direction.tag
+        sources = served.speaker.directions.put(request.sources, tag)
     run = served.speaker
     async with service.gate.admitted():
         found = await served.batcher.call(
@@ -92,7 +93,12 @@ async def score(service: Service, request: ScoreRequest) -> ScoreAnswer:
     return ScoreAnswer(
         run=served.name,
         scores=[
-            shown(one, attention=request.attention, alignment=request.attention) for one in found
+            shown(
+                run.directions.shown(one, tag),
+                attention=request.attention,
+                alignment=request.attention,
+            )
+            for one in found
         ],
     )
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from seqloom.config.decoding import DecodingConfig
 from seqloom.inside.explain import explain
 from seqloom.inside.explanation import Focus
-from seqloom.inside.lecture import explain_lecture
+from seqloom.inside.lecture import LectureScore, explain_lecture
+from seqloom.nn.attention import Selection
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish
 from seqloom.runs.question import Alternative, Question
@@ -193,9 +194,9 @@ async def explanation(service: Service, request: ExplainRequest) -> ExplainAnswe
     return ExplainAnswer(run=look.served.name, explanation=finite(found.to_json()))
 
 
-def lecture() -> ExplainAnswer:
+def lecture(score: LectureScore, choice: Selection) -> ExplainAnswer:
     """The example that lectures work out by hand."""
-    return ExplainAnswer(run=None, explanation=finite(explain_lecture().to_json()))
+    return ExplainAnswer(run=None, explanation=finite(explain_lecture(score, choice).to_json()))
 
 
 def check_tokens(service: Service, run: Run, where: str, tokens: Sequence[int]) -> None:

@@ -1,10 +1,10 @@
 """Pages and signs of life. Everything comes from this folder; nothing from outside."""
 
+import hashlib
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Depends, Header, Response
 
 from seqloom.serving.problems import ErrorAnswer, Problem, stopping
 from seqloom.serving.schema import HealthAnswer
@@ -23,30 +23,37 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 Used = Annotated[Service, Depends(service_of)]
+Seen = Annotated[str | None, Header(alias="If-None-Match")]
 router = APIRouter()
 
 
-def _file(path: Path) -> FileResponse:
-    return FileResponse(path, media_type=TYPES[path.suffix], headers={"Cache-Control": "no-cache"})
+def _file(path: Path, seen: str | None) -> Response:
+    """The file, or word that whoever asks has it already. Small ones need no thread of their own."""
+    content = path.read_bytes()
+    tag = f'"{hashlib.sha256(content).hexdigest()}"'
+    headers = {"Cache-Control": "no-cache", "ETag": tag}
+    if seen is not None and tag in seen:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=TYPES[path.suffix], headers=headers)
 
 
 @router.get("/", include_in_schema=False)
-async def index() -> FileResponse:
-    return _file(STATIC / "index.html")
+async def index(seen: Seen = None) -> Response:
+    return _file(STATIC / "index.html", seen)
 
 
 @router.get("/docs", include_in_schema=False)
-async def docs() -> FileResponse:
-    return _file(STATIC / "docs.html")
+async def docs(seen: Seen = None) -> Response:
+    return _file(STATIC / "docs.html", seen)
 
 
 @router.get("/static/{name:path}", include_in_schema=False)
-async def static(name: str) -> FileResponse:
+async def static(name: str, seen: Seen = None) -> Response:
     """A file of the folder, and no other: no links, nothing above it, nothing of another type."""
     path = STATIC / name
     if "\0" in name or path.suffix not in TYPES or not _inside(path):
         raise Problem(404, "not-found", "there is no such file; the page is at /")
-    return _file(path)
+    return _file(path, seen)
 
 
 def _inside(path: Path) -> bool:

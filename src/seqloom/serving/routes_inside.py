@@ -2,6 +2,8 @@
 
 from fastapi import APIRouter
 
+from seqloom.inside.lecture import LectureScore
+from seqloom.nn.attention import Selection
 from seqloom.serving import looking
 from seqloom.serving.routes import REFUSALS, Served, asking
 from seqloom.serving.schema_inside import (
@@ -20,7 +22,7 @@ from seqloom.serving.schema_inside import (
 )
 
 router = APIRouter(prefix="/api", responses=REFUSALS, dependencies=asking, tags=["look inside"])
-open_router = APIRouter(prefix="/api", tags=["look inside"])
+open_router = APIRouter(prefix="/api", responses=REFUSALS, tags=["look inside"])
 
 
 @router.post("/attention")
@@ -60,6 +62,6 @@ async def post_explain(request: ExplainRequest, service: Served) -> ExplainAnswe
 
 
 @open_router.get("/explain/lecture")
-async def get_lecture() -> ExplainAnswer:
-    """The same for the example that lectures work out by hand; no run is asked."""
-    return looking.lecture()
+async def get_lecture(score: LectureScore = "dot", choice: Selection = "argmax") -> ExplainAnswer:
+    """The same for the example that lectures work out by hand, by any score; no run is asked."""
+    return looking.lecture(score, choice)

@@ -54,16 +54,16 @@ aria-labelledby="chosen"></div></section>
 
 def save_tree_page(path: Path, searched: Searched) -> None:
     """Write the page."""
-    layout = lay_out(searched)
+    data = tree_data(searched)
     here = files("seqloom.viz")
     page = _PAGE.format(
         title=escape(tree_title(searched)),
         style=(here / "tree.css").read_text(encoding="utf-8"),
         script=(here / "tree.js").read_text(encoding="utf-8"),
-        steps=len(layout.spots),
+        steps=len(data["spots"]),
         outputs=_outputs(searched),
         # A text may say </script>; in JSON the slash may be written apart from it.
-        data=json.dumps(_data(searched, layout), ensure_ascii=False).replace("</", "<\\/"),
+        data=json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
     )
     write_file(path, page.encode())
 
@@ -78,7 +78,9 @@ def _outputs(searched: Searched) -> str:
     return "\n".join(rows)
 
 
-def _data(searched: Searched, layout: Layout) -> dict[str, Any]:
+def tree_data(searched: Searched) -> dict[str, Any]:
+    """All that a script needs to draw the tree and to list its candidates."""
+    layout = lay_out(searched)
     return {
         "top": layout.top,
         "bottom": layout.bottom,

@@ -1,12 +1,13 @@
 """Runs behind an HTTP address."""
 
+import gc
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seqloom.cli.output import tell
 from seqloom.config.kinds import EngineKind
-from seqloom.serving.app import build_app
 from seqloom.serving.batcher import Batcher
 from seqloom.serving.gate import Gate
 from seqloom.serving.keys import Keys
@@ -31,9 +32,17 @@ def serve(
     address = free_address(host, port)
     monitoring = Monitoring()
     close_figures = None if metrics_port is None else monitoring.open(metrics_port)
-    catalogue = load_catalogue(*what, lambda name: Batcher(name, monitoring.batch(name)))
+    # Digests of files are compared while the routes are put together.
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(
+            load_catalogue, *what, lambda name: Batcher(name, monitoring.batch(name))
+        )
+        from seqloom.serving.app import build_app
+
+        catalogue = loading.result()
     service = Service(catalogue, bounds, Gate(bounds), known)
     app = build_app(service, monitoring)
+    gc.enable()
     run_server(app, service, address, lambda: _tell(catalogue, address))
     if close_figures is not None:
         close_figures()

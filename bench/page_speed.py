@@ -1,0 +1,117 @@
+"""How fast the page is, as people feel it: python -m bench.page_speed RUN
+
+From `seqloom serve` to words on the page; from choosing another token to the words that follow;
+from the last letter typed to a translation. In a browser, on this machine.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from bench.machine import about
+from bench.serving import served
+from tools.screenshots import chromium
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results" / "page.json"
+SENTENCES = (
+    "Ich habe ihn gestern gesehen.",
+    "Das gefällt mir.",
+    "Wo ist der Bahnhof?",
+    "Wir haben keine Zeit.",
+    "Kannst du mir helfen?",
+    "Tom wartet auf dich.",
+    "Sie hat zwei Kinder.",
+    "Er liest ein Buch.",
+)
+"""German, as the demo reads it."""
+CHOOSE = """() => new Promise((resolve) => {
+  const group = document.querySelector("[aria-label=Translation]");
+  const begun = performance.now();
+  new MutationObserver((_, all) => {
+    all.disconnect();
+    requestAnimationFrame(() => resolve(performance.now() - begun));
+  }).observe(group, { childList: true });
+  document.querySelectorAll(".options button")[1].click();
+})"""
+"""Milliseconds from the press on the second best token to the picture with what follows."""
+
+
+def opens(browser: Browser, run: Path) -> float:
+    """Seconds from the command to words on the page."""
+    begun = time.perf_counter()
+    with served(run) as port:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.wait_for_selector(".sheet .word")
+        seconds = time.perf_counter() - begun
+        page.close()
+    return seconds
+
+
+def typing(page: Page, sentence: str) -> float:
+    """Milliseconds from the last letter to the final translation, the pause of 160 included."""
+    page.get_by_label("Text").fill("")
+    page.wait_for_selector(".examples")
+    begun = time.perf_counter()
+    page.get_by_label("Text").fill(sentence)
+    page.wait_for_selector(".sheet .word")
+    return 1000 * (time.perf_counter() - begun)
+
+
+def choosing(page: Page, word: int) -> float:
+    page.locator(".sheet .word").nth(word).click()
+    page.wait_for_selector(".options button")
+    milliseconds: float = page.evaluate(CHOOSE)
+    page.get_by_role("button", name="The model’s own").click()
+    page.wait_for_selector(".given", state="detached")
+    return milliseconds
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "p50": round(statistics.median(ordered), 1),
+        "p95": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
+        "count": len(ordered),
+    }
+
+
+def measure(run: Path) -> dict[str, object]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        started = [opens(browser, run) for _ in range(3)]
+        typed, chosen = [], []
+        with served(run) as port:
+            page = browser.new_page()
+            page.goto(f"http://127.0.0.1:{port}/#/translate")
+            for sentence in SENTENCES:
+                typed.append(typing(page, sentence))
+                words = page.locator(".sheet .word").count()
+                chosen += [choosing(page, word) for word in range(min(3, words))]
+        browser.close()
+    return {
+        "from the command to words on the page, seconds": round(statistics.median(started), 2),
+        "from typing to a translation, milliseconds": summary(typed),
+        "from choosing a token to what follows, milliseconds": summary(chosen),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    run = parser.parse_args().run
+    load = round(os.getloadavg()[0], 1)
+    found = {**measure(run), "run": run.name, "load before": load, "about": about(0)}
+    content = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    RESULTS.write_text(content, encoding="utf-8")
+    print(content, end="")
+
+
+if __name__ == "__main__":
+    main()
