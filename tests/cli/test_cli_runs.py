@@ -341,6 +341,7 @@ def test_the_demo_trains_scores_translates_and_draws(
     assert "Das gefällt mir." in answer.out
     assert "where each output looked" in answer.out
     assert set("░▒▓█") & set(answer.out)
-    assert answer.err.rstrip().endswith(f"seqloom evaluate {tmp_path / 'demo'}")
+    assert f"seqloom evaluate {tmp_path / 'demo'}\n" in answer.err
+    assert answer.err.rstrip().endswith(f"seqloom serve {tmp_path / 'demo'}")
     again = call("demo", "--run", tmp_path / "demo")
     assert again.out == answer.out
