@@ -38,8 +38,8 @@ def test_a_word_that_was_never_said_can_be_copied_and_not_spoken(kind: str, tmp_
     for copying in (True, False):
         config = recipe(
             f"data.folder={tmp_path}",
-            *(f"data.{split}={{kind='tsv', path='train.tsv'}}" for split in ("train", "dev")),
-            "data.test={kind='tsv', path='test.tsv'}",
+            "data.train={kind='tsv', path='train.tsv'}",
+            *(f"data.{split}={{kind='tsv', path='test.tsv'}}" for split in ("dev", "test")),
             "text={tokenizer={kind='words'}, shared=true}",
             f"model.encoder={{{SIDES[kind]}}}",
             f"model.decoder={{{SIDES[kind]}, copying={str(copying).lower()}}}",

@@ -66,7 +66,7 @@ router = APIRouter(prefix="/api", responses=REFUSALS)
 open_router = APIRouter(prefix="/api")
 
 
-def json_only(request: Request) -> None:
+async def json_only(request: Request) -> None:
     """Refuse other types before anything is parsed: a form is no JSON."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != "application/json":

@@ -2,12 +2,14 @@
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
@@ -52,6 +54,13 @@ def free_address(host: str, port: int) -> Address:
             f"{host}:{port}: cannot be opened ({reason}); choose another with --host and --port"
         ) from error
     return Address(bound[0], bound[1])
+
+
+def leave_a_core() -> None:
+    """To the event loop. Threads that share one with it wait for each other in every operation:
+    answers take longer and fewer come. Whoever sets OMP_NUM_THREADS knows better."""
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 
 def run_server(app: ASGIApp, service: Service, address: Address, ready: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from seqloom.serving.keys import Keys
 from seqloom.serving.limits import changed_limits
 from seqloom.serving.monitoring import Monitoring
 from seqloom.serving.served import Catalogue, load_catalogue
-from seqloom.serving.server import Address, free_address, run_server
+from seqloom.serving.server import Address, free_address, leave_a_core, run_server
 from seqloom.serving.service import Service
 
 
@@ -27,6 +27,7 @@ def serve(
     """what: folders, --engine and --languages; where: --host, --port and --metrics-port."""
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     host, port, metrics_port = where
+    leave_a_core()
     bounds = changed_limits(limits)
     known = Keys() if keys is None else Keys.read(keys)
     address = free_address(host, port)
