@@ -93,7 +93,7 @@ def explain_step(
 
 def chosen_look(decoder: DecoderModule, focus: Focus) -> tuple[int | None, int | None]:
     """Layer and head whose look is laid open, from 1; None where nobody looks."""
-    layers, heads = _looks(decoder)
+    layers, heads = looks_of(decoder)
     if not layers:
         asked = [name for name in ("layer", "head") if getattr(focus, name) is not None]
         if asked:
@@ -114,7 +114,7 @@ def chosen_look(decoder: DecoderModule, focus: Focus) -> tuple[int | None, int |
     return layer, head
 
 
-def _looks(decoder: DecoderModule) -> tuple[int, int]:
+def looks_of(decoder: DecoderModule) -> tuple[int, int]:
     """How many layers look, and with how many heads; a recurrent decoder looks once a step."""
     match decoder:
         case RecurrentDecoder(attention=attention):

@@ -3,9 +3,7 @@
 from seqloom import __version__
 from seqloom.config.decoding import BeamConfig
 from seqloom.config.tags import asked_for
-from seqloom.models.interface import DecoderModule
-from seqloom.models.recurrent import RecurrentDecoder
-from seqloom.models.transformer import TransformerDecoder
+from seqloom.inside.explain import looks_of
 from seqloom.runs.forecaster import Forecaster
 from seqloom.serving.schema import LanguagePair, RunAnswer, RunsAnswer
 from seqloom.serving.served import ROUTES, Served
@@ -53,14 +51,3 @@ def describe(served: Served) -> RunAnswer:
         "beam": decoding.width if isinstance(decoding, BeamConfig) else None,
     }
     return RunAnswer.model_validate({**known, **numbers})
-
-
-def looks_of(decoder: DecoderModule) -> tuple[int, int]:
-    """Layers that look at the source, and the heads of each."""
-    match decoder:
-        case RecurrentDecoder(attention=attention):
-            return (0, 0) if attention is None else (1, attention.plan.heads)
-        case TransformerDecoder(layers=layers):
-            return len(layers), layers[0].attention.plan.heads
-        case _:
-            return 0, 0
