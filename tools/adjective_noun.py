@@ -1,6 +1,6 @@
 """Draw how an English-French model turns an adjective and its noun around.
 
-python tools/adjective_noun.py runs/tatoeba-en-fr-attention docs/pictures/adjective-noun.png
+python tools/adjective_noun.py runs/en-fr docs/pictures/adjective-noun.png
 
 The first of these sentences is drawn in which two neighbours change places by the model's own attention.
 """
@@ -13,12 +13,13 @@ from seqloom.runs.prediction import Prediction
 from seqloom.viz.attention import save_attention
 
 SENTENCES = (
+    "This is an interesting book.",
+    "He has a black dog.",
+    "I bought a black hat.",
     "She bought a red car.",
     "I have a white cat.",
-    "He has a black dog.",
     "He drives an old green car.",
     "She wore a blue dress.",
-    "This is an interesting book.",
     "It was an easy question.",
     "I like red wine.",
     "She has blue eyes.",
@@ -39,10 +40,14 @@ def main(run: str, picture: str) -> None:
     found = seqloom.load(run).translate(SENTENCES, beam=5)
     for sentence, prediction in zip(SENTENCES, found, strict=True):
         if swapped(prediction) and prediction.attention is not None:
-            shown = prediction.look(prediction.attention)
             title = f"{sentence}\n{prediction.text}"
+            # In pieces: a full stop, which looks at a full stop, would blur the word before it.
             save_attention(
-                Path(picture), shown.weights.tolist(), shown.outputs, shown.sources, title
+                Path(picture),
+                prediction.attention.tolist(),
+                [piece.removeprefix("▁") for piece in prediction.pieces],
+                [piece.removeprefix("▁") for piece in prediction.source_pieces],
+                title,
             )
             print(title)
             return
