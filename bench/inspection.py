@@ -1,6 +1,6 @@
 """What it costs that searches can be recorded and attention kept, when neither is asked for.
 
-    python -m bench.inspection --before 99cd80b       docs/results/inspection.json
+    python -m bench.inspection --before 99cd80b       docs/results/inspection.md and .json
 
 The sources as they are now and as they were before searches could be looked into (--before: a
 commit) decode the same batches with the same weights, in two processes that take turns on one core,
@@ -113,6 +113,25 @@ def _compare(sides: dict[str, Side], number: int, rounds: int) -> dict[str, Any]
     return {"batch": batch, "beam": beam, "ratio": asdict(ratio)}
 
 
+def table(found: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['batch']} | {row['beam']} | **{row['ratio']['median']:.3f}** "
+        f"| {row['ratio']['low']:.3f} to {row['ratio']['high']:.3f} |"
+        for row in found["rows"]
+    )
+    shape = found["shape"]
+    return f"""# Searches that nobody looks into
+
+Written by `python -m bench.inspection --before {found["before"]}`: {found["machine"]}, torch {found["torch"]}, one thread.
+A Transformer of {shape["layers"]}+{shape["layers"]} layers of {shape["width"]} decodes {shape["tokens"]} tokens with the sources as they are and with those from
+before searches could be recorded, in turns; speed now over speed before, median of {found["rounds"]} rounds.
+
+| batch | beam | ratio | spread |
+|---:|---:|---:|---|
+{rows}
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.inspection",
@@ -134,6 +153,7 @@ def main() -> None:
     facts = {"before": chosen.before, "rounds": chosen.rounds, "shape": asdict(SMALL)}
     content = {**facts, "machine": processor(), "torch": torch.__version__, "rows": rows}
     chosen.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    chosen.out.with_suffix(".md").write_text(table(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -106,11 +106,26 @@ def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int
         "outputs": outputs[:10],
         "moses": moses_of(outputs, config),
     }
+    result = without_places(result)
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
     if Path(name).stem.startswith("multi30k"):  # for bench.tricks.moses
         (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in outputs))
     figures = {score["name"]: round(score["value"], 2) for score in report["scores"]}
     print(f"{label}: {figures} after {seconds:.0f} s", flush=True)
+
+
+def without_places(result: dict[str, Any]) -> dict[str, Any]:
+    """The same without where data and run lay on the machine: a data set goes by its own name."""
+    overrides = [
+        f"data.folder={Path(one.partition('=')[2]).name}" if one.startswith("data.folder=") else one
+        for one in result["overrides"]
+    ]
+    curve = [{key: event[key] for key in event if key != "folder"} for event in result["curve"]]
+    report = dict(result["report"])
+    data = report.get("data")
+    if isinstance(data, dict) and data.get("folder"):
+        report["data"] = {**data, "folder": Path(data["folder"]).name}
+    return {**result, "overrides": overrides, "curve": curve, "report": report}
 
 
 def evaluated(

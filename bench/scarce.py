@@ -66,6 +66,13 @@ VARIANTS: dict[str, Sequence[str]] = {
         *both("attention.dropout=0.1"),
         *both("feedforward_dropout=0.1"),
     ],
+    "+ all of these, R-Drop with α = 5": [
+        "text.sampling.alpha=0.1",
+        "training.r_drop=5.0",
+        *both("embedding.word_dropout=0.1"),
+        *both("attention.dropout=0.1"),
+        *both("feedforward_dropout=0.1"),
+    ],
     "- dropout 0.3, but 0.1": both("dropout=0.1"),
     "- dropout 0.3, but 0.5": both("dropout=0.5"),
     "- label smoothing 0.1, but 0.3": ["training.label_smoothing=0.3"],

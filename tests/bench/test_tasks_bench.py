@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 from bench.pronunciation import table as pronunciation  # noqa: E402
 from bench.pronunciation.languages import LANGUAGES, file_name, write_tagged  # noqa: E402
 from bench.pronunciation.measure import ALL, Job, config_of, measure  # noqa: E402
-from bench.recipes import goal, headline, line  # noqa: E402
+from bench.recipes import goal, headline, line, without_places  # noqa: E402
 from bench.tasks.__main__ import jobs_of, obstacle  # noqa: E402
 from bench.tasks.page import page, shown  # noqa: E402
 from bench.tasks.table import TASKS, folder_of, label_of, recipe_of  # noqa: E402
@@ -128,6 +128,18 @@ SMALL = (
     *("training.evaluate_every=3", "training.schedule.warmup=1", "training.batch_tokens=256"),
     *("training.evaluate_examples=4", "decoding.kind=greedy", "decoding.max_length=4"),
 )
+
+
+def test_a_result_does_not_tell_where_things_lay() -> None:
+    result = {
+        "overrides": ["data.folder=/home/me/data/ett", "task.predict=48"],
+        "curve": [{"event": "start", "step": 0, "folder": "/home/me/run"}],
+        "report": {"data": {"folder": "/home/me/data/ett", "test": []}, "scores": []},
+    }
+    told = without_places(result)
+    assert "/home" not in json.dumps(told)
+    assert told["overrides"] == ["data.folder=ett", "task.predict=48"]
+    assert told["report"]["data"] == {"folder": "ett", "test": []}
 
 
 def test_languages_are_measured_alone_together_and_as_ensembles(

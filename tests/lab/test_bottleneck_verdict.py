@@ -2,7 +2,8 @@
 
 from made_up_numbers import results
 
-from seqloom.lab.claims.bottleneck import CLAIM, LENGTHS, LOOKING, NAMES, PLAIN
+from seqloom.lab.claims.bottleneck import CLAIM, LOOKING, PLAIN
+from seqloom.lab.copiers import LENGTHS, NAMES
 
 
 def falling(by: float) -> dict[str, float]:

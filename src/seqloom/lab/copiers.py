@@ -1,10 +1,11 @@
 """GRUs that copy strings of letters: what claims about attention change one switch of."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.config.decoding import GreedyConfig
 from seqloom.config.run import RunConfig
-from seqloom.lab.claim import Size, Trial
+from seqloom.lab.claim import Column, Size, Trial
 from seqloom.lab.experiment import (
     Tables,
     letters,
@@ -14,11 +15,15 @@ from seqloom.lab.experiment import (
     training,
     unseen,
 )
-from seqloom.lab.results import Numbers
+from seqloom.lab.results import Numbers, Results
+from seqloom.viz.chart import Bars, Chart, Lines, Series
 
 LENGTHS = (4, 8, 12, 16, 20)
 LONGEST = LENGTHS[-1]
 NAMES = [f"accuracy at {length}" for length in LENGTHS]
+COLUMNS = tuple(
+    Column(name, f"{length} letters", ".1%") for name, length in zip(NAMES, LENGTHS, strict=True)
+)
 NO_ATTENTION: Tables = {"kind": "none"}
 _CORPUS = letters("copy", 1, LONGEST, symbols=10)
 
@@ -40,7 +45,7 @@ COPIER_SIZES: dict[Size, CopierSettings] = {
 }
 
 
-def copier(trial: Trial[CopierSettings], decoder: Tables) -> RunConfig:
+def copier(trial: Trial[CopierSettings], decoder: Tables, batch_tokens: int = 1_024) -> RunConfig:
     """Encoder states are as wide as decoder states, so that the two can be compared directly."""
     settings = trial.settings
     # What stands where is told to both, so that nobody has to learn to count first.
@@ -57,7 +62,7 @@ def copier(trial: Trial[CopierSettings], decoder: Tables) -> RunConfig:
                 "encoder": {**shared, "width": settings.width // 2},
                 "decoder": {**shared, "width": settings.width, **decoder},
             },
-            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
+            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens),
         }
     )
 
@@ -72,3 +77,19 @@ def copied(trial: Trial[CopierSettings], config: RunConfig) -> Numbers:
         found = run.translate(sources, decoding=GreedyConfig(), attention=False)
         numbers[name] = right_letters([one.text for one in found], [one.target for one in pairs])
     return numbers
+
+
+def drawn(results: Results, curves: Sequence[str], bars: Sequence[str]) -> list[Chart]:
+    """Right letters by length for some conditions, and at the longest for some."""
+    return [
+        Lines(
+            "letters to copy",
+            "share of right letters",
+            [Series(one, LENGTHS, results.curve(one, NAMES)) for one in curves],
+        ),
+        Bars(
+            f"share of right letters, {LONGEST} letters to copy",
+            bars,
+            [results.over_seeds(one, NAMES[-1]) for one in bars],
+        ),
+    ]

@@ -1,66 +1,33 @@
 """Without attention accuracy falls with length; with it, it does not."""
 
-from dataclasses import dataclass
-
-from seqloom.config.decoding import GreedyConfig
 from seqloom.config.run import RunConfig
-from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
-from seqloom.lab.experiment import letters, recipe, right_letters, trained, training, unseen
+from seqloom.lab.claim import Claim, Figure, Published, Trial
+from seqloom.lab.copiers import (
+    COLUMNS,
+    LENGTHS,
+    NAMES,
+    NO_ATTENTION,
+    CopierSettings,
+    copied,
+    copier,
+)
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import Chart, Lines, Series
 
-LENGTHS = (4, 8, 12, 16, 20)
-CORPUS = letters("copy", 1, LENGTHS[-1], symbols=10)
 PLAIN, LOOKING = "fixed vector", "attention"
-NAMES = [f"accuracy at {length}" for length in LENGTHS]
 WAY = f"from {LENGTHS[0]} to {LENGTHS[-1]} letters"
 
 
-@dataclass(frozen=True)
-class Settings:
-    examples: int
-    steps: int
-    width: int
-    tests: int
-    """Strings of each length."""
-
-
-def configure(trial: Trial[Settings]) -> RunConfig:
+def configure(trial: Trial[CopierSettings]) -> RunConfig:
     """A GRU copies strings of letters of all lengths."""
-    settings = trial.settings
-    attention = (
-        {"kind": "none"}
-        if trial.condition == PLAIN
-        else {"score": {"kind": "dot"}, "projection": "linear"}
-    )
-    # What stands where is told to both, so that nobody has to learn to count first.
-    positions = {"kind": "sinusoidal", "join": "append", "width": settings.width // 2}
-    encoder = {"kind": "recurrent", "width": settings.width // 2, "positions": positions}
-    decoder = {"kind": "recurrent", "width": settings.width, "positions": positions}
-    decoder |= {"handover": "whole", "attention": attention}
-    return recipe(
-        {
-            "data": {
-                "train": {**CORPUS, "examples": settings.examples, "seed": trial.seed},
-                "dev": {**CORPUS, "examples": 20},
-            },
-            "text": {"tokenizer": {"kind": "characters"}},
-            "model": {"encoder": encoder, "decoder": decoder},
-            "training": training(settings.steps, trial.seed, 4e-3),
-        }
-    )
+    looking = {"score": {"kind": "dot"}, "projection": "linear"}
+    attention = NO_ATTENTION if trial.condition == PLAIN else looking
+    return copier(trial, {"handover": "whole", "attention": attention}, batch_tokens=2_048)
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """The share of right letters at each length, by greedy search."""
-    run = trained(trial, configure(trial))
-    numbers = {}
-    for length, name in zip(LENGTHS, NAMES, strict=True):
-        pairs = unseen(CORPUS, length, trial.settings.tests)
-        found = run.translate([one.source for one in pairs], decoding=GreedyConfig())
-        numbers[name] = right_letters([one.text for one in found], [one.target for one in pairs])
-    return numbers
+def measure(trial: Trial[CopierSettings]) -> Numbers:
+    return copied(trial, configure(trial))
 
 
 def judge(results: Results) -> Verdict:
@@ -100,17 +67,14 @@ CLAIM = Claim(
     refutes="One of these is the other way round with every seed.",
     conditions=(PLAIN, LOOKING),
     sizes={
-        "tiny": Settings(examples=60, steps=3, width=8, tests=2),
-        "small": Settings(examples=10_000, steps=300, width=64, tests=200),
-        "full": Settings(examples=200_000, steps=6_000, width=256, tests=1_000),
+        "tiny": CopierSettings(examples=60, steps=3, width=8, tests=2),
+        "small": CopierSettings(examples=10_000, steps=300, width=64, tests=200),
+        "full": CopierSettings(examples=200_000, steps=6_000, width=256, tests=1_000),
     },
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=tuple(
-        Column(name, f"{length} letters", ".1%")
-        for name, length in zip(NAMES, LENGTHS, strict=True)
-    ),
+    columns=COLUMNS,
     published=(
         Published(
             where="Bahdanau et al. 2015, table 1",

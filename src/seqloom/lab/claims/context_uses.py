@@ -1,20 +1,21 @@
 """Whatever receives the context vector, it is better than having none."""
 
 from seqloom.config.run import RunConfig
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.copiers import (
+    COLUMNS,
     COPIER_SIZES,
-    LENGTHS,
     LONGEST,
     NAMES,
     NO_ATTENTION,
     CopierSettings,
     copied,
     copier,
+    drawn,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import Chart
 
 NONE = "no attention"
 USES: dict[str, tuple[str, ...]] = {
@@ -54,18 +55,7 @@ def judge(results: Results) -> Verdict:
 
 def plot(results: Results) -> list[Chart]:
     every = (NONE, *USES)
-    return [
-        Lines(
-            "letters to copy",
-            "share of right letters",
-            [Series(one, LENGTHS, results.curve(one, NAMES)) for one in every],
-        ),
-        Bars(
-            f"share of right letters, {LONGEST} letters to copy",
-            every,
-            [results.over_seeds(one, NAMES[-1]) for one in every],
-        ),
-    ]
+    return drawn(results, every, every)
 
 
 CLAIM = Claim(
@@ -84,8 +74,5 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=tuple(
-        Column(name, f"{length} letters", ".1%")
-        for name, length in zip(NAMES, LENGTHS, strict=True)
-    ),
+    columns=COLUMNS,
 )

@@ -3,21 +3,22 @@
 import math
 
 from seqloom.config.run import RunConfig
-from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
+from seqloom.lab.claim import Claim, Figure, Published, Trial
 from seqloom.lab.copiers import (
+    COLUMNS,
     COPIER_SIZES,
-    LENGTHS,
     LONGEST,
     NAMES,
     NO_ATTENTION,
     CopierSettings,
     copied,
     copier,
+    drawn,
 )
 from seqloom.lab.experiment import Tables
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import Chart
 
 NONE = "no attention"
 DOT, SCALED, RBF = "dot", "scaled dot", "RBF"
@@ -82,19 +83,7 @@ def judge(results: Results) -> Verdict:
 
 def plot(results: Results) -> list[Chart]:
     scores = (*IDENTITY, *LEARNED)
-    every = (NONE, *scores)
-    return [
-        Lines(
-            "letters to copy",
-            "share of right letters",
-            [Series(one, LENGTHS, results.curve(one, NAMES)) for one in scores],
-        ),
-        Bars(
-            f"share of right letters, {LONGEST} letters to copy",
-            every,
-            [results.over_seeds(one, NAMES[-1]) for one in every],
-        ),
-    ]
+    return drawn(results, scores, (NONE, *scores))
 
 
 CLAIM = Claim(
@@ -118,10 +107,7 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=tuple(
-        Column(name, f"{length} letters", ".1%")
-        for name, length in zip(NAMES, LENGTHS, strict=True)
-    ),
+    columns=COLUMNS,
     published=(
         Published(
             where="Britz et al. 2017, table 5",
