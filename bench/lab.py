@@ -1,15 +1,17 @@
 """docs/lab.md: every claim with its verdict, numbers and plot.
 
 python -m bench.lab OUT           take the reports that `seqloom lab all --out OUT` wrote over to
-                                  docs/results/lab (the full size where there is one) and write
+                                  docs/results/lab and write
 python -m bench.lab               write the page again from docs/results/lab
 """
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from bench.lab_reasons import REASONS
+from seqloom.lab.claim import Size
 from seqloom.lab.names import claim_names
 from seqloom.lab.report import Comparison, Report
 from seqloom.lab.verdict import RULE
@@ -17,6 +19,7 @@ from seqloom.lab.writing import read_report, report_again
 from seqloom.viz.chart import draw
 
 DOCS = Path(__file__).parents[1] / "docs"
+SIZES: tuple[Size, ...] = ("full", "small")
 
 TOP = f"""# The lab
 
@@ -40,13 +43,15 @@ This page is written by `python -m bench.lab OUT` from the reports in [results/l
 
 
 def collect(out: Path, results: Path) -> None:
-    """Take over the latest report of each claim: full where it was run, else small."""
-    results.mkdir(parents=True, exist_ok=True)
-    for name in claim_names():
-        found = [read_report(out / size / name / "report.json") for size in ("full", "small")]
-        for content in [one for one in found if one is not None][:1]:
-            text = json.dumps(content, indent=1, ensure_ascii=False)
-            (results / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    """Take over the reports of every claim, in each size in which it was run."""
+    for size in SIZES:
+        for name in claim_names():
+            content = read_report(out / size / name / "report.json")
+            if content is not None:
+                path = results / size / f"{name}.json"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                text = json.dumps(content, indent=1, ensure_ascii=False)
+                path.write_text(text + "\n", encoding="utf-8")
 
 
 def write(docs: Path) -> None:
@@ -55,44 +60,56 @@ def write(docs: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     sections, rows = [], []
     for name in claim_names():
-        content = read_report(docs / "results" / "lab" / f"{name}.json")
-        if content is None:
-            rows.append(f"| {name} | not yet run | | |")
+        found = [read_report(docs / "results" / "lab" / size / f"{name}.json") for size in SIZES]
+        contents = [one for one in found if one is not None]
+        reports = [report_again(one) for one in contents]
+        rows.append(_row(name, reports))
+        if not reports:
             continue
-        report = report_again(content)
-        for number, chart in enumerate(report.charts, 1):
+        for number, chart in enumerate(reports[0].charts, 1):
             path = pictures / f"{name}-{number}.svg"
             path.write_text(draw(chart) + "\n", encoding="utf-8")
-        rows.append(_row(report))
-        sections.append(_section(report, content))
-    head = "\n".join(["| claim | verdict | size | seeds |", "|---|---|---|---|", *rows])
+        sections.append(_section(reports, contents[0]["settings"]))
+    head = "\n".join([f"| claim | {' | '.join(SIZES)} |", f"|{'---|' * (1 + len(SIZES))}", *rows])
     (docs / "lab.md").write_text("\n".join([TOP, head, *sections]), encoding="utf-8")
 
 
-def _row(report: Report) -> str:
-    name, verdict = report.claim.name, report.verdict
-    seeds = len(report.results.seeds)
-    return f"| [{name}](#{name}) | **{verdict.state}** | {report.size} | {seeds} |"
+def _row(name: str, reports: Sequence[Report]) -> str:
+    by_size = {one.size: f"**{one.verdict.state}**, {_seeds(one)}" for one in reports}
+    cells = [by_size.get(size, "not yet run") for size in SIZES]
+    return f"| {f'[{name}](#{name})' if reports else name} | {' | '.join(cells)} |"
 
 
-def _section(report: Report, content: Any) -> str:
-    claim, verdict = report.claim, report.verdict
+def _seeds(report: Report) -> str:
+    seeds = report.results.seeds
+    return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+
+
+def _section(reports: Sequence[Report], settings: str) -> str:
+    """The larger size with its plots and numbers; of the smaller one what was found."""
+    report, *smaller = reports
+    claim = report.claim
     parts = [
         f"\n## {claim.name}\n",
         f"{claim.sentence} *({claim.source})*\n",
-        f"**{verdict.state}**, size {report.size}, {len(report.results.seeds)} seeds, on "
-        f"{', '.join(report.devices)}:\n",
-        *(f"- {reason}" for reason in verdict.reason.split("; ")),
-        "",
+        *(_verdict(one) for one in reports),
+        *([f"{REASONS[claim.name]}\n"] if claim.name in REASONS else []),
         *(
             f"![{claim.name}](pictures/lab/{claim.name}-{number}.svg)\n"
             for number, _ in enumerate(report.charts, 1)
         ),
+        *([f"Plots and numbers are those of the size {report.size}.\n"] if smaller else []),
         table(report.table),
         *(_published(one) for one in report.comparisons),
-        f"{claim.setup} `{content['settings']}`",
+        f"{claim.setup} `{settings}`",
     ]
     return "\n".join(parts)
+
+
+def _verdict(report: Report) -> str:
+    where = f"size {report.size}, {_seeds(report)}, on {', '.join(report.devices)}"
+    statements = "\n".join(f"- {reason}" for reason in report.verdict.reason.split("; "))
+    return f"**{report.verdict.state}**, {where}:\n\n{statements}\n"
 
 
 def _published(comparison: Comparison) -> str:

@@ -1,10 +1,12 @@
 """docs/lab.md names every claim, and says of each how it stands."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from bench import lab
+from bench.lab_reasons import REASONS
 from seqloom.lab.laboratory import Place, carry_out, jobs_of
 from seqloom.lab.names import claim_names
 from seqloom.lab.writing import write_report
@@ -18,8 +20,8 @@ def test_the_page_has_every_claim_and_the_plots_of_those_that_were_run(tmp_path:
     lab.collect(out, docs / "results" / "lab")
     lab.write(docs)
     text = (docs / "lab.md").read_text(encoding="utf-8")
-    assert "| [scale](#scale) | **confirmed** | small | 3 |" in text
-    assert text.count("| not yet run |") == len(claim_names()) - 1
+    assert "| [scale](#scale) | not yet run | **confirmed**, seeds 1 to 3 |" in text
+    assert text.count("| not yet run | not yet run |") == len(claim_names()) - 1
     assert (
         (docs / "pictures" / "lab" / "scale-1.svg").read_text(encoding="utf-8").startswith("<svg")
     )
@@ -28,4 +30,15 @@ def test_the_page_has_every_claim_and_the_plots_of_those_that_were_run(tmp_path:
 @pytest.mark.parametrize("name", claim_names())
 def test_the_page_that_is_there_knows_every_claim(name: str) -> None:
     text = (lab.DOCS / "lab.md").read_text(encoding="utf-8")
-    assert f"[{name}](#{name})" in text or f"| {name} | not yet run |" in text
+    assert f"| [{name}](#{name}) |" in text, "run it, and take its report over"
+    assert f"## {name}" in text
+
+
+@pytest.mark.parametrize("name", claim_names())
+def test_a_verdict_that_is_not_confirmed_in_every_size_comes_with_a_reason(name: str) -> None:
+    reports = [
+        json.loads((lab.DOCS / "results" / "lab" / size / f"{name}.json").read_text())
+        for size in lab.SIZES
+    ]
+    states = {one["verdict"]["state"] for one in reports}
+    assert states == {"confirmed"} or name in REASONS
