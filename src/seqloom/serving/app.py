@@ -55,9 +55,15 @@ def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
     for router in ROUTERS:
         app.include_router(router)
     monitoring.watch(service.gate)
-    worked = {
+    return Guard(app, service.limits, monitoring.seen, service.gate, worked_routes())
+
+
+def worked_routes() -> dict[str, APIRoute]:
+    """Routes that make work, by their paths. The application itself does not list them: it keeps
+    what it includes folded up."""
+    return {
         route.path: route
-        for route in app.routes
+        for router in ROUTERS
+        for route in router.routes
         if isinstance(route, APIRoute) and "POST" in (route.methods or ())
     }
-    return Guard(app, service.limits, monitoring.seen, service.gate, worked)

@@ -2,19 +2,25 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from seqloom.serving.limits import Limits
-from seqloom.serving.problems import busy, stopping
+from seqloom.serving.problems import Problem, busy, stopping
 
 
 class Gate:
-    """Lives in the event loop; first come, first served."""
+    """Lives in the event loop; first come, first served.
+
+    places: taken by requests from when their bodies are there until they are answered. Who has one
+            finds room at least to wait, so that nobody is refused half-way, after work was done
+    inside: requests that are worked on
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._queue: deque[asyncio.Future[None]] = deque()
+        self.places = 0
         self.inside = 0
         self.closed = False
 
@@ -22,13 +28,35 @@ class Gate:
     def waiting(self) -> int:
         return len(self._queue)
 
+    @property
+    def full(self) -> bool:
+        """Is there no room even to wait?"""
+        return self.places >= self._limits.in_flight + self._limits.queue
+
     def close(self) -> None:
-        """Nobody enters any more; who waits is still served."""
+        """Nobody gets a place any more; who has one is still served."""
         self.closed = True
+
+    def refuse_if_full(self) -> None:
+        """Raises if there is no place, or nobody may have one any more."""
+        if self.closed:
+            raise stopping()
+        if self.full:
+            raise full(self._limits)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Within, one has a place. Raises at once if there is none."""
+        self.refuse_if_full()
+        self.places += 1
+        try:
+            yield
+        finally:
+            self.places -= 1
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[None]:
-        """Within, one is inside. Raises at once if there is no room even to wait."""
+        """Within, one is inside."""
         await self.enter()
         try:
             yield
@@ -36,21 +64,10 @@ class Gate:
             self.leave()
 
     async def enter(self) -> None:
-        self.refuse_if_full()
         if self.inside < self._limits.in_flight:
             self.inside += 1
         else:
             await self._wait()
-
-    def refuse_if_full(self) -> None:
-        """Raises if there is no room even to wait, or nobody may enter any more."""
-        if self.closed:
-            raise stopping()
-        if self.inside >= self._limits.in_flight and len(self._queue) >= self._limits.queue:
-            raise busy(
-                f"{self.inside} requests are worked on and {len(self._queue)} wait; "
-                "try again in a moment"
-            )
 
     async def _wait(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -74,3 +91,10 @@ class Gate:
             self._queue.popleft().set_result(None)
         else:
             self.inside -= 1
+
+
+def full(limits: Limits) -> Problem:
+    """What is said to whoever finds no place: the same to all, so that it can be kept ready."""
+    return busy(
+        f"{limits.in_flight} requests are worked on and {limits.queue} wait; try again in a moment"
+    )

@@ -58,8 +58,12 @@ class Guard:
             if scope["method"] == "POST" and scope["path"] in self._worked:
                 scope["route"] = self._worked[scope["path"]]
                 self._gate.refuse_if_full()
-            body = await self._body(scope, receive)
-            await self._within_time(scope, _replay(body), receive, answer)
+                body = await self._body(scope, receive)
+                with self._gate.place():
+                    await self._within_time(scope, _replay(body), receive, answer)
+            else:
+                body = await self._body(scope, receive)
+                await self._within_time(scope, _replay(body), receive, answer)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
         except GoneError:
