@@ -42,7 +42,7 @@ class Gate:
         if self.closed:
             raise stopping()
         if self.full:
-            raise full(self._limits)
+            raise NoPlaceError
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -91,6 +91,10 @@ class Gate:
             self._queue.popleft().set_result(None)
         else:
             self.inside -= 1
+
+
+class NoPlaceError(Exception):
+    """There is no room even to wait."""
 
 
 def full(limits: Limits) -> Problem:

@@ -12,9 +12,10 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seqloom.serving.gate import Gate
+from seqloom.serving.gate import Gate, NoPlaceError, full
 from seqloom.serving.limits import Limits
 from seqloom.serving.problems import Problem
+from seqloom.serving.refusing import Refusing
 
 IMAGES = "/api/caption"
 HEADERS = {
@@ -26,6 +27,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+COMMON = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 Seen = Callable[[MutableMapping[str, Any], int, float], None]
 """Told the scope of a request, the status of its answer and the seconds it took; 499: gone."""
 GONE = 499
@@ -47,6 +49,7 @@ class Guard:
         self._seen = seen
         self._gate = gate
         self._worked = worked
+        self._full = Refusing(full(limits), COMMON)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,13 +60,16 @@ class Guard:
         try:
             if scope["method"] == "POST" and scope["path"] in self._worked:
                 scope["route"] = self._worked[scope["path"]]
-                self._gate.refuse_if_full()
+                self._gate.refuse_if_full()  # before a body is read in vain
                 body = await self._body(scope, receive)
-                with self._gate.place():
+                with self._gate.place():  # behind it: a slow body keeps nobody else out
                     await self._within_time(scope, _replay(body), receive, answer)
             else:
                 body = await self._body(scope, receive)
                 await self._within_time(scope, _replay(body), receive, answer)
+        except NoPlaceError:
+            answer.status = self._full.status
+            await self._full.tell(send)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
         except GoneError:
@@ -133,11 +139,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
             given = {name.lower() for name, _ in message["headers"]}
-            more = [
-                (name.lower().encode(), value.encode())
-                for name, value in HEADERS.items()
-                if name.lower().encode() not in given
-            ]
+            more = [(name, value) for name, value in COMMON if name not in given]
             message = {**message, "headers": [*message["headers"], *more]}
         await self._send(message)
 
