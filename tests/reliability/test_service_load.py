@@ -26,10 +26,12 @@ from busy_server import (
     percentile,
 )
 from calling_server import Server, start, until
+from flooding import flood, post
 from forking import CAMPAIGN
 from small_runs import train_captioner, train_reverser, train_snail
 
 STEADY = json.dumps({"run": "reverser", "texts": ["abcd"]})
+REQUEST = post("/api/translate", STEADY)
 CLIENTS = 16
 
 
@@ -73,21 +75,6 @@ class Client:
         self._connection.close()
 
 
-def flood(port: int, clients: int, seconds: float) -> list[tuple[int, float]]:
-    """Status and seconds of all that is asked by so many who never pause."""
-    end = time.monotonic() + seconds
-
-    def ask(_: int) -> list[tuple[int, float]]:
-        found = []
-        with closing(Client(port)) as client:
-            while time.monotonic() < end:
-                found.append(client.ask())
-        return found
-
-    with ThreadPoolExecutor(clients) as pool:
-        return [one for many in pool.map(ask, range(clients)) for one in many]
-
-
 def answered(found: list[tuple[int, float]]) -> int:
     return sum(status == 200 for status, _ in found)
 
@@ -95,7 +82,7 @@ def answered(found: list[tuple[int, float]]) -> int:
 def test_a_steady_load_meets_no_error(server: Server) -> None:
     """Requests come at 70 % of what the service can do, whether or not those before are done."""
     seconds = 3 * CAMPAIGN
-    fastest = answered(flood(server.port, 4, 2)) / 2
+    fastest = answered(flood(server.port, REQUEST, 4, 2)) / 2
     pause = 1 / (0.7 * fastest)
     begun = time.monotonic()
 
@@ -123,14 +110,17 @@ def test_a_steady_load_meets_no_error(server: Server) -> None:
 
 
 def test_overload_is_refused_at_once_and_forgotten_soon(server: Server) -> None:
-    """Far more than there is room for: only 200 and 503, and 503 says when to come again."""
+    """Far more than there is room for: only 200 and 503, and 503 says when to come again. Those who
+    are refused do not take the time of those who are answered."""
     clients = 64 if CAMPAIGN == 1 else 256
-    alone = answered(flood(server.port, 4, 2)) / 2
+    alone = answered(flood(server.port, REQUEST, 4, 2)) / 2
     before, seconds = memory(server), 2 * CAMPAIGN
-    found = flood(server.port, clients, seconds)
+    found = flood(server.port, REQUEST, clients, seconds)
     seen = Counter(status for status, _ in found)
     until(lambda: idle(server), 5)
     grown = memory(server) - before
+    refusals = [took for status, took in found if status == 503]
+    after = answered(flood(server.port, REQUEST, 4, 2)) / 2
     keep(
         "overload",
         seconds=seconds,
@@ -138,12 +128,16 @@ def test_overload_is_refused_at_once_and_forgotten_soon(server: Server) -> None:
         statuses=dict(seen),
         answered_a_second=round(seen[200] / seconds, 1),
         answered_a_second_before=round(alone, 1),
-        refusal_p50_ms=round(1000 * percentile([t for s, t in found if s == 503], 0.5), 1),
+        answered_a_second_after=round(after, 1),
+        refusal_p50_ms=round(1000 * percentile(refusals, 0.5), 1),
+        refusal_p99_ms=round(1000 * percentile(refusals, 0.99), 1),
         grown_mib=round(grown, 1),
     )
     assert set(seen) == {200, 503}, seen
     assert grown < 64
     assert server.post("/api/translate", **SHORT).status_code == 200
+    # On a machine that does other things beside, two peaks can differ by half: the figures tell more.
+    assert seen[200] / seconds > 0.5 * min(alone, after)
 
 
 def test_nothing_takes_longer_than_the_deadline(server: Server) -> None:

@@ -98,6 +98,27 @@ def test_a_refusal_after_a_quiet_moment_comes_at_once_again() -> None:
     assert refusing.pause(50.0 + 2 * LONGEST) == 0
 
 
+def test_the_place_is_free_before_the_answer_is_there() -> None:
+    """Sixteen clients on sixteen places are never refused, however soon they ask again."""
+    gate = Gate(Limits(in_flight=1, queue=0))
+    free: list[bool] = []
+
+    async def send(message: Message) -> None:
+        free.append(not gate.full)
+
+    async def answered() -> None:
+        answer = Answer(send)
+        with gate.place() as place:
+            answer.ending = place.free
+            await answer.send({"type": "http.response.start", "status": 200, "headers": []})
+            await answer.send({"type": "http.response.body", "body": b"a", "more_body": True})
+            await answer.send({"type": "http.response.body", "body": b"b"})
+
+    asyncio.run(answered())
+    assert free == [False, False, True]
+    assert gate.places == 0, "freed once, not twice"
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_place_is_given_back_whatever_happens(closed: bool) -> None:
     gate = Gate(Limits(in_flight=1, queue=0))

@@ -12,8 +12,8 @@ from seqloom.serving.problems import Problem, busy, stopping
 class Gate:
     """Lives in the event loop; first come, first served.
 
-    places: taken by requests from when their bodies are there until they are answered. Who has one
-            finds room at least to wait, so that nobody is refused half-way, after work was done
+    places: taken by requests from when their bodies are there until their answers are ready. Who has
+            one finds room at least to wait: nobody is refused half-way, after work was done
     inside: requests that are worked on
     """
 
@@ -45,14 +45,14 @@ class Gate:
             raise NoPlaceError
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Within, one has a place. Raises at once if there is none."""
+    def place(self) -> Iterator["Place"]:
+        """Within, one has a place, unless it is freed before. Raises at once if there is none."""
         self.refuse_if_full()
-        self.places += 1
+        place = Place(self)
         try:
-            yield
+            yield place
         finally:
-            self.places -= 1
+            place.free()
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[None]:
@@ -91,6 +91,20 @@ class Gate:
             self._queue.popleft().set_result(None)
         else:
             self.inside -= 1
+
+
+class Place:
+    """One of the places; free() may be asked for more than once."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._taken = True
+        gate.places += 1
+
+    def free(self) -> None:
+        if self._taken:
+            self._taken = False
+            self._gate.places -= 1
 
 
 class NoPlaceError(Exception):

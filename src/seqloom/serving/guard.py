@@ -62,7 +62,8 @@ class Guard:
                 scope["route"] = self._worked[scope["path"]]
                 self._gate.refuse_if_full()  # before a body is read in vain
                 body = await self._body(scope, receive)
-                with self._gate.place():  # behind it: a slow body keeps nobody else out
+                with self._gate.place() as place:  # behind it: a slow body keeps nobody else out
+                    answer.ending = place.free
                     await self._within_time(scope, _replay(body), receive, answer)
             else:
                 body = await self._body(scope, receive)
@@ -128,10 +129,14 @@ class GoneError(Exception):
 
 
 class Answer:
-    """What is sent, dressed in the headers of every answer."""
+    """What is sent, dressed in the headers of every answer.
+
+    ending: called before the last of it goes out: whoever has it may come back at that moment
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self.ending: Callable[[], None] = lambda: None
         self.status = 500
         self.begun = False
 
@@ -141,6 +146,8 @@ class Answer:
             given = {name.lower() for name, _ in message["headers"]}
             more = [(name, value) for name, value in COMMON if name not in given]
             message = {**message, "headers": [*message["headers"], *more]}
+        elif not message.get("more_body", False):
+            self.ending()
         await self._send(message)
 
 
