@@ -50,6 +50,25 @@ def test_who_has_a_place_is_never_refused_for_want_of_room() -> None:
     assert (gate.places, gate.inside, gate.waiting) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_who_gives_up_in_the_moment_of_a_turn_takes_nobodys_room(others: int) -> None:
+    """Neither who leaves nor who waits on is hurt, and all the room is there again in the end."""
+    gate = Gate(Limits(in_flight=1, queue=5))
+
+    async def meet() -> list[object]:
+        await gate.enter()
+        waiting = [asyncio.ensure_future(gate.enter()) for _ in range(1 + others)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()  # as a timeout does; nobody has looked at the queue since
+        gate.leave()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    first, *rest = asyncio.run(meet())
+    assert isinstance(first, asyncio.CancelledError)
+    assert rest == [None] * others
+    assert (gate.inside, gate.waiting) == (others, 0)
+
+
 def test_a_refusal_that_is_kept_ready_says_what_any_other_would() -> None:
     problem = full(Limits(in_flight=3, queue=4))
     assert str(problem) == "3 requests are worked on and 4 wait; try again in a moment"

@@ -78,7 +78,7 @@ class Gate:
         except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled():
                 self.leave()  # the turn came in the same moment: somebody else has it now
-            else:
+            elif turn in self._queue:
                 self._queue.remove(turn)
             if isinstance(error, TimeoutError):
                 waited = f"{self._limits.queue_seconds:g}"
@@ -86,11 +86,13 @@ class Gate:
             raise
 
     def leave(self) -> None:
-        """The one who has waited longest takes the place."""
-        if self._queue:
-            self._queue.popleft().set_result(None)
-        else:
-            self.inside -= 1
+        """The one who has waited longest comes in."""
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():  # who gave up a moment ago is still in the queue
+                turn.set_result(None)
+                return
+        self.inside -= 1
 
 
 class Place:
