@@ -141,7 +141,12 @@ def test_the_place_is_free_before_the_answer_is_there() -> None:
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_place_is_given_back_whatever_happens(closed: bool) -> None:
     gate = Gate(Limits(in_flight=1, queue=0))
-    with pytest.raises(ValueError, match="broken"), gate.place():
-        gate.closed = closed
-        raise ValueError("broken")
+
+    def fail() -> None:
+        with gate.place():
+            gate.closed = closed
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        fail()
     assert not gate.full
