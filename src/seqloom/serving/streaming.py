@@ -27,7 +27,7 @@ from seqloom.serving.schema import CompleteRequest, TranslateRequest
 from seqloom.serving.served import Served
 from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import number, shown
-from seqloom.serving.translating import check_translation, direct, plan
+from seqloom.serving.translating import check_translation, direct, make_plan
 from seqloom.tasks.task import Prepared
 
 
@@ -113,7 +113,7 @@ async def stream_translation(service: Service, request: TranslateRequest) -> Str
 
     async def events() -> AsyncIterator[str]:
         async with service.gate.admitted():
-            planned = await aside(lambda: plan(direction, request.texts, False, request.prefix))
+            planned = await make_plan(direction, request.texts, False, request.prefix)
             start = {
                 "run": direction.served.name,
                 "source": direction.source,

@@ -25,6 +25,9 @@ from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import shown
 from seqloom.tasks.task import Prepared
 
+SHORT = 200
+"""Characters that are prepared in less time than it takes to go to another thread and back."""
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -121,6 +124,15 @@ def plan(direction: Direction, texts: Sequence[str], split: bool, prefix: str | 
     return Plan(cuts, tuple(inputs))
 
 
+async def make_plan(
+    direction: Direction, texts: Sequence[str], split: bool, prefix: str | None
+) -> Plan:
+    """The same, without keeping others waiting: what takes long is done in another thread."""
+    if sum(map(len, texts)) <= SHORT:
+        return plan(direction, texts, split, prefix)
+    return await aside(lambda: plan(direction, texts, split, prefix))
+
+
 def longest_part(run: Run) -> int:
     """Tokens of a part, END included, that leave room for an output a third longer."""
     room = [run.config.decoding.max_length or LONGEST, run.model.max_target_length]
@@ -176,7 +188,7 @@ async def translate(service: Service, request: TranslateRequest) -> TranslateAns
     looking = request.attention or request.alignment or request.heads
     wish = Wish(request.n_best, attention=looking, heads=request.heads)
     async with service.gate.admitted():
-        planned = await aside(lambda: plan(direction, request.texts, request.split, request.prefix))
+        planned = await make_plan(direction, request.texts, request.split, request.prefix)
         found = await search(direction, planned.inputs, decoding, wish)
     parts = iter(found)
     return TranslateAnswer(
