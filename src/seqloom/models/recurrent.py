@@ -1,6 +1,6 @@
 """Recurrent encoder and decoder."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -197,6 +197,9 @@ class RecurrentDecoder(DecoderModule):
 
     def _teach_in_turn(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
         """The context runs back into the recurrence, so one position must wait for the other."""
+        if self.attention is not None and source.readable is not None and source.mask is not None:
+            readable = self.attention.in_turn(source.readable, source.mask, embedded.shape[1])
+            source = replace(source, readable=readable)
         context = self._no_context(states)
         features = []
         for inputs in embedded.unbind(1):

@@ -71,7 +71,7 @@ class BilinearScore(Score):
             nn.init.xavier_uniform_(head, gain=1 / math.sqrt(query_width))
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return keys @ self.weight.transpose(-2, -1)  # W k: (B, H, S, Dq)
+        return map_heads(keys, self.weight.transpose(-2, -1))  # W k: (B, H, S, Dq)
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
         return queries @ prepared.transpose(-2, -1)
@@ -93,10 +93,10 @@ class AdditiveScore(Score):
             nn.init.xavier_uniform_(head)
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return keys @ self.project_key + self.bias  # (B, H, S, width)
+        return map_heads(keys, self.project_key) + self.bias  # (B, H, S, width)
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        q = (queries @ self.project_query).unsqueeze(3)  # (B, H, T, 1, width)
+        q = map_heads(queries, self.project_query).unsqueeze(3)  # (B, H, T, 1, width)
         k = prepared.unsqueeze(2)  # (B, H, 1, S, width)
         hidden = torch.tanh(q + k)  # (B, H, T, S, width)
         return (hidden @ self.to_score.unsqueeze(1)).squeeze(-1)
@@ -119,6 +119,15 @@ class RbfScore(Score):
             q, k = (x.float() if x.dtype == torch.bfloat16 else x for x in (queries, prepared))
             squares = q.square().sum(-1, keepdim=True) + k.square().sum(-1).unsqueeze(-2)
             return -self.gamma * (squares - 2 * q @ k.transpose(-2, -1))
+
+
+def map_heads(states: Tensor, weights: Tensor) -> Tensor:
+    """Each head by a matrix of its own: (B, H, S, D), (H, D, E) -> (B, H, S, E)
+
+    One product a head over all rows. Spread over the rows by `@`, the matrices would get a
+    gradient of their size from every row, many times the work of adding them up in the product.
+    """
+    return torch.einsum("bhsd,hde->bhse", states, weights)
 
 
 def weigh(scores: Tensor, mask: Tensor, selection: Selection) -> Tensor:

@@ -16,6 +16,7 @@ from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
 from seqloom.nn.linear import Linear
 from seqloom.nn.look import Look
+from seqloom.nn.looking import InTurn, in_turn
 from seqloom.nn.positions import Place, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
@@ -193,7 +194,7 @@ class MultiHeadAttention(nn.Module):
         """One position looks at itself and all before it: (R, D) -> (R, C)."""
         queries, new = self._one_position(states, past.position, joined)
         if isinstance(past, StaticCache) and self._fused and can_run(queries, new.values):
-            context = look_back(queries, new, past, 1 / self._divisor)
+            context = look_back(queries, new, past, 1 / self.score.divisor)
         else:
             context = self._context(queries, past.append(new), past.mask)
         return self.merge(context.flatten(1))
@@ -209,12 +210,19 @@ class MultiHeadAttention(nn.Module):
         queries = self._bend(self.to_query(states)).unflatten(1, (heads, -1))  # (R, H, D)
         assert not self.rotary, "positions of the source and of the target do not compare"
         if self._fused and mask is not None and can_run(queries, memory.values):
-            context = look_across(queries, memory, mask, 1 / self._divisor)
+            context = look_across(queries, memory, mask, 1 / self.score.divisor)
             return self.merge(context.flatten(1)), None
         # The K hypotheses of a source are K queries to the same keys: nothing is copied.
         grouped = queries.unflatten(0, (memory.keys.shape[0], -1)).transpose(1, 2)  # (B, H, K, D)
         context = self._context(grouped, memory, mask)
         return self.merge(context.transpose(1, 2).flatten(0, 1).flatten(1)), None
+
+    def in_turn(self, memory: KeysValues, mask: Tensor, looks: int) -> KeysValues:
+        """`memory` for so many calls of `step_across`, which share their way back on a CPU."""
+        if not self._fused:
+            return memory
+        visible = self.visible(mask, memory.keys.dtype)
+        return in_turn(memory, visible, 1 / self.score.divisor, looks)
 
     def visible(self, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
         """A mask (B, 1, 1, S) as `step_across` likes it best, if nobody watches.
@@ -235,10 +243,6 @@ class MultiHeadAttention(nn.Module):
         plain = self.score.is_product and self.selection == "softmax"
         return plain and not (self.training and self.dropout)
 
-    @property
-    def _divisor(self) -> float:
-        return self.score.divisor
-
     def _one_position(
         self, states: Tensor, position: Place, joined: tuple[Tensor, Tensor] | None
     ) -> tuple[Tensor, KeysValues]:
@@ -257,9 +261,11 @@ class MultiHeadAttention(nn.Module):
 
     def _context(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         """What queries read that may see all that the mask lets them; None: everything."""
+        if isinstance(memory, InTurn):
+            return memory.look(queries)
         if self._fused and not queries.is_cuda:  # there each new length would be planned anew
             return F.scaled_dot_product_attention(
-                queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self._divisor
+                queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self.score.divisor
             )
         scores = self.score.compare(queries, memory.keys)
         visible = scores.new_ones((), dtype=torch.bool) if mask is None else mask

@@ -1,0 +1,63 @@
+"""A way back that is written out by hand brings the gradient that autograd's own brings, whatever
+the switches of a recurrent decoder."""
+
+import pytest
+import torch
+from torch import Tensor
+from zoo import EVERY_DECODER, VOCABULARY, Specimen
+
+from seqloom.models.seq2seq import Model
+from seqloom.nn import looking, recurrent
+from seqloom.text.vocabulary import PAD
+
+RECURRENT = [one for one in EVERY_DECODER if one.config.decoder.kind == "recurrent"]
+EXACT = torch.float64
+LENGTHS = (5, 2, 4)
+
+
+def gradients(model: Model, specimen: Specimen) -> dict[str, Tensor | None]:
+    """Of every weight, for a loss at six positions of three rows."""
+    inputs, targets = torch.randint(
+        4, VOCABULARY, (2, 3, 6), generator=torch.Generator().manual_seed(3)
+    )
+    memory = model.encode(specimen.source(LENGTHS), 3)
+    loss = model.decoder.teach(inputs, memory).loss(targets, 0.1, PAD)
+    names, weights = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(loss, weights, allow_unused=True)
+    return dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("specimen", RECURRENT, ids=lambda one: one.name)
+def test_a_way_back_that_is_written_out_brings_the_same_gradient(
+    specimen: Specimen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = specimen.build(EXACT)
+    model.requires_grad_()
+    written_out = gradients(model, specimen)
+    for module in (looking, recurrent):
+        monkeypatch.setattr(module, "learns_on_cpu", lambda tensor: False)
+    own = gradients(model, specimen)
+    assert any(gradient is not None for gradient in own.values())
+    for name, expected in own.items():
+        found = written_out[name]
+        torch.testing.assert_close(found, expected, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_both_ways_back_are_taken_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the claim above would say nothing."""
+    taken = set()
+
+    def watch(module: object, name: str) -> None:
+        original = getattr(module, name)
+
+        def watched(*arguments: object) -> object:
+            taken.add(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(recurrent, "gru_over_time")
+    watch(looking._Look, "apply")
+    for specimen in RECURRENT:
+        gradients(specimen.build(EXACT).requires_grad_(), specimen)
+    assert taken == {"gru_over_time", "apply"}
