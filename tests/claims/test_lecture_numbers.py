@@ -16,7 +16,8 @@ from torch import Tensor
 
 from seqloom.config.model import ModelConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
-from seqloom.decoding.beam import Beam, Candidates
+from seqloom.decoding.beam import Beam
+from seqloom.decoding.candidates import Candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
 from seqloom.decoding.search import Request, normalise

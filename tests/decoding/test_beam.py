@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_decoders import EchoDecoder, TableDecoder, random_memory
 
-from seqloom.decoding.beam import Beam, Candidates, judge
+from seqloom.decoding.beam import Beam
+from seqloom.decoding.candidates import Candidates, judge
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.search import Request, log_softmax

@@ -75,14 +75,14 @@ def test_prefixes_of_unequal_length_force_until_they_end() -> None:
     sources = torch.tensor([0, 1, 2, 2])
 
     def forced(position: int) -> list[int] | None:
-        tokens = prefixes.at(position, sources)
+        tokens = prefixes.at(position, lambda: sources)
         return None if tokens is None else tokens.tolist()
 
     assert forced(0) == [4, PAD, 6, 6]
     assert forced(1) == [5, PAD, PAD, PAD]
     assert forced(2) is None
-    assert Prefixes(None, torch.device("cpu")).at(0, sources) is None
-    assert Prefixes([[], []], torch.device("cpu")).at(0, sources) is None
+    assert Prefixes(None, torch.device("cpu")).at(0, lambda: sources) is None
+    assert Prefixes([[], []], torch.device("cpu")).at(0, lambda: sources) is None
 
 
 @given(st.integers(0, 1000), st.integers(0, 400))

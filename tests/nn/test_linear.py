@@ -5,7 +5,8 @@ import copy
 import pytest
 import torch
 
-from seqloom.nn.linear import FEW, Linear
+from seqloom.nn import linear
+from seqloom.nn.linear import FEW, Kept, Linear
 
 
 @pytest.mark.parametrize("rows", [1, 5, FEW, FEW + 1])
@@ -20,6 +21,49 @@ def test_it_computes_what_every_linear_map_computes(rows: int) -> None:
     for learned in (True, False):
         with torch.inference_mode():
             torch.testing.assert_close(layer.requires_grad_(learned)(states), expected)
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize(("width", "wanted"), [(1, 1), (33, 17), (256, 256), (64, 1000)])
+def test_one_packing_serves_any_number_of_rows(
+    width: int, wanted: int, packs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "PACKS", packs and linear.PACKS)
+    layer = Linear(width, wanted).requires_grad_(False)
+    with torch.inference_mode():
+        for rows in range(1, FEW + 2):
+            states = torch.randn(rows, width)
+            exact = states.double() @ layer.weight.double().T + layer.bias.double()
+            torch.testing.assert_close(layer(states).double(), exact, atol=1e-4, rtol=1e-4)
+
+
+def test_gradients_pass_through_a_map_that_learns_nothing() -> None:
+    layer, states = Linear(6, 9).requires_grad_(False), torch.randn(2, 6)
+    with torch.inference_mode():
+        layer(states)  # what is made here serves outside, too
+    states.requires_grad_()
+    layer(states).sum().backward()
+    assert states.grad is not None
+    torch.testing.assert_close(states.grad, layer.weight.sum(dim=0).expand(2, -1))
+
+
+@pytest.mark.parametrize("rows", [1, 5, FEW + 1])
+def test_several_maps_of_the_same_states_are_one(rows: int) -> None:
+    parts, states, kept = [Linear(6, 9) for _ in range(3)], torch.randn(rows, 6), Kept()
+    assert kept.layout(parts) is None, "somebody may be learning them"
+    for part in parts:
+        part.requires_grad_(False)
+    layout = kept.layout(parts)
+    assert layout is not None
+    assert kept.layout(parts) is layout
+    side_by_side = torch.cat([part(states) for part in parts], dim=1)
+    torch.testing.assert_close(layout(states), side_by_side)
+    parts[1].bias.add_(1)
+    changed = kept.layout(parts)
+    assert changed is not None
+    torch.testing.assert_close(changed(states)[:, 9:18], side_by_side[:, 9:18] + 1)
+    parts[2].requires_grad_(True)
+    assert kept.layout(parts) is None
 
 
 @pytest.mark.parametrize("learned", [True, False])

@@ -102,7 +102,7 @@ def test_a_decoder_layer_steps_as_it_teaches(norm: Norm, crosses: bool) -> None:
     taught, cache = layer(stream, memory, mask), KeyValueCache(5)
     across = None if memory is None else Across(memory, mask, watched=True)
     for place, here in enumerate(stream.unbind(1)):
-        stepped, weights = layer.step(here, cache, layer.attention.joined(), across)
+        stepped, weights = layer.step(here, cache, layer.attention.joined(anew=True), across)
         torch.testing.assert_close(stepped, taught[:, place])
         assert (weights is None) == (not crosses)
         assert weights is None or weights.shape == (2, 2, 3)

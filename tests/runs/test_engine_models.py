@@ -19,7 +19,7 @@ from torch import Tensor
 
 from seqloom.config.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
-from seqloom.decoding.beam import Candidates
+from seqloom.decoding.candidates import Candidates
 from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
 from seqloom.runs.engine.agreement import compare

@@ -7,21 +7,22 @@ are saved or its outputs are as long as they may be. Answers are ranked by log p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.decoding.candidates import Candidates, Picked, Verdict, judge
 from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.recorder import Key, Outcome, Recorder, Terms
 from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
 from seqloom.decoding.search import Request, Stepper, log_softmax
-from seqloom.decoding.top import top
 from seqloom.models.interface import Memory, State
-from seqloom.text.vocabulary import END, START
+from seqloom.text.vocabulary import START
 
 
 @dataclass(frozen=True)
@@ -54,90 +55,50 @@ class Front:
             ),
         )
 
+    @cached_property
+    def _first_rows(self) -> Tensor:
+        """(B, 1)"""
+        size, width = self.totals.shape
+        return torch.arange(0, size * width, width, device=self.totals.device).unsqueeze(1)
+
     def rows(self, columns: Tensor) -> Tensor:
         """(B, N) columns between 0 and K -> (B · N,) rows."""
-        size, width = self.totals.shape
-        first = torch.arange(size, device=columns.device).unsqueeze(1) * width
-        return (first + columns).flatten()
+        return (self._first_rows + columns).flatten()
 
+    def every_source(self) -> Tensor:
+        """(R,) the source of each row."""
+        return self.sources.repeat_interleave(self.totals.shape[1])
 
-@dataclass(frozen=True)
-class Candidates:
-    """All the continuations that a step considers: the C best tokens of each hypothesis.
+    def enter(self, history: History, picked: Picked) -> range:
+        """Add a node for each of these continuations (B, N); the numbers of the nodes."""
+        rows = self.rows(picked.parents)
+        return history.add(picked.tokens.flatten(), picked.own.flatten(), self.nodes[rows], rows)
 
-    totals: (B, K · C) log-probability of the hypothesis with the token
-    own:    (B, K · C) log-probability of the token alone
-    tokens: (B, K · C)
-    each:   C, so that candidate i continues hypothesis i // C
-    """
+    def advance(self, going: Picked, nodes: range, state: State, stay: Tensor | None) -> "Front":
+        """One token further, by continuations (B, K') whose nodes these are.
 
-    totals: Tensor
-    own: Tensor
-    tokens: Tensor
-    each: int
-
-    @classmethod
-    def of(cls, totals: Tensor, allowed: Tensor, width: int) -> "Candidates":
-        """The `width` best tokens of each hypothesis. totals (B, K), allowed (B · K, V)"""
-        own, tokens = top(allowed, min(width, allowed.shape[1]))  # (B · K, C)
-        size, each = len(totals), own.shape[1]
-        grown = totals.reshape(-1, 1) + own
-        return cls(grown.view(size, -1), own.view(size, -1), tokens.view(size, -1), each)
-
-    def pick(self, places: Tensor) -> "Picked":
-        """Some of them: (B, N)"""
-        return Picked(
-            totals=self.totals.gather(1, places),
-            own=self.own.gather(1, places),
-            tokens=self.tokens.gather(1, places),
-            parents=places // self.each,
+        stay: (B',) the sources that go on; None: all
+        """
+        parents, tokens = self.rows(going.parents), going.tokens.flatten()  # (B · K',)
+        numbers = torch.arange(nodes.start, nodes.stop, device=tokens.device)
+        totals, sources = going.totals, self.sources
+        if stay is not None:
+            parents, tokens, numbers = (
+                one.view(totals.shape)[stay].flatten() for one in (parents, tokens, numbers)
+            )
+            totals, sources, state = totals[stay], sources[stay], state.keep_sources(stay)
+        return Front(
+            totals=totals,
+            written=torch.cat([self.written[parents], tokens.unsqueeze(1)], dim=1),
+            nodes=numbers,
+            sources=sources,
+            # One selection both reorders the hypotheses and drops those of sources that are done.
+            state=state.select(parents),
         )
 
 
-@dataclass(frozen=True)
-class Picked:
-    """Some candidates, (B, N) each; `parents` are the hypotheses that they continue, 0 … K - 1."""
-
-    totals: Tensor
-    own: Tensor
-    tokens: Tensor
-    parents: Tensor
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What becomes of the candidates.
-
-    leaders: (B, K') the best, best first
-    ended:   (B, K') which of them end in END, and are saved
-    going:   (B, K') the best that do not; their total is -inf where fewer than K' are left
-    """
-
-    leaders: Picked
-    ended: Tensor
-    going: Picked
-
-
-def judge(candidates: Candidates, width: int) -> Verdict:
-    """Of the `width` best candidates those with END are saved; the `width` best others go on."""
-    totals = candidates.totals
-    count = min(width, totals.shape[1])
-    # A hypothesis ends in one way only, so that `width` others are among twice as many.
-    leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
-    ends = candidates.tokens.gather(1, leading.indices) == END
-    others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
-    going = candidates.pick(leading.indices.gather(1, others.indices))
-    leaders = candidates.pick(leading.indices[:, :count])
-    ended = ends[:, :count] & (leaders.totals > FORBIDDEN)
-    return Verdict(leaders, ended, replace(going, totals=others.values))
-
-
 class Harvest:
-    """The hypotheses of each source that go no further, as nodes of the history.
-
-    Kept in ordinary memory, as is the decision which sources are done: once a step the host
-    waits for the device, here and nowhere else.
-    """
+    """The hypotheses of each source that go no further, as nodes of the history."""
 
     def __init__(self, limits: Sequence[int], enough: int) -> None:
         self.leaves: list[list[int]] = [[] for _ in limits]
@@ -146,13 +107,15 @@ class Harvest:
         self._sources = np.arange(len(limits))
         self._saved = np.zeros(len(limits), dtype=np.int64)
 
-    def gather(self, verdict: Verdict, length: int, ends: range, nodes: range) -> Tensor:
+    def gather(
+        self, facts: NDArray[np.bool_], length: int, ends: range, nodes: range
+    ) -> NDArray[np.int64]:
         """Save what has ended, and all the rest of a source that is done -> (B',) who stays.
 
-        length: tokens put out so far, ends: nodes of (B, K') ENDs, nodes: of (B, K') tokens
+        facts: of the verdict, length: tokens put out so far
+        ends:  nodes of (B, K') ENDs, none if none has ended; nodes: of (B, K') tokens
         """
-        facts = torch.stack([verdict.ended, verdict.going.totals > FORBIDDEN]).cpu().numpy()
-        ended, alive = facts[0], facts[1]
+        ended, alive = facts
         self._saved += ended.sum(axis=1)
         done = (self._saved >= self._enough) | (self._limits <= length) | ~alive.any(axis=1)
         self._save(ended, ends)
@@ -160,7 +123,7 @@ class Harvest:
         stay = np.flatnonzero(~done)
         self._limits, self._sources = self._limits[stay], self._sources[stay]
         self._saved = self._saved[stay]
-        return torch.from_numpy(stay).to(verdict.ended.device)
+        return stay
 
     def _save(self, which: NDArray[np.bool_], nodes: range) -> None:
         for row in np.flatnonzero(which):
@@ -220,37 +183,23 @@ class Beam:
         allowed = log_softmax(step.logits)  # (R, V)
         if recorder is not None:
             recorder.see(allowed)
-        forced = prefixes.at(length - 1, front.sources.repeat_interleave(hypotheses))
+        forced = prefixes.at(length - 1, front.every_source)
         self.rules.forbid(allowed, front.written, forced)
         candidates = Candidates.of(front.totals, allowed, self.width)
         verdict = judge(candidates, self.width)
 
-        leaders, going = verdict.leaders, verdict.going
-        rows, tokens = front.rows(leaders.parents), leaders.tokens.flatten()
-        ends = history.add(tokens, leaders.own.flatten(), front.nodes[rows], rows)
-        parents, tokens = front.rows(going.parents), going.tokens.flatten()  # (B · K',)
-        nodes = history.add(tokens, going.own.flatten(), front.nodes[parents], parents)
-
-        stay = harvest.gather(verdict, length, ends, nodes)
+        facts = verdict.facts()
+        ends = front.enter(history, verdict.leaders) if facts[0].any() else range(0)
+        nodes = front.enter(history, verdict.going)
+        left = harvest.gather(facts, length, ends, nodes)
+        stay = torch.from_numpy(left).to(allowed.device)
         if recorder is not None:
             # Here, and only here, every candidate is known together with what becomes of it.
             recorder.take(noted(front, candidates, verdict, stay))
         if len(stay) == 0:
             return None
-        width = going.totals.shape[1]
-        kept = torch.arange(size * width, device=stay.device)
-        if len(stay) < size:
-            kept = kept.view(size, width)[stay].flatten()
-        rows = parents[kept]
-        # One selection both reorders the hypotheses and drops the sources that are done.
-        state = step.state.select(rows)
-        return Front(
-            totals=going.totals[stay],
-            written=torch.cat([front.written[rows], tokens[kept].unsqueeze(1)], dim=1),
-            nodes=kept + nodes.start,
-            sources=front.sources[stay],
-            state=state if len(stay) == size else state.keep_sources(stay),
-        )
+        everyone = len(stay) == size
+        return front.advance(verdict.going, nodes, step.state, None if everyone else stay)
 
 
 def noted(front: Front, candidates: Candidates, verdict: Verdict, stay: Tensor) -> Outcome:

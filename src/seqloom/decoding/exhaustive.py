@@ -1,6 +1,7 @@
 """Exhaustive search: every output there is. The yardstick for all the others."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -58,7 +59,7 @@ class Exhaustive:
             own = log_softmax(step.logits)  # (R, V)
             if position == 0:
                 self._check_size(own.shape[1], request)
-            forced = prefixes.at(position, torch.zeros_like(nodes))
+            forced = prefixes.at(position, partial(torch.zeros_like, nodes))
             allowed = self.rules(own, written, forced)
             if recorder is not None:
                 recorder.see(own)

@@ -4,7 +4,7 @@ A rule sets log-probabilities to -inf and never renormalises the others: what re
 model's own probability, and so is the score of every hypothesis.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -119,12 +119,13 @@ class Prefixes:
         rows = [[*prefix, *[PAD] * (self._length - len(prefix))] for prefix in prefixes]
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
-    def at(self, position: int, sources: Tensor) -> Tensor | None:
+    def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
         """(R,) the token forced at this position on a row of each source, PAD where it is free.
 
-        sources: (R,) the source of each row. None where no row of the batch is forced any more.
+        sources: (R,) the source of each row, worked out only if it is needed: None where no row
+                 of the batch is forced any more
         """
-        return self._tokens[sources, position] if position < self._length else None
+        return self._tokens[sources(), position] if position < self._length else None
 
 
 def default_max_length(source_tokens: int, config: RulesConfig) -> int:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.decoding.beam import Beam, Candidates, judge
+from seqloom.decoding.beam import Beam
+from seqloom.decoding.candidates import Candidates, judge
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -67,6 +68,10 @@ class Rows:
             state=state if outputs == 1 else state.select(numbers // outputs),
         )
 
+    def sources(self, outputs: int) -> Tensor:
+        """(R,) the source of each row."""
+        return self.numbers // outputs
+
     def keep(self, rows: Tensor, outputs: int) -> "Rows":
         """Only these rows (R',): all of some sources."""
         sources = rows[::outputs] // outputs
@@ -99,7 +104,7 @@ def walk(decoder: Stepper, memory: Memory, request: Request, how: Walk) -> list[
         if recorder is not None:
             recorder.see(allowed)
         if how.rules is not None:
-            forced = prefixes.at(position, rows.numbers // how.outputs)
+            forced = prefixes.at(position, partial(rows.sources, how.outputs))
             how.rules.forbid(allowed, rows.written, forced)
         tokens = how.choose(allowed, rows.numbers, position)
 

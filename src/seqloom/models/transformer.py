@@ -18,16 +18,12 @@ from seqloom.nn.cache import Ancestry, KeysValues, KeyValueCache, StaticCache
 from seqloom.nn.copying import Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.stack import stack
-from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Joined, Norm
+from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Norm
 
 
 def last_norm(norm: Norm, width: int) -> nn.Module:
     """Pre-norm leaves the stream as it is; one norm at the very end brings it to scale."""
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
-
-
-def _common(maps: Joined) -> tuple[Common, Common] | None:
-    return None if maps is None else (Common(maps[0]), Common(maps[1]))
 
 
 class TransformerEncoder(EncoderModule):
@@ -95,8 +91,7 @@ class TransformerDecoder(DecoderModule):
             readable,
             mask if watched or static or cross is None else cross.visible(mask, some.dtype),
             None if table is None else Common(table),
-            # One product instead of three saves launching kernels, and nothing on a CPU.
-            tuple(_common(layer.attention.joined()) if static else None for layer in self.layers),
+            tuple(layer.attention.joined(anew=static) for layer in self.layers),
             self.copyable(memory),
         )
         if not static:
@@ -115,11 +110,10 @@ class TransformerDecoder(DecoderModule):
         row = None if table is None else at_position(table.value, state.position)
         stream = self.embedder.step(tokens, row)  # (R, D)
         seen = []
-        for layer, past, keys, maps in zip(
+        for layer, past, keys, one_map in zip(
             self.layers, state.moving[1], readable, joined, strict=True
         ):
             across = None if keys is None else Across(KeysValues(*keys), mask, state.watched)
-            one_map = None if maps is None else (maps[0].value, maps[1].value)
             stream, weights = layer.step(stream, past, one_map, across)
             if weights is not None:
                 seen.append(weights)

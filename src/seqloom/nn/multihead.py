@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seqloom.nn.attention import Score, Selection, weigh
 from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
-from seqloom.nn.linear import Linear
+from seqloom.nn.linear import Kept, Layout, Linear
 from seqloom.nn.look import Look
 from seqloom.nn.looking import InTurn, in_turn
 from seqloom.nn.positions import Place, rotate
@@ -89,6 +89,7 @@ class MultiHeadAttention(nn.Module):
         self.selection: Selection = selection
         self.rotary = rotary
         self.dropout = dropout
+        self._kept = Kept()
         projected = plan.projection != "none"
         self.to_query = Linear(plan.query_width, plan.width) if projected else nn.Identity()
         self.to_key = Linear(plan.key_width, plan.width) if projected else nn.Identity()
@@ -177,20 +178,19 @@ class MultiHeadAttention(nn.Module):
         context, weights = self.look(states.unflatten(0, (sources, -1)), memory, mask)
         return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
 
-    def joined(self) -> tuple[Tensor, Tensor] | None:
-        """The weights and biases of queries, keys and values of the same states, as one map.
+    def joined(self, anew: bool) -> Layout | None:
+        """Queries, keys and values of the same states as one map.
 
-        None where they are not three linear maps.
+        None where they are not three linear maps; and where their weights cannot be kept side by
+        side, unless they are to be put there anew: that pays where a product is dear to ask for.
         """
         maps = [self.to_query, self.to_key, self.to_value]
         parts = [part for part in maps if isinstance(part, nn.Linear)]
         if len(parts) < len(maps):
             return None
-        return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+        return self._kept.layout(parts) or (Layout.of(parts, pack=False) if anew else None)
 
-    def step(
-        self, states: Tensor, past: Past, joined: tuple[Tensor, Tensor] | None = None
-    ) -> Tensor:
+    def step(self, states: Tensor, past: Past, joined: Layout | None = None) -> Tensor:
         """One position looks at itself and all before it: (R, D) -> (R, C)."""
         queries, new = self._one_position(states, past.position, joined)
         if isinstance(past, StaticCache) and self._fused and can_run(queries, new.values):
@@ -206,16 +206,16 @@ class MultiHeadAttention(nn.Module):
         if watched:
             assert mask is not None
             return self.look_once(states, memory, mask)
-        heads = self.plan.heads
-        queries = self._bend(self.to_query(states)).unflatten(1, (heads, -1))  # (R, H, D)
+        rows, heads, sources = states.shape[0], self.plan.heads, memory.keys.shape[0]
+        queries = self._bend(self.to_query(states)).view(rows, heads, -1)  # (R, H, D)
         assert not self.rotary, "positions of the source and of the target do not compare"
         if self._fused and mask is not None and can_run(queries, memory.values):
             context = look_across(queries, memory, mask, 1 / self.score.divisor)
             return self.merge(context.flatten(1)), None
         # The K hypotheses of a source are K queries to the same keys: nothing is copied.
-        grouped = queries.unflatten(0, (memory.keys.shape[0], -1)).transpose(1, 2)  # (B, H, K, D)
-        context = self._context(grouped, memory, mask)
-        return self.merge(context.transpose(1, 2).flatten(0, 1).flatten(1)), None
+        grouped = queries.view(sources, -1, heads, queries.shape[2]).transpose(1, 2)  # (B, H, K, D)
+        context = self._context(grouped, memory, mask).transpose(1, 2)
+        return self.merge(context.reshape(rows, -1)), None
 
     def in_turn(self, memory: KeysValues, mask: Tensor, looks: int) -> KeysValues:
         """`memory` for so many calls of `step_across`, which share their way back on a CPU."""
@@ -244,13 +244,13 @@ class MultiHeadAttention(nn.Module):
         return plain and not (self.training and self.dropout)
 
     def _one_position(
-        self, states: Tensor, position: Place, joined: tuple[Tensor, Tensor] | None
+        self, states: Tensor, position: Place, joined: Layout | None
     ) -> tuple[Tensor, KeysValues]:
         """(R, D) -> queries, keys and values of the position, (R, H, 1, D) each."""
         if joined is None:
             parts = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:
-            one, two, three = F.linear(states, *joined).chunk(3, dim=1)
+            one, two, three = joined(states).chunk(3, dim=1)
             parts = one, two, three
         shape = (len(states), self.plan.heads, 1, -1)
         queries, keys, values = (part.reshape(shape) for part in parts)

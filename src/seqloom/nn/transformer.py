@@ -10,13 +10,11 @@ from torch import Tensor, nn
 
 from seqloom.nn.cache import KeysValues, Past
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.linear import Linear
+from seqloom.nn.linear import Layout, Linear
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import Place
 
 Norm = Literal["pre", "post"]
-Joined = tuple[Tensor, Tensor] | None
-"""Weights and biases of queries, keys and values as one map: `MultiHeadAttention.joined`."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class DecoderLayer(nn.Module):
         return self.around_feedforward(stream, self.feedforward)
 
     def step(
-        self, stream: Tensor, past: Past, joined: Joined, across: Across | None
+        self, stream: Tensor, past: Past, joined: Layout | None, across: Across | None
     ) -> tuple[Tensor, Tensor | None]:
         """One position: (R, D) -> (R, D), and where it looked in the source (R, H, S)."""
         stream = self.around_attention(
