@@ -52,14 +52,21 @@ def row(recipe: str, task: Task, results: Sequence[Result]) -> str:
     each = [scores_of(result, task) for result in results]
     means = {key: statistics.mean(one[key] for one in each) for key in each[0]}
     first = results[0]
-    seconds = sum(one["seconds"] for one in results)
-    beside = "≤ " if any(one.get("at_once", 2) > 1 for one in results) else ""
     return (
         f"| {task.what} | `{recipe}` | {'; '.join(key.replace('-', ' ') for key in means)} "
         f"| **{'; '.join(shown(value) for value in means.values())}** | {task.published} "
         f"| {first['parameters'] / 1e6:.1f} M | {first['steps']:,} | {first['seed']} "
-        f"| {beside}{seconds:.0f} s, {first['machine']} | {task.source} |"
+        f"| {trained(results)} | {task.source} |"
     )
+
+
+def trained(results: Sequence[Result]) -> str:
+    """Where, and how long it took, where that says anything: a shared CPU's seconds do not."""
+    machine = results[0]["machine"]
+    if not machine.startswith("NVIDIA"):
+        return f"on {machine}"
+    beside = "≤ " if any(one.get("at_once", 2) > 1 for one in results) else ""
+    return f"{beside}{sum(one['seconds'] for one in results):.0f} s, {machine}"
 
 
 def shown(value: float) -> str:

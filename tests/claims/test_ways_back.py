@@ -1,5 +1,5 @@
-"""A way back that is written out by hand brings the gradient that autograd's own brings, whatever
-the switches of a recurrent decoder."""
+"""The way back of looks in turn is written out by hand (nn/looking.py), and brings the gradient that
+autograd's own brings, whatever the switches of a recurrent decoder."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch import Tensor
 from zoo import EVERY_DECODER, VOCABULARY, Specimen
 
 from seqloom.models.seq2seq import Model
-from seqloom.nn import looking, recurrent
+from seqloom.nn import looking
 from seqloom.text.vocabulary import PAD
 
 RECURRENT = [one for one in EVERY_DECODER if one.config.decoder.kind == "recurrent"]
@@ -34,28 +34,22 @@ def test_a_way_back_that_is_written_out_brings_the_same_gradient(
     model = specimen.build(EXACT)
     model.requires_grad_()
     written_out = gradients(model, specimen)
-    for module in (looking, recurrent):
-        monkeypatch.setattr(module, "learns_on_cpu", lambda tensor: False)
+    monkeypatch.setattr(looking, "learns_on_cpu", lambda tensor: False)
     own = gradients(model, specimen)
     assert any(gradient is not None for gradient in own.values())
     torch.testing.assert_close(written_out, own)  # which names the weight that differs
 
 
-def test_both_ways_back_are_taken_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_decoders_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the claim above would say nothing."""
-    taken = set()
+    taken = []
+    original = looking._Look.apply
 
-    def watch(module: object, name: str) -> None:
-        original = getattr(module, name)
+    def watched(*arguments: object) -> object:
+        taken.append(arguments)
+        return original(*arguments)
 
-        def watched(*arguments: object) -> object:
-            taken.add(name)
-            return original(*arguments)
-
-        monkeypatch.setattr(module, name, watched)
-
-    watch(recurrent, "gru_over_time")
-    watch(looking._Look, "apply")
-    for specimen in RECURRENT:
+    monkeypatch.setattr(looking._Look, "apply", watched)
+    for specimen in RECURRENT[:40]:
         gradients(specimen.build(EXACT).requires_grad_(), specimen)
-    assert taken == {"gru_over_time", "apply"}
+    assert taken

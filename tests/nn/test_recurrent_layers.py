@@ -167,21 +167,3 @@ def test_reading_goes_without_the_same_weights_from_end_to_end(cell: Cell) -> No
             state = layer.step(source.values[row : row + 1, place], state, weights)
             torch.testing.assert_close(hidden[row, place], state[0, : layer.width])
         torch.testing.assert_close(last[row], state[0])
-
-
-def test_a_gru_that_learns_finds_the_gradient_of_its_formula() -> None:
-    """Its way back is written out by hand (nn/gru.py): here autograd walks back the formula."""
-    layer = layer_of("gru").requires_grad_()
-    inputs = some_source([6, 6]).values.requires_grad_()
-    state = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
-    hidden, last = layer(inputs, state)
-    expected = [state]
-    for x in inputs.unbind(1):
-        expected.append(written_out(layer, x, expected[-1]))
-    torch.testing.assert_close(hidden, torch.stack(expected[1:], dim=1))
-    torch.testing.assert_close(last, expected[-1])
-    wanted = [inputs, state, *layer.parameters()]
-    by_hand = torch.autograd.grad(hidden.cos().sum() + last.sum(), wanted)
-    formula = torch.stack(expected[1:], dim=1).cos().sum() + expected[-1].sum()
-    for one, other in zip(by_hand, torch.autograd.grad(formula, wanted), strict=True):
-        torch.testing.assert_close(one, other)

@@ -16,7 +16,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqloom.nn.cache import KeysValues
-from seqloom.nn.way_back import Gradients, learns_on_cpu
+
+Gradients = tuple[Tensor | None, ...]
+"""Of all that a function was given."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,12 @@ class InTurn(KeysValues):
     """
 
     look: Callable[[Tensor], Tensor]
+
+
+def learns_on_cpu(tensor: Tensor) -> bool:
+    """Will a gradient be asked for, on a CPU and in the precision of the weights?"""
+    on_cpu = tensor.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return on_cpu and tensor.requires_grad and torch.is_grad_enabled()
 
 
 def in_turn(memory: KeysValues, mask: Tensor | None, scale: float, looks: int) -> KeysValues:

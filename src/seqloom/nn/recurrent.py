@@ -25,8 +25,6 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seqloom.core.sequences import Padded
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.gru import gru_over_time
-from seqloom.nn.way_back import learns_on_cpu
 
 Cell = Literal["rnn", "gru", "lstm"]
 
@@ -60,9 +58,6 @@ class RecurrentLayer(nn.Module):
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, D) from state (B, C) -> hidden vectors (B, T, W), last state (B, C)"""
-        if self.cell == "gru" and learns_on_cpu(self.network.all_weights[0][0]):
-            hidden = gru_over_time(inputs, state, self.weights())
-            return hidden, hidden[:, -1]
         if not self._drops:
             hidden, last = self.network(inputs, self._unpack(state))
             return hidden, self._pack(last)
