@@ -31,7 +31,7 @@ seqloom lab bottleneck          put one to the test; the report is a folder with
 seqloom lab all --size full     every one, in the size for a GPU (--jobs 8: eight measurements side by side)
 ```
 
-The small size takes minutes on two cores. What was measured before is not measured again, so a run that was
+The small size takes five minutes at most on two cores with `--jobs 2`. What was measured before is not measured again, so a run that was
 stopped goes on where it was. L0 to L4 are the five documents that the claims come from.
 
 **The rule.** {RULE} No seed is left out, but some experiments were made larger or
