@@ -1,6 +1,8 @@
 """The way back of looks in turn is written out by hand (nn/looking.py), and brings the gradient that
 autograd's own brings, whatever the switches of a recurrent decoder."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -43,7 +45,7 @@ def test_a_way_back_that_is_written_out_brings_the_same_gradient(
 def test_some_decoders_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the claim above would say nothing."""
     taken = []
-    original = looking._Look.apply
+    original: Callable[..., object] = looking._Look.apply
 
     def watched(*arguments: object) -> object:
         taken.append(arguments)
