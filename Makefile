@@ -50,7 +50,7 @@ endif
 test: setup browser
 	@$(MAKE) --no-print-directory -j 2 lint claims
 
-claims:
+claims: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
 
 # Twenty minutes on two cores. DATA: a folder with Multi30k's raw files; else the bundled pairs.

@@ -25,7 +25,6 @@ from typing import Any
 import torch
 
 import seqloom
-from bench.recipe_files import recipe_file
 from bench.tricks.table import difference, spread
 from bench.tricks.variants import both
 from seqloom.config.load import find_recipe
@@ -91,7 +90,7 @@ def measure(recipe: str, variant: str, seed: int, chosen: argparse.Namespace) ->
     scarce = RECIPES[recipe]
     settings = [*VARIANTS[variant], *chosen.settings, f"training.seed={seed}"]
     folder = f"data.folder={chosen.data / scarce.folder}"
-    config = find_recipe(recipe_file(recipe), [folder, *settings]).config
+    config = find_recipe(recipe, [folder, *settings]).config
     with tempfile.TemporaryDirectory() as temporary:
         began = time.monotonic()
         summary = seqloom.train(config, Path(temporary) / "run")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.recipe_files import recipe_file
 from seqloom.config.load import find_recipe, resolve
 from seqloom.config.run import RunConfig
 from seqloom.config.toml import format_value
@@ -142,7 +141,7 @@ def config_of(experiment: Experiment, folder: Path, few: Path, extra: Sequence[s
     if any(one.startswith("preset=") for one in settings):
         # The recipe's own words would be laid over the preset, which is to come as it is.
         return resolve({"data": data}, settings, experiment.name).config
-    return find_recipe(recipe_file(RECIPE), [f"data={format_value(data)}", *settings]).config
+    return find_recipe(RECIPE, [f"data={format_value(data)}", *settings]).config
 
 
 def write_few(folder: Path, few: Path) -> None:

@@ -13,7 +13,6 @@ import torch
 
 import seqloom
 from bench.pronunciation.languages import LANGUAGES, TAGS, file_name
-from bench.tasks.table import recipe_of
 from seqloom.config.corpora import TsvConfig
 from seqloom.config.load import find_recipe
 from seqloom.config.run import RunConfig
@@ -58,7 +57,7 @@ def config_of(job: Job) -> RunConfig:
         recipe = str(Path(__file__).with_name("all.toml"))
         settings.append(f"text.tags={TAGS}")
     else:
-        recipe = recipe_of("sigmorphon-g2p") or "sigmorphon-g2p"
+        recipe = "sigmorphon-g2p"
         settings += [
             f"data.{split}.path={file_name(job.language, split)}"
             for split in ("train", "dev", "test")

@@ -4,9 +4,8 @@
     python -m bench.tasks OUT --write                             docs/results/tasks.md
 
 What is there already is not done again. FOLDER holds the data sets, each in a folder of its own. A
-recipe that is neither bundled nor in bench/waiting, or whose data are not there, is named and left
-out. With OUT =
-docs/results/recipes, `python -m bench.recipes OUT --write` puts the figures into the recipes.
+recipe whose data are not there is named and left out. With OUT = docs/results/recipes,
+`python -m bench.recipes OUT --write` puts the figures into the recipes.
 """
 
 import argparse
@@ -40,7 +39,7 @@ class Job:
     def command(self) -> list[str]:
         return [
             *(sys.executable, "-m", "bench.recipes", str(self.out)),
-            *(recipe_of(self.recipe) or self.recipe, "--one"),
+            *(recipe_of(self.recipe), "--one"),
             *(f"--set={setting}" for setting in self.settings),
             *(f"--label={self.label}", f"--jobs={self.at_once}"),
         ]
@@ -54,8 +53,6 @@ class Job:
 
 def obstacle(recipe: str, task: Task, data: Path | None) -> str | None:
     """Why a task cannot be measured now."""
-    if recipe_of(recipe) is None:
-        return "there is no such recipe"
     if task.folder is None:
         return None
     if data is None:

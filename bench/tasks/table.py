@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-
-from seqloom.config.bundled import bundled_recipes
 
 
 @dataclass(frozen=True)
@@ -226,8 +223,6 @@ TASKS: dict[str, Task] = {
         ("macro-f1", "accuracy", "exact-match"),
     ),
 }
-WAITING = Path(__file__).parents[1] / "waiting"
-"""Recipes that are bundled when they have their figures."""
 FOLDERS = {"multi30k": "multi30k", **{name: task.folder for name, task in TASKS.items()}}
 """Where the data of a recipe lie in the folder of all data, by its name or how that begins."""
 
@@ -238,14 +233,9 @@ def folder_of(recipe: str) -> str | None:
     return found[0] if found else None
 
 
-def recipe_of(name: str) -> str | None:
-    """What to call a row's recipe by: its file while it waits, else its name; None if there is
-    none."""
-    name = name.partition(".")[0]
-    waiting = WAITING / f"{name}.toml"
-    if waiting.exists():
-        return str(waiting)
-    return name if name in bundled_recipes() else None
+def recipe_of(name: str) -> str:
+    """The bundled recipe of a row: rows that differ in settings have a second name after a dot."""
+    return name.partition(".")[0]
 
 
 def label_of(recipe: str, run: str) -> str:

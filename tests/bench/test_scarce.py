@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.recipe_files import recipe_file
 from bench.scarce import RECIPES, VARIANTS, WHOLE, measure, page
 from seqloom.config.load import find_recipe
 from toy_languages import write_languages
@@ -15,7 +14,7 @@ from toy_languages import write_languages
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_variant_differs_from_every_other(recipe: str) -> None:
-    configs = [find_recipe(recipe_file(recipe), settings).config for settings in VARIANTS.values()]
+    configs = [find_recipe(recipe, settings).config for settings in VARIANTS.values()]
     assert all(one != other for n, one in enumerate(configs) for other in configs[:n])
 
 

@@ -41,9 +41,9 @@ def write(folder: Path, label: str, record: dict[str, Any]) -> None:
     (folder / f"{label}.json").write_text(json.dumps(record), encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if recipe_of(name) is not None])
+@pytest.mark.parametrize("name", TASKS)
 def test_a_task_is_judged_by_scores_that_its_recipe_computes(name: str) -> None:
-    config = find_recipe(str(recipe_of(name))).config
+    config = find_recipe(recipe_of(name)).config
     known = set(getattr(config.task, "scores", ()))
     judged = {score for score in TASKS[name].scores if score in get_args(ScoreName)}
     assert not known or judged & known

@@ -9,11 +9,9 @@ from calling import call
 from copying_corpora import CORPORA
 
 import seqloom
-from seqloom.config.bundled import bundled_recipes
 from seqloom.config.load import find_recipe
 from seqloom.runs.bundle import EVALUATION
 
-WAITING = Path(__file__).parents[2] / "bench" / "waiting"
 QUESTIONS = {
     "django-code": "call tubalo with argument kurido.",
     "nl2bash": "Find files called tubalo",
@@ -53,13 +51,8 @@ SMALL_PARTS = {
 }
 
 
-def place_of(name: str) -> str:
-    """The recipe, by its name if it is bundled already."""
-    return name if name in bundled_recipes() else str(WAITING / f"{name}.toml")
-
-
 def miniature(name: str, folder: Path) -> list[str]:
-    kind = find_recipe(place_of(name)).config.model.decoder.kind
+    kind = find_recipe(name).config.model.decoder.kind
     return [f"data.folder={folder}", *SMALL, *SMALL_PARTS[kind], *SMALL_DATA.get(name, [])]
 
 
@@ -68,7 +61,7 @@ def test_a_recipe_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> 
     CORPORA[name](tmp_path, random.Random(1))
     changes = miniature(name, tmp_path)
     settings = [part for change in changes for part in ("--set", change)]
-    trained = call("train", place_of(name), "--run", tmp_path / "first", *settings)
+    trained = call("train", name, "--run", tmp_path / "first", *settings)
     assert trained.code == 0, trained.err
 
     moved = (tmp_path / "first").rename(tmp_path / "moved")
@@ -88,6 +81,6 @@ def test_a_recipe_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_recipe_copies_and_says_so_when_it_cannot(name: str) -> None:
-    find_recipe(place_of(name))
+    find_recipe(name)
     with pytest.raises(seqloom.SeqloomError, match=r"set text\.shared = true"):
-        find_recipe(place_of(name), ["text.shared=false", "model.tie=output"])
+        find_recipe(name, ["text.shared=false", "model.tie=output"])

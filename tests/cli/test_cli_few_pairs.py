@@ -11,7 +11,6 @@ import pytest
 from calling import call
 
 import seqloom
-from bench.recipe_files import recipe_file
 from seqloom.config.load import find_recipe
 from toy_languages import WORDS, write_languages
 
@@ -70,7 +69,7 @@ def run(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     size = "110" if name == "multi30k-languages" else "60"
     settings = [f"data.folder={folder / 'data'}", *(one.replace("SIZE", size) for one in SMALL)]
     options = [part for setting in settings for part in ("--set", setting)]
-    answer = call("train", recipe_file(name), "--run", folder / "made", *options)
+    answer = call("train", name, "--run", folder / "made", *options)
     assert answer.code == 0, answer.err
     return Path(shutil.move(folder / "made", folder / "moved"))
 
@@ -96,10 +95,10 @@ def test_a_recipe_trains_and_what_it_made_is_scored_and_translates(run: Path, na
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "multi30k-languages"])
 def test_a_recipe_for_few_pairs_says_nothing_but_its_data_beside_its_preset(name: str) -> None:
     """So that another preset is a fair comparison."""
-    resolved = find_recipe(recipe_file(name))
+    resolved = find_recipe(name)
     own = {key for key, origin in resolved.origins.items() if origin == "recipe"}
     scored = {"task.kind", "task.scores", "training.stopping.score"}
     assert {key for key in own if not key.startswith("data.")} <= {"training.compile", *scored}
-    plain = find_recipe(recipe_file(name), ["preset=small"]).config
+    plain = find_recipe(name, ["preset=small"]).config
     assert plain.data == resolved.config.data
     assert plain.training.steps != resolved.config.training.steps

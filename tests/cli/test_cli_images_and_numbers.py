@@ -13,7 +13,6 @@ from calling import call
 from PIL import Image
 
 import seqloom
-from bench.recipe_files import recipe_file
 
 SMALL = (
     "training.steps=6",
@@ -88,7 +87,7 @@ def test_captioning_trains_scores_answers_and_moves(name: str, tmp_path: Path) -
         "training.evaluate_examples=2",
         *CAPTIONING[name],
     )
-    answer = call("train", recipe_file(name), "--run", tmp_path / "made", *options)
+    answer = call("train", name, "--run", tmp_path / "made", *options)
     assert answer.code == 0, answer.err
     run = (tmp_path / "made").rename(tmp_path / "moved")
     answer = call("evaluate", run, "--json")
@@ -172,7 +171,7 @@ def test_forecasting_trains_scores_answers_and_moves(
         *changes,
         *told,
     )
-    answer = call("train", recipe_file(name), "--run", tmp_path / "made", *options)
+    answer = call("train", name, "--run", tmp_path / "made", *options)
     assert answer.code == 0, answer.err
     run = (tmp_path / "made").rename(tmp_path / "moved")
     answer = call("evaluate", run, "--json")
@@ -189,7 +188,7 @@ def test_forecasting_trains_scores_answers_and_moves(
 
 @pytest.mark.parametrize("name", [*CAPTIONING, *NUMBERS])
 def test_doctor_says_when_the_data_are_not_there(name: str, tmp_path: Path) -> None:
-    answer = call("doctor", recipe_file(name), "--set", f"data.folder={tmp_path}")
+    answer = call("doctor", name, "--set", f"data.folder={tmp_path}")
     assert answer.code == 66
     assert str(tmp_path) in answer.err + answer.out
     assert "data.folder" in answer.err + answer.out

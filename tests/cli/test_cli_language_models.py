@@ -28,12 +28,6 @@ QUICK = (
 )
 
 
-def recipe(name: str) -> str:
-    """Where it lies: in the package, or with those that wait for their figures."""
-    waiting = Path(__file__).parents[2] / "bench" / "waiting" / f"{name}.toml"
-    return str(waiting) if waiting.is_file() else name
-
-
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files named and written as those of the data sets: articles and blank lines, or speeches."""
@@ -62,7 +56,7 @@ def test_a_recipe_trains_scores_and_completes_wherever_its_run_lies(
     changes = [f"data.folder={texts}", *QUICK, *small]
     there = tmp_path / "there"
     made = call(
-        "train", recipe(name), "--run", there, *(part for one in changes for part in ("--set", one))
+        "train", name, "--run", there, *(part for one in changes for part in ("--set", one))
     )
     assert made.code == 0, made.err
     moved = tmp_path / "elsewhere" / "run"
@@ -98,7 +92,7 @@ def test_a_recipe_trains_scores_and_completes_wherever_its_run_lies(
 def test_texts_of_many_lines_are_kept_apart_by_a_blank_one(texts: Path, tmp_path: Path) -> None:
     changes = [f"data.folder={texts}", *QUICK, "model.decoder.width=16"]
     settings = [part for one in changes for part in ("--set", one)]
-    made = call("train", recipe("shakespeare-lstm"), "--run", tmp_path / "run", *settings)
+    made = call("train", "shakespeare-lstm", "--run", tmp_path / "run", *settings)
     assert made.code == 0, made.err
     said = call(
         "complete", tmp_path / "run", "KING:\nthe", "QUEEN", "--set", "decoding.max_length=40"
@@ -110,7 +104,7 @@ def test_texts_of_many_lines_are_kept_apart_by_a_blank_one(texts: Path, tmp_path
 def test_a_text_longer_than_positions_reach_is_told_of(texts: Path, tmp_path: Path) -> None:
     changes = [f"data.folder={texts}", *QUICK, *(f"model.decoder.{one}" for one in SMALL)]
     settings = [part for one in changes for part in ("--set", one)]
-    made = call("train", recipe("shakespeare-transformer"), "--run", tmp_path / "run", *settings)
+    made = call("train", "shakespeare-transformer", "--run", tmp_path / "run", *settings)
     assert made.code == 0, made.err
     said = call("complete", tmp_path / "run", "--seed", 1, "--set", "decoding.max_length=300")
     assert "texts stop at 256 tokens, where the model's positions end" in said.err
@@ -118,16 +112,16 @@ def test_a_text_longer_than_positions_reach_is_told_of(texts: Path, tmp_path: Pa
 
 
 def test_the_doctor_finds_nothing_odd_about_blank_and_repeated_lines(texts: Path) -> None:
-    found = call("doctor", recipe("shakespeare-lstm"), "--set", f"data.folder={texts}", "--json")
+    found = call("doctor", "shakespeare-lstm", "--set", f"data.folder={texts}", "--json")
     assert found.code == 0, found.err
     report = json.loads(found.out)
     assert report["findings"] == []
     assert report["worst_batch"]["target_length"] == 256
-    missing = call("doctor", recipe("wikitext2-lstm"), "--set", "data.folder=/nowhere")
+    missing = call("doctor", "wikitext2-lstm", "--set", "data.folder=/nowhere")
     assert missing.code == 66
     assert "wikitext2.train.txt.gz" in missing.out
     long = call(
-        *("doctor", recipe("shakespeare-lstm"), "--set", f"data.folder={texts}"),
+        *("doctor", "shakespeare-lstm", "--set", f"data.folder={texts}"),
         *("--set", "training.batch_tokens=100"),
     )
     assert "a window of 256 tokens is longer than a whole batch" in " ".join(long.out.split())

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from calling import call
 
-from bench.tasks.table import recipe_of
 from seqloom.data.bundled_labels import without_capitals
 from seqloom.runs.run import load
 
@@ -59,7 +58,7 @@ def settings_of(name: str, folder: Path) -> list[str]:
 def trained(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that is no longer where it was trained."""
     folder = tmp_path_factory.mktemp("labels")
-    answer = call("train", recipe_of(name), "--run", folder / "run", *settings_of(name, folder))
+    answer = call("train", name, "--run", folder / "run", *settings_of(name, folder))
     assert answer.code == 0, answer.err
     assert f"seqloom label {folder / 'run'}" in answer.err
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "run"
@@ -164,7 +163,7 @@ def test_labels_that_do_not_fit_are_named(
     path = tmp_path / "capitals.tsv"
     path.write_text("das haus\tU l l l U l l l\nich\tU l\nja\tU l l l\n", encoding="utf-8")
     where = ["--run", tmp_path / "run"] if command == "train" else []
-    answer = call(command, recipe_of("capitals"), *where, *flags)
+    answer = call(command, "capitals", *where, *flags)
     assert answer.code == 65
     said = answer.out + answer.err
     assert f"{path}:2: 2 labels for 3 tokens" in said
@@ -176,7 +175,7 @@ def test_a_sequence_with_two_labels_is_named(tmp_path: Path) -> None:
     flags = settings_of("language-id", tmp_path)
     path = tmp_path / "language-id.tsv"
     path.write_text("das haus\tde\nthe house\ten GB\n", encoding="utf-8")
-    answer = call("train", recipe_of("language-id"), "--run", tmp_path / "run", *flags)
+    answer = call("train", "language-id", "--run", tmp_path / "run", *flags)
     assert answer.code == 65
     assert f"{path}:2: 2 labels" in answer.err
     assert "a source has one label" in answer.err

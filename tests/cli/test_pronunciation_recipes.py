@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from calling import call
 
-from bench.tasks.table import recipe_of
 from seqloom.core.errors import ConfigError
 from seqloom.runs.run import load
 
@@ -55,7 +54,7 @@ def trained(name: str, folder: Path) -> Path:
         *(["model.encoder.attention.heads=2"] if name == "cmudict-g2p" else []),
     ]
     flags = [part for one in settings for part in ("--set", one)]
-    answer = call("train", recipe_of(name), "--run", folder / "run", *flags)
+    answer = call("train", name, "--run", folder / "run", *flags)
     assert answer.code == 0, answer.err
     assert "word error rate" in answer.err
     return folder / "run"
@@ -109,7 +108,7 @@ def test_the_best_weights_are_those_with_the_fewest_errors(moved: tuple[str, Pat
 
 @every_recipe
 def test_a_missing_data_set_is_said_clearly(name: str, tmp_path: Path) -> None:
-    answer = call("doctor", recipe_of(name), "--set", f"data.folder={tmp_path}")
+    answer = call("doctor", name, "--set", f"data.folder={tmp_path}")
     assert answer.code == 66
     assert FILES[name].format("train") in answer.out + answer.err
 

@@ -22,5 +22,4 @@ def test_the_recipes_it_names_exist() -> None:
     named = re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(encoding="utf-8"), flags=re.M)
     recipes = {name for name in named if name.partition("-")[2]}
     assert len(recipes) == 5
-    waiting = {path.stem for path in (PAGE.parents[2] / "bench" / "waiting").glob("*.toml")}
-    assert recipes <= set(bundled_recipes()) | waiting
+    assert recipes <= set(bundled_recipes())

@@ -1,16 +1,13 @@
-"""What bench/tricks would train and bench/multi30k would measure can be read and built."""
+"""What bench/tricks would train can be read and built."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from seqloom.config.load import dump, load_recipe, resolve
-from seqloom.config.run import RunConfig
-from seqloom.config.task import CaptioningConfig, ForecastConfig
+from seqloom.config.load import dump, resolve
 from seqloom.config.toml import parse
-from seqloom.core.signature import Nothing, Pixels, Signature, Tokens, Vectors
-from seqloom.data.series import widths
+from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +16,6 @@ sys.path.insert(0, str(ROOT))
 from bench.tricks.table import difference, spread  # noqa: E402
 from bench.tricks.variants import BASE, DATASETS, DECODINGS, config_of  # noqa: E402
 
-RECIPES = sorted((ROOT / "bench" / "waiting").glob("*.toml"))
 CASES = [(name, one.name) for name, dataset in DATASETS.items() for one in dataset.variants]
 
 
@@ -37,25 +33,6 @@ def test_every_way_to_decode_differs_from_the_usual() -> None:
     tables = parse(dump(config_of(dataset, dataset.variants[0], None, [])).encode())
     ways = [resolve(tables, settings).config.decoding for settings in DECODINGS.values()]
     assert all(one != other for i, one in enumerate(ways) for other in ways[:i])
-
-
-def _signature(config: RunConfig) -> Signature:
-    match config.task:
-        case CaptioningConfig(size=size):
-            return Signature(Pixels(3, size, size), Tokens(50), shared=False)
-        case ForecastConfig():
-            columns, context = widths(config.data)
-            return Signature(Vectors(columns + context), Vectors(columns), False, context)
-        case _:
-            source = Tokens(50) if config.task.reads_text else Nothing()
-            return Signature(source, Tokens(50), shared=config.text.shared)
-
-
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_to_be_measured_can_be_built_and_leaves_room_for_its_figures(path: Path) -> None:
-    config = load_recipe(path).config
-    build_model(config.model, _signature(config))
-    assert "\n# MEASURED\n" in path.read_text(encoding="utf-8")
 
 
 def test_a_spread_is_mean_and_deviation() -> None:
