@@ -31,8 +31,10 @@ seqloom lab bottleneck          put one to the test; the report is a folder with
 seqloom lab all --size full     every one, in the size for a GPU (--jobs 8: eight measurements side by side)
 ```
 
-The small size takes five minutes at most on two cores with `--jobs 2`. What was measured before is not measured again, so a run that was
-stopped goes on where it was. L0 to L4 are the five documents that the claims come from.
+The small size takes five minutes at most on two cores with `--jobs 2`. What was measured before is not
+measured again, so a run that was stopped goes on where it was. L0 to L4 are the five documents that
+the claims come from. Sentences that begin with "What we make of it" are our reading of the numbers and
+are not measured themselves.
 
 **The rule.** {RULE} No seed is left out, but some experiments were made larger or
 simpler after a look at seeds 1 to 3; `--seeds 11-13` asks seeds that no design has seen. A claim that does not hold is
@@ -93,7 +95,7 @@ def _section(reports: Sequence[Report], settings: str) -> str:
         f"\n## {claim.name}\n",
         f"{claim.sentence} *({claim.source})*\n",
         *(_verdict(one) for one in reports),
-        *([f"{REASONS[claim.name]}\n"] if claim.name in REASONS else []),
+        *([f"What we make of it: {REASONS[claim.name]}\n"] if claim.name in REASONS else []),
         *(
             f"![{claim.name}](pictures/lab/{claim.name}-{number}.svg)\n"
             for number, _ in enumerate(report.charts, 1)

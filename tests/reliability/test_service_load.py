@@ -124,7 +124,7 @@ def test_a_steady_load_meets_no_error(server: Server) -> None:
     assert set(seen) == {200}, seen
 
 
-def test_overload_is_refused_at_once_and_forgotten_soon(server: Server) -> None:
+def test_overload_is_refused_soon_and_forgotten_soon(server: Server) -> None:
     """Far more than there is room for: only 200 and 503, and 503 says when to come again. Those who
     are refused do not take the time of those who are answered."""
     clients = 64 if CAMPAIGN == 1 else 256

@@ -104,8 +104,8 @@ def test_attention_by_layer_and_head(visitor: Visitor, server: Server) -> None:
     page.get_by_role("button", name="Layer 1, head 2").click()
     assert "head=1.2" in page.url
     page.get_by_text("As a table of numbers").click()
-    first = page.locator(".looker tbody tr").first.locator("td").all_inner_texts()
-    assert first == [f"{weight:.2f}" for weight in found["heads"][0][1][0]]
+    first = page.locator(".looker tbody tr").first.locator("td")
+    expect(first).to_have_text([f"{weight:.2f}" for weight in found["heads"][0][1][0]])
     page.locator(".board").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
