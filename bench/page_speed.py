@@ -15,7 +15,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.machine import about
-from bench.serving import served
+from bench.serving import LISTENING, served
 from tools.screenshots import chromium
 
 ROOT = Path(__file__).parents[1]
@@ -44,9 +44,9 @@ CHOOSE = """() => new Promise((resolve) => {
 
 
 def opens(browser: Browser, run: Path) -> float:
-    """Seconds from the command to words on the page."""
+    """Seconds from the command to words on the page, which is opened as soon as it is announced."""
     begun = time.perf_counter()
-    with served(run) as port:
+    with served(run, sign=LISTENING) as port:
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{port}/")
         page.wait_for_selector(".sheet .word")

@@ -25,12 +25,14 @@ RESULTS = ROOT / "docs" / "results" / "serving.json"
 ONE_AT_A_TIME = ("--limit", "in_flight=1", "--limit", "queue_seconds=600")
 TRIES = 15
 """Of each text, asked directly and over HTTP."""
+LISTENING, OPEN = (r"http://[^ ]+:(\d+): loading", r"open http://[^ ]+:(\d+)")
+"""What a server says when its page can be fetched, and when all is there."""
 PROGRAM = "from seqloom.cli.main import run; run()"
 
 
 @contextmanager
-def served(run: Path, *options: str) -> Iterator[int]:
-    """The port of a server of this run."""
+def served(run: Path, *options: str, sign: str = OPEN) -> Iterator[int]:
+    """The port of a server of this run, from the moment at which it gives a sign."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "serve", str(run), "--port", "0", *options],
         stderr=subprocess.PIPE,
@@ -39,7 +41,7 @@ def served(run: Path, *options: str) -> Iterator[int]:
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if found := re.match(r"open http://[^ ]+:(\d+)", line):
+            if found := re.match(sign, line):
                 yield int(found[1])
                 return
         raise SystemExit(f"{run}: the server did not open")
@@ -115,7 +117,7 @@ def first_answer(run: Path, text: str) -> float:
 def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
     from seqloom.data.splits import read_split
-    from seqloom.serving.server import leave_a_core
+    from seqloom.serving.assembling import leave_a_core
 
     leave_a_core()  # as the service does
     run = seqloom.load(folder)

@@ -1,4 +1,4 @@
-"""The application: routes, refusals, and the guard before them."""
+"""The application: routes and refusals."""
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -9,8 +9,6 @@ from starlette.types import ASGIApp
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError
 from seqloom.serving import libretranslate, pages, routes, routes_inside, routes_page
-from seqloom.serving.guard import Guard
-from seqloom.serving.monitoring import Monitoring
 from seqloom.serving.problems import (
     Problem,
     tell_http,
@@ -37,8 +35,8 @@ ROUTERS = (
 )
 
 
-def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
-    """What a server runs."""
+def build_app(service: Service) -> ASGIApp:
+    """What stands behind the door."""
     app = FastAPI(
         title="seqloom",
         version=__version__,
@@ -54,8 +52,7 @@ def build_app(service: Service, monitoring: Monitoring) -> ASGIApp:
     app.add_exception_handler(Exception, tell_internal)
     for router in ROUTERS:
         app.include_router(router)
-    monitoring.watch(service.gate)
-    return Guard(app, service.limits, monitoring.seen, service.gate, worked_routes())
+    return app
 
 
 def worked_routes() -> dict[str, APIRoute]:

@@ -29,6 +29,7 @@ Kind = Literal[
     "wrong-type",
     "busy",
     "deadline",
+    "starting",
     "stopping",
     "internal",
 ]

@@ -205,4 +205,4 @@ class RunsAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    status: Literal["ok", "stopping"]
+    status: Literal["starting", "ok", "stopping"]

@@ -2,21 +2,26 @@
 
 import asyncio
 import gc
-import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
 
-import torch
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
-from starlette.types import ASGIApp
 
 from seqloom.core.errors import StorageError
-from seqloom.serving.service import Service
+from seqloom.serving.door import Door
+from seqloom.serving.gate import Gate
+from seqloom.serving.guard import Guard, Seen
+from seqloom.serving.limits import Limits
+
+if TYPE_CHECKING:
+    from seqloom.serving.assembling import Assembled
 
 BACKLOG = 1024
 """Connections that the system keeps for us before we look at them."""
@@ -56,59 +61,105 @@ def free_address(host: str, port: int) -> Address:
     return Address(bound[0], bound[1])
 
 
-def leave_a_core() -> None:
-    """To the event loop. Threads that share one with it wait for each other in every operation:
-    answers take longer and fewer come. Whoever sets OMP_NUM_THREADS knows better."""
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+@dataclass(frozen=True)
+class Entrance:
+    """What is there from the first moment, before anything is loaded."""
+
+    limits: Limits
+    gate: Gate
+    seen: Seen
+    door: Door = field(default_factory=Door)
+
+    def guard(self) -> Guard:
+        return Guard(self.door, self.limits, self.seen, self.gate, self.door.worked)
 
 
-def run_server(app: ASGIApp, service: Service, address: Address, ready: Callable[[], None]) -> None:
-    """Serve until a signal comes; then answer what is under way and return.
+@dataclass(frozen=True)
+class Sayings:
+    """What is told to whoever started the server.
+
+    listening: the page can be fetched; the rest is on its way
+    ready:     everything is there
+    leaving:   a signal came before it was. Nothing is under way, and a thread that loads cannot be
+               interrupted: this ends the process and does not return
+    """
+
+    listening: Callable[[], None]
+    ready: Callable[["Assembled"], None]
+    leaving: Callable[[], NoReturn]
+
+
+def run_server(
+    entrance: Entrance, address: Address, load: Callable[[], "Assembled"], say: Sayings
+) -> None:
+    """Listen, load, and serve until a signal comes; then answer what is under way and return.
 
     A second signal ends the process at once, as if nobody had asked it to wait.
     """
-    # What was loaded stays until the end: to look through it again and again costs milliseconds.
-    gc.freeze()
     sys.setswitchinterval(TURN)
-    asyncio.run(_serve(app, service, address, ready))
-    service.catalogue.close()
+    assembled = asyncio.run(_Serving(entrance, address, load, say).run())
+    assembled.service.catalogue.close()
 
 
-async def _serve(
-    app: ASGIApp, service: Service, address: Address, ready: Callable[[], None]
-) -> None:
-    milliseconds = max(1, round(service.limits.header_seconds * 1000))
-    server = Server(
-        app,
-        address.host,
-        address.port,
-        interface=Interfaces.ASGINL,
-        http=HTTPModes.http1,
-        websockets=False,
-        backlog=BACKLOG,
-        backpressure=BACKLOG,
-        http1_settings=HTTP1Settings(header_read_timeout=milliseconds),
-        log_enabled=False,
-    )
-    loop = asyncio.get_running_loop()
+class _Serving:
+    """From listening to the end."""
 
-    def stop() -> None:
+    def __init__(
+        self, entrance: Entrance, address: Address, load: Callable[[], "Assembled"], say: Sayings
+    ) -> None:
+        self._entrance, self._address, self._load, self._say = entrance, address, load, say
+        milliseconds = max(1, round(entrance.limits.header_seconds * 1000))
+        self._server = Server(
+            entrance.guard(),
+            address.host,
+            address.port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=BACKLOG,
+            http1_settings=HTTP1Settings(header_read_timeout=milliseconds),
+            log_enabled=False,
+        )
+
+    async def run(self) -> "Assembled":
+        self._on_signals(self._say.leaving)
+        opening = asyncio.ensure_future(self._open())
+        try:
+            await self._server.serve()
+        finally:
+            if not opening.done():
+                opening.cancel()
+        return await opening
+
+    async def _open(self) -> "Assembled":
+        await _until_listening(self._address)
+        self._say.listening()
+        try:
+            assembled = await _in_a_thread(self._load)
+        except BaseException:
+            self._server.stop()  # type: ignore[no-untyped-call]
+            raise
+        self._entrance.door.open(assembled.app, assembled.worked)
+        # What was loaded stays until the end: to look through it again and again costs milliseconds.
+        gc.enable()
+        gc.freeze()
+        self._on_signals(self._stop)
+        self._say.ready(assembled)
+        return assembled
+
+    def _on_signals(self, act: Callable[[], None]) -> None:
         for each in ENDING:
-            loop.remove_signal_handler(each)
-        service.gate.close()
-        server.stop()  # type: ignore[no-untyped-call]
+            asyncio.get_running_loop().add_signal_handler(each, act)
 
-    for each in ENDING:
-        loop.add_signal_handler(each, stop)
-    told = asyncio.ensure_future(_tell_when_open(address, ready))
-    try:
-        await server.serve()
-    finally:
-        told.cancel()
+    def _stop(self) -> None:
+        for each in ENDING:
+            asyncio.get_running_loop().remove_signal_handler(each)
+        self._entrance.gate.close()
+        self._server.stop()  # type: ignore[no-untyped-call]
 
 
-async def _tell_when_open(address: Address, ready: Callable[[], None]) -> None:
+async def _until_listening(address: Address) -> None:
     while True:
         try:
             _, writer = await asyncio.open_connection(address.host, address.port)
@@ -116,5 +167,19 @@ async def _tell_when_open(address: Address, ready: Callable[[], None]) -> None:
             await asyncio.sleep(0.01)
             continue
         writer.close()
-        ready()
         return
+
+
+async def _in_a_thread(load: Callable[[], "Assembled"]) -> "Assembled":
+    """In one that nobody waits for when the process ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Assembled] = loop.create_future()
+
+    def work() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set_result, load())
+        except BaseException as error:
+            loop.call_soon_threadsafe(done.set_exception, error)
+
+    threading.Thread(target=work, name="loading", daemon=True).start()
+    return await done

@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 
 const KEY = "seqloom-key";
-const PATIENCE = 2;
+const PATIENCE = { busy: 2, starting: 30 };
 
 export class Refusal extends Error {
   constructor(message, status = 0, kind = "unreachable") {
@@ -44,7 +44,7 @@ async function send(path, body, { signal, type = "application/json" } = {}, trie
     return send(path, body, { signal, type }, tries);
   }
   const problem = await refusal(response);
-  if (problem.kind === "busy" && tries < PATIENCE) {
+  if (tries < (PATIENCE[problem.kind] ?? 0)) {
     await pause(Number(response.headers.get("Retry-After") ?? 1));
     return send(path, body, { signal, type }, tries + 1);
   }
