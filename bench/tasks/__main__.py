@@ -51,7 +51,7 @@ class Job:
         return subprocess.run(self.command(), check=False).returncode
 
 
-def obstacle(recipe: str, task: Task, data: Path | None) -> str | None:
+def obstacle(task: Task, data: Path | None) -> str | None:
     """Why a task cannot be measured now."""
     if task.folder is None:
         return None
@@ -103,7 +103,7 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     jobs: list[Job] = []
     for recipe in chosen.names or TASKS:
-        reason = obstacle(recipe, TASKS[recipe], chosen.data)
+        reason = obstacle(TASKS[recipe], chosen.data)
         if reason is not None:
             print(f"{recipe}: left out: {reason}")
             continue

@@ -12,6 +12,7 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.splits import read_split
 from seqloom.models.build import build_model
 from seqloom.runs.run import load
+from seqloom.tasks.objective import Objective
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.evaluation import evaluate
@@ -82,7 +83,8 @@ def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) 
     twin = session_of(tmp_path / "twin", *changes)
     batch = next(twin.stream)
     losses = {
-        amount: float(twin.task.loss(twin.model, batch, amount).detach()) / batch.num_targets
+        amount: float(twin.task.loss(twin.model, batch, Objective(amount)).detach())
+        / batch.num_targets
         for amount in (0.0, 0.3)
     }
     assert losses[0.0] != pytest.approx(losses[0.3], rel=1e-3)

@@ -28,6 +28,7 @@ EXAMPLES = {
     "pairs": 'pairs = ["en-de", "de-en"]',
     "task": 'task = "reverse"',
     "examples": "examples = 10000",
+    "after": "after = 4000",
     "model": '[model.encoder] and [model.decoder], each with kind = "recurrent"',
     "encoder": '[model.encoder] with kind = "recurrent"',
     "decoder": '[model.decoder] with kind = "recurrent"',

@@ -63,7 +63,7 @@ class RunConfig(Section):
                 "leave tag out"
             )
         problems += self._score_problems() + self._label_problems()
-        problems += self._image_problems() + self._number_problems()
+        problems += self._image_problems() + self._number_problems() + self._risk_problems()
         if self.training.batching == "packed" and not self.model.takes_packed:
             problems.append(
                 "training.batching: only Transformers can keep apart the pairs that share a row; a "
@@ -186,6 +186,22 @@ class RunConfig(Section):
             return [
                 f"training.stopping.score: '{wanted}' is none of task.scores; use 'loss' or one of "
                 f"{', '.join(known)}, or add it to task.scores"
+            ]
+        return []
+
+    def _risk_problems(self) -> list[str]:
+        if self.training.risk is None:
+            return []
+        task = self.task
+        if not isinstance(task, TranslationConfig | CaptioningConfig):
+            return [
+                f"training.risk: compares texts that are put out with the truth, and the task "
+                f"'{task.kind}' has none; leave it out"
+            ]
+        if isinstance(task, TranslationConfig) and task.tag_side == "target":
+            return [
+                "training.risk: an output that begins with a tag is not told which one is wanted; "
+                "set task.tag_side = 'source'"
             ]
         return []
 

@@ -77,6 +77,20 @@ FeedingConfig = Annotated[
 ]
 
 
+class RiskConfig(Section):
+    """Minimum risk (Shen et al. 2016): from some step on the model learns from outputs of its own,
+    and from how good they are."""
+
+    after: int = Field(ge=0)
+    """Steps in which the truth teaches, before this begins."""
+    samples: int = Field(5, ge=2)
+    """Outputs that are drawn for each source and compared with each other."""
+    utility: Literal["bleu", "chrf"] = "bleu"
+    """What makes an output good: its likeness to the truth, sentence by sentence."""
+    share: float = Field(1.0, gt=0, le=1)
+    """Of the loss; the rest is the truth's, as before."""
+
+
 class NoAveragingConfig(Section):
     kind: Literal["none"] = "none"
 
@@ -137,6 +151,8 @@ class TrainingConfig(Section):
     r_drop: float = Field(0.0, ge=0)
     """R-Drop: every batch is read twice with different dropout, and this much of the difference
     between the two answers is added to the loss (the paper's α; 5 is common). Twice the time. 0: off."""
+    risk: RiskConfig | None = None
+    """Learn from outputs of its own, judged against the truth. Left out: from the truth alone."""
     feeding: FeedingConfig = TeacherForcingConfig()
     averaging: AveragingConfig = NoAveragingConfig()
     precision: Literal["fp32", "bf16", "auto"] = "auto"
@@ -162,6 +178,17 @@ class TrainingConfig(Section):
             raise ValueError(
                 f"batching = 'packed' puts several pairs into a row, but feeding.kind = "
                 f"'{self.feeding.kind}' lets the model run ahead, one pair a row; use 'padded'"
+            )
+        if self.risk is not None and self.batching == "packed":
+            raise ValueError(
+                "batching = 'packed' puts several pairs into a row, but training.risk draws outputs "
+                "for each of them; use 'padded' or 'bucketed'"
+            )
+        if self.risk is not None and self.stopping.score == "loss":
+            raise ValueError(
+                "stopping.score = 'loss' is how probable the truth is, and training.risk makes other "
+                "outputs likelier: weights of before would be kept as the best; set stopping.score "
+                "to a score of outputs, such as 'bleu'"
             )
         schedule = self.schedule
         if schedule.warmup is not None and schedule.warmup >= self.steps:

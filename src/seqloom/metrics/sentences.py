@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from seqloom.metrics.bleu import chrf_metric
+from seqloom.metrics.bleu import chrf_metric, sentence_bleu_metric
 
 
 def sentence_chrf(output: str, references: Sequence[str], lowercase: bool = False) -> float:
     """chrF2 of one sentence, 0 to 100, by sacrebleu."""
     return float(chrf_metric(lowercase).sentence_score(output, list(references)).score)
+
+
+def sentence_bleu(output: str, references: Sequence[str], lowercase: bool = False) -> float:
+    """BLEU of one sentence, 0 to 100, by sacrebleu: smoothed, and without the orders that it is too
+    short for."""
+    return float(sentence_bleu_metric(lowercase).sentence_score(output, list(references)).score)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ A model is an encoder that turns a source into a Memory, and a decoder that is a
 Training teaches, search steps. Neither asks what kind of model it has.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -39,8 +40,15 @@ class Memory:
     def only(self, source: int) -> "Memory":
         """What there is of one source of the batch."""
         here = slice(source, source + 1)
-        tokens = None if self.tokens is None else self.tokens[here]
-        return Memory(self.states[here], self.mask[here], self.summary[here], tokens)
+        return self._map(lambda tensor: tensor[here])
+
+    def repeated(self, count: int) -> "Memory":
+        """Every source so many times, one beside the other."""
+        return self._map(lambda tensor: tensor.repeat_interleave(count, dim=0))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Memory":
+        tokens = None if self.tokens is None else change(self.tokens)
+        return Memory(change(self.states), change(self.mask), change(self.summary), tokens)
 
 
 class Movable(Protocol):

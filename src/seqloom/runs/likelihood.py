@@ -33,6 +33,6 @@ def summed_loss(
     with torch.inference_mode():
         for batch in batches:
             pause()
-            total += float(task.loss(model, batch.to(device), 0.0))
+            total += float(task.loss(model, batch.to(device)))
             count += batch.num_targets
     return total, count

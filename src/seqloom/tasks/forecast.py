@@ -27,6 +27,7 @@ from seqloom.metrics.trajectory import (
     straight_on,
 )
 from seqloom.models.seq2seq import Model
+from seqloom.tasks.objective import LIKELIHOOD, Objective
 
 
 class Forecast:
@@ -63,10 +64,9 @@ class Forecast:
         """As the network sees them."""
         return Windows.of(windows, self.config.form, self.scale, split, turns)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
+    def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """Σ over positions of the mean squared error of a row."""
-        assert not smoothing
-        assert not r_drop
+        assert objective == LIKELIHOOD
         outputs = self.rolled(model, batch) if self.config.rollout else self._taught(model, batch)
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 

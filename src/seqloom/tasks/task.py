@@ -14,6 +14,7 @@ from seqloom.data.example import Split
 from seqloom.data.examples import Examples
 from seqloom.data.images import Pixels
 from seqloom.models.seq2seq import Model
+from seqloom.tasks.objective import LIKELIHOOD, Objective
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,6 @@ class Trainable(Protocol):
         """The examples of a split, ready to be put into batches."""
         ...
 
-    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
-        """The summed loss of a batch; dividing it is not a task's business.
-
-        r_drop: the weight of the difference between two passes; 0 makes one pass.
-        """
+    def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
+        """The summed loss of a batch; dividing it is not a task's business."""
         ...

@@ -1,12 +1,14 @@
 """What all tasks have in common whose outputs are tokens."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from torch import Tensor
 
 from seqloom.config.run import RunConfig
+from seqloom.config.training import RiskConfig
 from seqloom.core.sequences import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.corpus import CorpusRequest, build_corpus
@@ -14,9 +16,12 @@ from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
 from seqloom.data.variants import build_variants
 from seqloom.metrics.score import Metric, Score
+from seqloom.metrics.sentences import sentence_bleu, sentence_chrf
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.consistency import r_drop_loss
 from seqloom.tasks.likelihood import token_loss
+from seqloom.tasks.objective import LIKELIHOOD, Objective
+from seqloom.tasks.risk import Judge, risk_loss
 from seqloom.tasks.task import Prepared
 from seqloom.text.tokenizer import Tokenizer
 
@@ -73,7 +78,27 @@ class TokenTask:
             return build_variants(request, sampling, config.training.seed, progress)
         return build_corpus(request, progress)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
-        if r_drop:
-            return r_drop_loss(model, batch, smoothing, r_drop)
-        return token_loss(model, batch, smoothing)
+    def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
+        if objective.risk is not None:
+            return self._risk(model, batch, objective, objective.risk)
+        if objective.r_drop:
+            return r_drop_loss(model, batch, objective.smoothing, objective.r_drop)
+        return token_loss(model, batch, objective.smoothing)
+
+    def _risk(self, model: Model, batch: Batch, objective: Objective, risk: RiskConfig) -> Tensor:
+        """That of its own outputs, and as much of the truth's loss as is left."""
+        judge = utility_of(risk.utility, self.target_tokenizer)
+        own = risk.share * risk_loss(model, batch, judge, risk.samples)
+        if risk.share == 1:
+            return own
+        return own + (1 - risk.share) * self.loss(model, batch, replace(objective, risk=None))
+
+
+def utility_of(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Judge:
+    """How like the truth an output is as a text, 0 to 1."""
+    score = {"bleu": sentence_bleu, "chrf": sentence_chrf}[name]
+
+    def judge(output: Sequence[int], truth: Sequence[int]) -> float:
+        return score(tokenizer.decode(output), [tokenizer.decode(truth)]) / 100
+
+    return judge

@@ -34,7 +34,8 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
         return "padded"  # windows are all of one size
     if not is_recorded(config.training, device):
         return "padded"
-    return "packed" if config.model.takes_packed else "bucketed"
+    packs = config.model.takes_packed and config.training.risk is None
+    return "packed" if packs else "bucketed"
 
 
 def is_recorded(settings: TrainingConfig, device: torch.device) -> bool:

@@ -14,6 +14,7 @@ from seqloom.config.run import RunConfig
 from seqloom.core.sequences import Batch
 from seqloom.data.mixture import parts_of, shares_of
 from seqloom.runs.devices import best_device
+from seqloom.tasks.objective import Objective
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate
@@ -26,7 +27,7 @@ from seqloom.training.opening import only_writer, open_session
 from seqloom.training.optimizer import set_rate
 from seqloom.training.recorded import Recorder, compile_parts
 from seqloom.training.room import in_parts_that_fit
-from seqloom.training.schedule import rate_factor, truth_share
+from seqloom.training.schedule import rate_factor, takes_risks, truth_share
 from seqloom.training.session import Session
 from seqloom.training.step import (
     StepResult,
@@ -106,7 +107,7 @@ def _take_step(session: Session) -> StepResult:
 
 def _step(session: Session, step: int, batches: Sequence[Batch]) -> StepResult:
     """The plain way, or the same replayed."""
-    if session.recorder is not None:
+    if session.recorder is not None and not takes_risks(session.config.training, step):
         return session.recorder.step(batches)
     return train_step(
         session.model,
@@ -137,9 +138,11 @@ def _recorder(session: Session) -> Recorder | None:
 def _loss(session: Session, step: int, batch: Batch) -> Tensor:
     """The summed loss of a batch, fed as the recipe says."""
     settings = session.config.training
+    risk = settings.risk if takes_risks(settings, step) else None
+    objective = Objective(settings.label_smoothing, settings.r_drop, risk)
     with _precision(session):
         fed = feed(session.model, batch, truth_share(settings.feeding, step))
-        return session.task.loss(session.model, fed, settings.label_smoothing, settings.r_drop)
+        return session.task.loss(session.model, fed, objective)
 
 
 def _settle(session: Session, meter: Meter, signals: Interruption) -> str | None:

@@ -57,5 +57,5 @@ def step_memory(model: Model, task: Trainable, batch: Batch) -> StepMemory:
 
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(put_aside, lambda tensor: tensor):
-        task.loss(model, batch, 0.0)
+        task.loss(model, batch)
     return StepMemory(weights * ADAM_COPIES, sum(kept.values()))

@@ -6,6 +6,7 @@ import time
 import torch
 
 from seqloom.training.journal import Event
+from seqloom.training.schedule import takes_risks
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult, refuse_non_finite
 
@@ -67,7 +68,8 @@ class Meter:
         return Event("step", step, data)
 
     def _perplexity(self, loss: float) -> dict[str, float]:
-        """exp(loss), unless smoothing or R-Drop make the loss more than the model's likelihood."""
+        """exp(loss), unless smoothing, R-Drop or risk make the loss more than the model's likelihood."""
         settings = self.session.config.training
-        more = settings.label_smoothing > 0 or settings.r_drop > 0
+        step = self.session.step
+        more = settings.label_smoothing or settings.r_drop or takes_risks(settings, step)
         return {} if more else {"perplexity": math.exp(min(loss, 100.0))}

@@ -1,4 +1,4 @@
-"""What changes with the step: the learning rate, and how often the truth is fed in."""
+"""What changes with the step: the learning rate, what is fed in, and what teaches."""
 
 import math
 from typing import assert_never
@@ -12,6 +12,7 @@ from seqloom.config.training import (
     ScheduleConfig,
     ScheduledSamplingConfig,
     TeacherForcingConfig,
+    TrainingConfig,
 )
 
 
@@ -45,6 +46,11 @@ def truth_share(config: FeedingConfig, step: int) -> float:
             return end + (start - end) * left
         case _:
             assert_never(config)
+
+
+def takes_risks(settings: TrainingConfig, step: int) -> bool:
+    """Does step 1, 2, … learn from outputs of the model's own?"""
+    return settings.risk is not None and step > settings.risk.after
 
 
 def _left(shape: str, progress: float) -> float:
