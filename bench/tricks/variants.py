@@ -65,6 +65,11 @@ VARIANTS = [
         "Vaswani et al. 2017",
     ),
     Variant(
+        "+ minimum risk in the last tenth",
+        ["training.risk={after=3150, samples=5}", "training.stopping.score=bleu"],
+        "Shen et al. 2016",
+    ),
+    Variant(
         "deep encoder, shallow decoder (6+2)",
         ["model.encoder.layers=6", "model.decoder.layers=2"],
         "Kasai et al. 2021",

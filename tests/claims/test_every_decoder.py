@@ -278,7 +278,7 @@ def test_the_score_of_a_hypothesis_is_the_models_own(specimen: Specimen) -> None
 
 
 @every_decoder
-@settings(max_examples=3, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_an_output_does_not_depend_on_its_batch(specimen: Specimen, data: st.DataObject) -> None:
     """Neither on what else is in it, nor on the order, nor on the padding."""

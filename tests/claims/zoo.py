@@ -236,7 +236,8 @@ def _pairs(choice: Mapping[str, Any]) -> set[tuple[Any, ...]]:
 def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> list[Specimen]:
     """Draw many choices, keep those that can be built, and of these the few that show all pairs."""
     draw = random.Random(0)
-    pool: list[tuple[set[tuple[Any, ...]], Specimen]] = []
+    bits: dict[tuple[Any, ...], int] = {}
+    pool: list[tuple[int, Specimen]] = []  # the pairs it shows, a bit each
     for _ in range(draws):
         choice = {key: draw.choice(values) for key, values in switches.items()}
         try:
@@ -247,12 +248,13 @@ def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> 
             "+".join(value) or "0" if isinstance(value, tuple) else str(value)
             for value in choice.values()
         )
-        pool.append((_pairs(choice), Specimen(name, config)))
-    missing = set().union(*(pairs for pairs, _ in pool))
+        shown = sum(1 << bits.setdefault(pair, len(bits)) for pair in _pairs(choice))
+        pool.append((shown, Specimen(name, config)))
+    missing = (1 << len(bits)) - 1
     chosen = []
     while missing:
-        pairs, specimen = max(pool, key=lambda one: len(one[0] & missing))
-        missing -= pairs
+        shown, specimen = max(pool, key=lambda one: (one[0] & missing).bit_count())
+        missing &= ~shown
         chosen.append(specimen)
     return chosen
 

@@ -55,7 +55,7 @@ class Door:
 
 def _early_answer(scope: Scope) -> Response | None:
     """What can be said before anything is loaded; None: it has to wait."""
-    if scope["method"] not in ("GET", "HEAD") or scope["path"] == "/ready":
+    if scope["method"] != "GET" or scope["path"] == "/ready":
         return starting().response()
     if scope["path"] == "/health":
         return JSONResponse({"status": "starting"})
