@@ -21,11 +21,13 @@ help:
 
 setup: $(STAMP)
 
-# torch comes first and pinned: asked for by another package it would bring gigabytes of CUDA.
+# torch comes first and pinned: asked for by another package it would bring gigabytes of CUDA. Our own
+# bytecode is written here: where PYTHONDONTWRITEBYTECODE is set, every command would compile it anew.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
 	$(BIN)/pip install -q -c constraints.txt -e ".[plots,serve,dev]"
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 demo: setup
