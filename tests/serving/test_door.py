@@ -31,14 +31,17 @@ def reverser(runs: dict[str, Path]) -> Path:
     return runs["reverser"]
 
 
-def answers(ask: Callable[[httpx.AsyncClient, Door], Any]) -> Any:
-    """What is found out with a client before a closed door and its guard."""
+def answers(ask: Callable[[httpx.AsyncClient, Door], Any], gate: Gate | None = None) -> Any:
+    """What is found out soon with a client before a closed door and its guard."""
 
     async def work() -> Any:
         limits, door = Limits(), Door()
-        guard = Guard(door, limits, lambda *told: None, Gate(limits), door.worked)
+        guard = Guard(door, limits, lambda *told: None, gate or Gate(limits), door.worked)
         transport = httpx.ASGITransport(app=guard)
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        async with (
+            httpx.AsyncClient(transport=transport, base_url="http://here") as client,
+            asyncio.timeout(door_module.PATIENCE / 2),
+        ):
             return await ask(client, door)
 
     return asyncio.run(work())
@@ -88,8 +91,11 @@ def test_who_looks_something_up_waits_for_the_application(path: str) -> None:
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "PATIENCE", 0.05)
-    assert refusal(answers(lambda client, door: client.get("/api/runs")))[:2] == (503, "starting")
+    async def ask(client: httpx.AsyncClient, door: Door) -> httpx.Response:
+        monkeypatch.setattr(door_module, "PATIENCE", 0.05)
+        return await client.get("/api/runs")
+
+    assert refusal(answers(ask))[:2] == (503, "starting")
 
 
 def test_an_open_door_is_not_noticed() -> None:
@@ -98,6 +104,18 @@ def test_an_open_door_is_not_noticed() -> None:
         return [(await client.get(path)).text for path in ("/", "/ready", "/api/runs")]
 
     assert answers(ask) == ["from behind the door"] * 3
+
+
+def test_work_for_an_open_door_is_refused_before_it_when_there_is_too_much() -> None:
+    async def ask(client: httpx.AsyncClient, door: Door) -> list[httpx.Response]:
+        door.open(BEHIND, {"/api/translate": None})
+        return [await client.post(path) for path in ("/api/translate", "/api/other")]
+
+    full = Gate(Limits(in_flight=1, queue=0))
+    with full.place():
+        refused, other = answers(ask, full)
+    assert refusal(refused)[:2] == (503, "busy")
+    assert other.text == "from behind the door"
 
 
 def listening(*runs: Path) -> tuple[subprocess.Popen[str], str]:
