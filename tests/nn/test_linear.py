@@ -91,6 +91,19 @@ def test_it_follows_its_weights_wherever_they_go(learned: bool) -> None:
     assert holds()
     layer.double().float()
     assert holds()
+    layer.requires_grad_(False)
+    assert holds()
+    layer.weight.data = torch.randn(9, 6)  # the same tensor, with its numbers elsewhere
+    assert holds()
+
+
+def test_weights_that_were_made_for_inference_are_used_as_they_are() -> None:
+    """They do not tell whether they were changed."""
+    with torch.inference_mode():
+        layer, states = Linear(6, 9).requires_grad_(False), torch.randn(2, 6)
+        assert torch.allclose(layer(states), states @ layer.weight.T + layer.bias, atol=1e-6)
+        layer.weight.zero_()
+        assert torch.allclose(layer(states), layer.bias.expand(2, -1))
 
 
 def test_a_copy_has_weights_of_its_own_and_nothing_more_is_saved() -> None:
