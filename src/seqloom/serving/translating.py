@@ -26,7 +26,8 @@ from seqloom.serving.showing import shown
 from seqloom.tasks.task import Prepared
 
 SHORT = 200
-"""Characters that are prepared in less time than it takes to go to another thread and back."""
+"""Characters that take about as long to prepare, a third of a millisecond, as the way to another thread
+and back while a model computes."""
 
 
 @dataclass(frozen=True)
