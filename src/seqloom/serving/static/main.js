@@ -92,7 +92,7 @@ function show({ moved = true } = {}) {
 }
 
 async function open() {
-  main.replaceChildren(loading("Looking who is here …"));
+  main.replaceChildren(loading("Loading the models …"));
   try {
     catalogue = await Catalogue.load();
   } catch (error) {
