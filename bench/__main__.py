@@ -50,7 +50,7 @@ def main() -> None:
         page.write()
 
 
-def parse() -> Namespace:
+def parse(arguments: Sequence[str] | None = None) -> Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("what", choices=["training", "decoding", "all", "page"])
     parser.add_argument("--model", choices=KINDS, help="for training; all of them")
@@ -63,7 +63,10 @@ def parse() -> Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="of a window")
     parser.add_argument("--together", type=int, default=3, help="peers whose models share memory")
     parser.add_argument("--write", action="store_true", help="the results and the page in docs")
-    return parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.write and (chosen.model or chosen.peers is not None):
+        parser.error("--write replaces whole tables; leave --model and --peers out")
+    return chosen
 
 
 def plan(chosen: Namespace, share: int = 1) -> Plan:

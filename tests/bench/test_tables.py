@@ -8,6 +8,7 @@ import pytest
 from torch import nn
 
 from bench import decoding_table, page, training_table
+from bench.__main__ import parse
 from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
 from bench.workload import Kind, matmul_flops, sized, weights_met
@@ -129,3 +130,13 @@ def test_a_section_stands_on_the_page_when_its_file_is_there(tmp_path: Path) -> 
     assert "## Training on a CPU" in written
     assert "a slow one" in written
     assert "## Decoding" not in written
+
+
+@pytest.mark.parametrize("part", [["--model", "recurrent"], ["--peers", "joey"], ["--peers"]])
+def test_a_part_is_never_written_over_the_whole(
+    part: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse(["training", *part]).write is False
+    with pytest.raises(SystemExit):
+        parse(["training", "--write", *part])
+    assert "leave --model and --peers out" in capsys.readouterr().err
