@@ -4,39 +4,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW = 48
-"""Rows up to which weights are packed; with more of them it does not pay."""
-PACKS = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
-"""Does this torch have MKL's products with packed weights?"""
+FEW = 256
+"""Rows up to which weights are met the other way round; with more of them it does not pay."""
+LINE = 16
+"""Numbers between two rows of such weights: a line of the cache."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Weights (out, in) and biases (out,) as a product with a few rows likes to meet them.
+    """Weights (in, out) and biases (out,) as a product with a few rows likes to meet them.
 
-    As torch keeps them, such a product spends most of its time on rearranging the weights. Packed
-    once and kept, they are read in one go, and a search makes thousands of these products. One
-    packing serves any number of rows.
+    torch keeps weights as (out, in), and a product with a few rows spends much of its time on
+    turning them round. Turned once and kept, they are read in one go, and a search makes thousands
+    of these products. Where `out` is a power of two, all rows would fall on the same few places of
+    the cache; a gap between them sees to that.
     """
 
     weight: Tensor
     bias: Tensor
-    packed: Tensor | None = None
 
     @classmethod
-    def of(cls, maps: Sequence[nn.Linear], pack: bool) -> "Layout":
-        """Several maps of the same states side by side; one map alone is met where it lies."""
-        if len(maps) == 1:
-            weight, bias = maps[0].weight.detach(), maps[0].bias.detach()
-        else:
-            weight = torch.cat([one.weight for one in maps])
-            bias = torch.cat([one.bias for one in maps])
-        if not (pack and PACKS and weight.dtype == torch.float32):
-            return cls(weight, bias)
-        return cls(weight, bias, torch.ops.mkl._mkl_reorder_linear_weight(weight, 1))
+    def of(cls, maps: Sequence[nn.Linear], turn: bool) -> "Layout":
+        """Several maps of the same states side by side; turned, or as they lie."""
+        weight = torch.cat([one.weight for one in maps])  # (out, in)
+        bias = torch.cat([one.bias for one in maps])
+        if not turn:
+            return cls(weight.T, bias)
+        wanted, width = weight.shape
+        room = weight.new_empty(width, wanted + LINE)
+        return cls(room[:, :wanted].copy_(weight.T), bias)
 
     def select(self, rows: Tensor) -> "Layout":
         """It is the same for every row of a decoder's state."""
@@ -44,18 +42,10 @@ class Layout:
 
     def __call__(self, states: Tensor) -> Tensor:
         """(R, in) -> (R, out)"""
-        rows = states.shape[0]
-        # MKL knows no gradients.
-        learning = states.requires_grad and torch.is_grad_enabled()
-        if self.packed is None or rows > FEW or learning:
-            return F.linear(states, self.weight, self.bias)
-        answers: Tensor = torch.ops.mkl._mkl_linear(
-            states, self.packed, self.weight, self.bias, rows
-        )
-        return answers
+        return torch.addmm(self.bias, states, self.weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Stamp:
     """A tensor as it was."""
 
@@ -85,7 +75,9 @@ class Kept:
 
     def layout(self, maps: Sequence[nn.Linear]) -> Layout | None:
         """None where nothing may be kept."""
-        tensors = [tensor for one in maps for tensor in (one.weight, one.bias)]
+        # Weight and bias; asked for by name, a module takes ten times as long to find them.
+        both = [one._parameters.values() for one in maps]
+        tensors = [tensor for pair in both for tensor in pair if tensor is not None]
         if self._made is not None:
             stamps, layout = self._made
             if all(map(_Stamp.is_of, stamps, tensors)):
@@ -93,7 +85,7 @@ class Kept:
         if any(one.requires_grad or one.is_inference() or one.is_cuda for one in tensors):
             return None
         with torch.inference_mode(False), torch.no_grad():  # so that it serves in any mode
-            layout = Layout.of(maps, pack=True)
+            layout = Layout.of(maps, turn=True)
         self._made = ([_Stamp(one, one.data_ptr(), one._version) for one in tensors], layout)
         return layout
 

@@ -188,7 +188,7 @@ class MultiHeadAttention(nn.Module):
         parts = [part for part in maps if isinstance(part, nn.Linear)]
         if len(parts) < len(maps):
             return None
-        return self._kept.layout(parts) or (Layout.of(parts, pack=False) if anew else None)
+        return self._kept.layout(parts) or (Layout.of(parts, turn=False) if anew else None)
 
     def step(self, states: Tensor, past: Past, joined: Layout | None = None) -> Tensor:
         """One position looks at itself and all before it: (R, D) -> (R, C)."""
