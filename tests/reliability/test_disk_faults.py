@@ -21,16 +21,9 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed,
 )
-from seqloom.runs.bundle import (
-    CONFIG,
-    JOURNAL,
-    WEIGHTS,
-    create_run,
-    is_run,
-    run_damage,
-    weights_shelf,
-)
+from seqloom.runs.bundle import create_run
 from seqloom.runs.run import load
+from seqloom.runs.soundness import CONFIG, JOURNAL, WEIGHTS, is_run, run_damage, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import load_task
 from seqloom.training.checkpoint import save_checkpoint

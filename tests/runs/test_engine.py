@@ -17,11 +17,11 @@ from seqloom.config.decoding import (
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
 from seqloom.core.storage import damage
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import run_damage
 from seqloom.runs.engine import kept
 from seqloom.runs.engine.convert import Precision, convert
 from seqloom.runs.predictor import WORDS_ALONE, Wish
 from seqloom.runs.run import Run, load
+from seqloom.runs.soundness import run_damage
 from seqloom.training.loop import train
 from tiny_runs import recipe, stray
 

@@ -11,10 +11,11 @@ import torch
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import DataError, NotFoundError, StorageError
 from seqloom.core.storage import damage, new_folder, remove_folder, write_file, write_manifest
-from seqloom.runs.bundle import _load_bundle, load_bundle, weights_shelf
+from seqloom.runs.bundle import _load_bundle, load_bundle
 from seqloom.runs.evaluate import Report, compare_reports
 from seqloom.runs.run import load
 from seqloom.runs.shelf import Shelf
+from seqloom.runs.soundness import weights_shelf
 from seqloom.runs.weights import read_tensors, write_tensors
 from seqloom.training.journal import Event
 from seqloom.training.loop import train

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.training import LastWeightsConfig, MovingAverageConfig, NoAveragingConfig
-from seqloom.runs.bundle import weights_shelf
 from seqloom.runs.run import load
+from seqloom.runs.soundness import weights_shelf
 from seqloom.runs.weights import read_tensors, weights_of
 from seqloom.training.averaging import Averager, build_averager
 from seqloom.training.loop import train

@@ -14,8 +14,8 @@ from forking import Child, Number
 from seqloom.config.load import load_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import damage
-from seqloom.runs.bundle import checkpoint_shelf, run_damage, weights_shelf
 from seqloom.runs.run import load
+from seqloom.runs.soundness import checkpoint_shelf, run_damage, weights_shelf
 from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.evaluation import Measured

@@ -11,7 +11,8 @@ from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
 from bench.workload import END, Workload
 from seqloom.models.build import build_model
-from seqloom.runs.bundle import WEIGHTS, create_run, weights_shelf
+from seqloom.runs.bundle import create_run
+from seqloom.runs.soundness import WEIGHTS, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import learn_task
 

@@ -8,6 +8,7 @@ import typer
 from seqloom.config.bundled import bundled_presets, bundled_recipes
 from seqloom.config.kinds import EngineKind
 from seqloom.core.errors import NotFoundError
+from seqloom.runs.soundness import check_early
 
 Recipe = Annotated[
     str,
@@ -83,10 +84,11 @@ def known_engine(name: str | None) -> str | None:
 
 
 def existing_run(folder: Path) -> Path:
-    """Answer a mistyped folder before anything heavy is loaded."""
+    """Answer a mistyped folder before anything heavy is loaded, and begin to check any other."""
     if not folder.is_dir():
         what = "is a file, not a run folder" if folder.exists() else "there is no such run folder"
         raise NotFoundError(f"{folder}: {what}; give the folder that `seqloom train` wrote")
+    check_early(folder)
     return folder
 
 

@@ -23,11 +23,11 @@ from seqloom.data.text_windows import WindowShape
 from seqloom.metrics.lengths import Bucket, by_length
 from seqloom.metrics.score import Score
 from seqloom.metrics.significance import Comparison, compare
-from seqloom.runs.bundle import EVALUATION
 from seqloom.runs.likelihood import summed_loss
 from seqloom.runs.parts import PartScores, mean_scores
 from seqloom.runs.perplexity import running_text_scores, sentence_scores
 from seqloom.runs.predictor import Advance, Predictor
+from seqloom.runs.soundness import EVALUATION
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.running import newline_of

@@ -21,8 +21,9 @@ from seqloom.data.example import Split
 from seqloom.data.series import Numbers, Window, number_of, read_cells, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import CONFIG, EVALUATION, Bundle, load_bundle
+from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.devices import best_device
+from seqloom.runs.soundness import CONFIG, EVALUATION
 from seqloom.tasks.forecast import Forecast
 
 BATCH = 1_024

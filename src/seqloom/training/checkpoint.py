@@ -12,7 +12,7 @@ from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
-from seqloom.runs.bundle import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
+from seqloom.runs.soundness import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
 from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.session import Session

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import TrainingError
-from seqloom.runs.bundle import WEIGHTS, weights_shelf
 from seqloom.runs.choices import greedily
 from seqloom.runs.likelihood import corpus_batches, summed_loss
 from seqloom.runs.parts import mean_scores, score_parts
 from seqloom.runs.predictor import Predictor
+from seqloom.runs.soundness import WEIGHTS, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.tokens import TokenTask
 from seqloom.training.journal import Event

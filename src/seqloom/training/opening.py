@@ -28,7 +28,8 @@ from seqloom.data.stream import BatchStream
 from seqloom.data.text_windows import WindowedText
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import CONFIG, JOURNAL, create_run, is_run, read_setup
+from seqloom.runs.bundle import create_run, read_setup
+from seqloom.runs.soundness import CONFIG, JOURNAL, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Trainable
 from seqloom.training.averaging import build_averager

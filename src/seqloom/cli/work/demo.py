@@ -11,8 +11,8 @@ from seqloom.cli.work.tables import bar, draws_blocks, stdout_console, table
 from seqloom.cli.work.train import ending, exit_code, next_commands, train_watched
 from seqloom.cli.work.watch import named
 from seqloom.config.run import RunConfig
-from seqloom.runs.bundle import is_run
 from seqloom.runs.run import Run, load
+from seqloom.runs.soundness import is_run
 from seqloom.viz.terminal import draw_attention
 
 SENTENCES = (
