@@ -1,10 +1,12 @@
-"""Askers: who waits for the answers to inputs that travel together."""
+"""Inputs that travel together: what is asked for each, and who waits for the answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seqloom.decoding.audience import Attended, Audience
-from seqloom.decoding.search import Stepper
+from seqloom.decoding.search import Request, Stepper
+from seqloom.runs.fitting import halved
+from seqloom.tasks.task import Prepared
 
 
 def _nobody_counts(done: int, of: int) -> None:
@@ -33,3 +35,20 @@ class Askers:
         if self.audience is None:
             return decoder
         return Attended(decoder, self.audience, inputs, limits)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some inputs, their numbers among all there are, and what is wanted for each of them."""
+
+    batch: Sequence[Prepared]
+    inputs: Sequence[int]
+    request: Request
+
+    def only(self, places: Sequence[int]) -> "Asked":
+        batch = [self.batch[place] for place in places]
+        inputs = [self.inputs[place] for place in places]
+        return Asked(batch, inputs, self.request.only(places))
+
+    def halves(self) -> list["Asked"]:
+        return [self.only(half) for half in halved(list(range(len(self.batch))))]

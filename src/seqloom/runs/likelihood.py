@@ -8,6 +8,7 @@ from seqloom.core.sequences import Batch
 from seqloom.data.examples import Examples
 from seqloom.data.layout import PaddedLayout
 from seqloom.models.seq2seq import Model
+from seqloom.runs.fitting import as_it_fits
 from seqloom.tasks.task import Trainable
 
 
@@ -29,10 +30,18 @@ def summed_loss(
     pause: Callable[[], None] = lambda: None,
 ) -> tuple[float, int]:
     """-log p of all targets together, and how many there are. `pause` may raise to stop."""
+
+    def loss(batch: Batch) -> float:
+        return float(task.loss(model, batch.to(device)))
+
     total, count = 0.0, 0
     with torch.inference_mode():
         for batch in batches:
             pause()
-            total += float(task.loss(model, batch.to(device)))
+            total += sum(as_it_fits(loss, batch, _halves))
             count += batch.num_targets
     return total, count
+
+
+def _halves(batch: Batch) -> list[Batch]:
+    return [] if batch.size == 1 else list(batch.halves())

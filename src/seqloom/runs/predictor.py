@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +19,9 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
-from seqloom.runs.asking import Askers
+from seqloom.runs.asking import Asked, Askers
 from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
 from seqloom.runs.prediction import Prediction, present
@@ -146,20 +148,24 @@ class Predictor:
             found = self._quickly(batch, request, decoding, wish.steps)
             left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
             if left:
-                asked = request.only(left)
-                inputs = [indices[place] for place in left]
-                decoder = askers.attended(self.model.decoder, inputs, asked.max_lengths)
-                plain = build_search(how)
-                search = fastest(plain, self.device) if decoder is self.model.decoder else plain
-                with torch.inference_mode():
-                    rest = search(decoder, self.encode([batch[place] for place in left]), asked)
-                for place, searched in zip(left, rest, strict=True):
+                asked = Asked(batch, indices, request).only(left)
+                parts = as_it_fits(
+                    lambda part: self._by_torch(part, how, askers), asked, Asked.halves
+                )
+                for place, searched in zip(left, chain.from_iterable(parts), strict=True):
                     found[place] = searched
             for index, one, hypotheses in zip(indices, batch, found, strict=True):
                 results[index] = self._presented(one, hypotheses or (), decoding, keeping)
             done += len(indices)
             askers.advance(done, len(prepared))
         return results
+
+    def _by_torch(self, asked: Asked, how: SearchConfig, askers: Askers) -> list[list[Hypothesis]]:
+        decoder = askers.attended(self.model.decoder, asked.inputs, asked.request.max_lengths)
+        plain = build_search(how)
+        search = fastest(plain, self.device) if decoder is self.model.decoder else plain
+        with torch.inference_mode():
+            return search(decoder, self.encode(asked.batch), asked.request)
 
     def _presented(
         self,
@@ -216,28 +222,28 @@ class Predictor:
             raise DataError("nothing cannot be scored: running text has no END; give some text")
         self.refuse_too_long(prepared)
         self.refuse_long_answers(answers)
-        results: dict[int, Hypothesis] = {}
-        for indices in self._batches(prepared, list(range(len(prepared)))):
-            batch = [prepared[index] for index in indices]
+
+        def scored(indices: list[int]) -> list[Hypothesis]:
             with torch.inference_mode():
-                scored = force(
+                return force(
                     self.model.decoder,
-                    self.encode(batch),
+                    self.encode([prepared[index] for index in indices]),
                     [answers[index] for index in indices],
                     keeping.keep if wish.attention else None,
                     length_exponent,
                     ends,
                 )
-            results.update(zip(indices, scored, strict=True))
+
+        results: dict[int, Hypothesis] = {}
+        for indices in self._batches(prepared, list(range(len(prepared)))):
+            parts = as_it_fits(scored, indices, halved)
+            results.update(zip(indices, chain.from_iterable(parts), strict=True))
         return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
 
     def _batches(
         self, prepared: Sequence[Prepared], wanted: list[int], hypotheses: int = 1
     ) -> Iterator[list[int]]:
-        """Inputs of like length together, the longest first: a batch too large fails at once.
-
-        hypotheses: that are followed at a time for each input
-        """
+        """Inputs of like length together, the longest first, each followed by so many hypotheses."""
         budget = batch_tokens(self.device) // hypotheses
 
         def length(index: int) -> int:
@@ -275,24 +281,19 @@ class Predictor:
             "positions end there; split these lines, or train with a larger "
             "model.encoder.positions.max_length:",
         )
-        limit = self.model.max_target_length
-        refuse_over(
-            limit,
-            [len(one.prefix) + 1 for one in prepared],
-            first,
-            f"the model puts out at most {limit} tokens (END included), because its positions "
-            "end there; shorten these beginnings, or train with a larger "
-            "model.decoder.positions.max_length:",
-        )
+        self._refuse_long_outputs([one.prefix for one in prepared], first, "beginnings")
 
     def refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
         """All that is to be scored must fit into the model's positions."""
+        self._refuse_long_outputs(answers, 0, "targets")
+
+    def _refuse_long_outputs(self, some: Sequence[Sequence[int]], first: int, what: str) -> None:
         limit = self.model.max_target_length
         refuse_over(
             limit,
-            [len(answer) + 1 for answer in answers],
-            0,
+            [len(one) + 1 for one in some],
+            first,
             f"the model puts out at most {limit} tokens (END included), because its positions "
-            "end there; shorten these targets, or train with a larger "
+            f"end there; shorten these {what}, or train with a larger "
             "model.decoder.positions.max_length:",
         )
