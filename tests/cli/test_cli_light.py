@@ -113,3 +113,13 @@ def test_help_and_versions_are_answered_without_the_schema(arguments: str, tmp_p
     program = PROGRAM.replace("{", "{'seqloom.config.run', ")
     done = started(*arguments.split(), folder=tmp_path, program=program)
     assert done.stdout.rstrip().endswith("heavy:"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [("--version", 0), ("translate missing", 66)])
+def test_python_can_run_the_package_itself(arguments: str, code: int, tmp_path: Path) -> None:
+    program = "import runpy; runpy.run_module('seqloom', run_name='__main__')"
+    module = started(*arguments.split(), folder=tmp_path, program=program)
+    script = started(*arguments.split(), folder=tmp_path)
+    assert module.returncode == script.returncode == code
+    assert module.stdout == script.stdout.replace("heavy:\n", "")
+    assert module.stderr == script.stderr
