@@ -94,6 +94,20 @@ def test_keys_alone_are_enough(visitor: Visitor) -> None:
     assert page.evaluate("document.activeElement.className") == "word"
 
 
+def test_a_word_lights_up_its_source_as_soon_as_that_is_known(visitor: Visitor) -> None:
+    """Where words come from is asked for after they are shown: whoever is quicker misses nothing."""
+    page, held = visitor.page, []
+    page.route("**/api/score", lambda route: held.append(route))
+    visitor.come("#/translate?run=reverser&text=abcd+dcba")
+    page.locator(".sheet .word").first.focus()
+    while not held:
+        page.wait_for_timeout(10)
+    assert page.locator(".behind mark").count() == 0
+    held.pop().continue_()
+    expect(page.locator(".behind mark").first).to_be_attached()
+    page.unroute("**/api/score")
+
+
 def test_results_are_told_to_those_who_listen(visitor: Visitor) -> None:
     page = visitor.open("#/label?text=hund")
     expect(page.locator("#live")).to_contain_text(re.compile(r"(de|en), \d+ %"))

@@ -61,6 +61,8 @@ export class Sheet {
         part.links = scores[at].alignment ?? [];
         this.#tell(part);
       });
+      // Somebody may have been pointing at a word since before this was known.
+      this.#ask(this.group.querySelector(".word:focus, .word:hover") ?? this.group);
     } catch (error) {
       if (error.name !== "AbortError") say(error.message);
     }
