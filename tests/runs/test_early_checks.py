@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.cli.options import existing_run
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
 from seqloom.runs import soundness
@@ -54,6 +55,13 @@ def flip_a_bit(file: Path) -> None:
 def test_what_was_checked_early_is_not_gone_through_again(run: Path, looks: list[Path]) -> None:
     check_early(run)
     assert load(run).translate(["ab"])
+    assert looks == [run]
+
+
+def test_every_command_begins_early(run: Path, looks: list[Path]) -> None:
+    assert existing_run(run) == run
+    assert run in soundness._begun
+    assert checked(run) == []
     assert looks == [run]
 
 

@@ -13,8 +13,9 @@ from seqloom.core.errors import DataError
 from seqloom.core.sequences import Source
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
+from seqloom.runs.asking import Askers
 from seqloom.runs.fitting import as_it_fits, halved
-from seqloom.runs.predictor import Predictor
+from seqloom.runs.predictor import WORDS_ALONE, Predictor
 from seqloom.runs.run import Run, load
 from seqloom.tasks.task import Prepared
 from seqloom.training.loop import train
@@ -71,6 +72,39 @@ def test_translations_are_the_same(
         assert (one.text, one.pieces) == (other.text, other.pieces)
         assert one.score == pytest.approx(other.score, abs=1e-5)
     assert max(asked) == len(TEXTS), "it was never too much"
+
+
+class Listeners:
+    """They note what they hear of each input."""
+
+    def __init__(self) -> None:
+        self.heard: dict[int, list[int]] = {}
+
+    def gone(self, number: int) -> bool:
+        return False
+
+    def listens(self, number: int) -> bool:
+        return True
+
+    def hear(self, number: int, token: int, log_probability: float) -> None:
+        self.heard.setdefault(number, []).append(token)
+
+
+@pytest.mark.parametrize("room", [2, len(TEXTS)])
+def test_everybody_hears_the_tokens_of_their_own_text(
+    run: Run, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though texts are sorted by length, and parted where they do not fit."""
+    predictor = Predictor(run.model, run.task, torch.device("cpu"))
+    prepared = [run.task.prepare(text) for text in TEXTS]
+    room_for(room, monkeypatch)
+    audience = Listeners()
+    askers = Askers(list(range(len(TEXTS))), audience=audience)
+    found = predictor.answer(prepared, GreedyConfig(), WORDS_ALONE, askers)
+    for number, (best, *_) in enumerate(found):
+        heard = audience.heard.get(number, [])
+        assert heard == list(best.tokens)[: len(heard)]
+    assert any(audience.heard.values())
 
 
 def test_scores_are_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
