@@ -122,7 +122,8 @@ def table(found: dict[str, Any]) -> str:
     shape = found["shape"]
     return f"""# Searches that nobody looks into
 
-Written by `python -m bench.inspection --before {found["before"]}`: {found["machine"]}, torch {found["torch"]}, one thread.
+Written by `python -m bench.inspection --before {found["before"]} --rounds {found["rounds"]} --seconds {found["seconds"]}`:
+{found["machine"]}, torch {found["torch"]}, one thread.
 A Transformer of {shape["layers"]}+{shape["layers"]} layers of {shape["width"]} decodes {shape["tokens"]} tokens with the sources as they are and with those from
 before searches could be recorded, in turns; speed now over speed before, median of {found["rounds"]} rounds.
 
@@ -150,8 +151,14 @@ def main() -> None:
     if chosen.before is None:
         parser.error("--before COMMIT is needed, for example --before 99cd80b")
     rows = measure(chosen.before, chosen.rounds, chosen.seconds)
-    facts = {"before": chosen.before, "rounds": chosen.rounds, "shape": asdict(SMALL)}
-    content = {**facts, "machine": processor(), "torch": torch.__version__, "rows": rows}
+    facts = {name: getattr(chosen, name) for name in ("before", "rounds", "seconds")}
+    content = {
+        **facts,
+        "shape": asdict(SMALL),
+        "machine": processor(),
+        "torch": torch.__version__,
+        "rows": rows,
+    }
     chosen.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     chosen.out.with_suffix(".md").write_text(table(content), encoding="utf-8")
 

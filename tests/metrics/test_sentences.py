@@ -2,9 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu import sentence_bleu
 
 from seqloom.metrics.bleu import chrf
-from seqloom.metrics.sentences import sentence_chrf, word_difference
+from seqloom.metrics.sentences import each_bleu, each_chrf, sentence_chrf, word_difference
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8).map(" ".join)
 
@@ -30,3 +31,12 @@ def test_the_words_that_differ_are_found() -> None:
 def test_the_chrf_of_one_sentence_is_that_of_a_corpus_of_one() -> None:
     output, references = "a red car", ("the red car", "one red car")
     assert sentence_chrf(output, references) == chrf([output], [references]).value
+
+
+@given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=4))
+def test_several_outputs_of_one_source_score_as_each_of_them_alone(
+    outputs: list[str], references: list[str]
+) -> None:
+    alone = [sentence_bleu(one, references, use_effective_order=True).score for one in outputs]
+    assert each_bleu(outputs, references) == alone
+    assert each_chrf(outputs, references) == [sentence_chrf(one, references) for one in outputs]

@@ -17,7 +17,14 @@ class AheadStream(BatchStream):
     batch that will be handed out, however many lie ready."""
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
-        super().__init__(stream.corpus, stream.layout, stream.seed, stream.rank, stream.ranks)
+        super().__init__(
+            stream.corpus,
+            stream.layout,
+            stream.seed,
+            stream.rank,
+            stream.ranks,
+            stream.temperature,
+        )
         self._maker = stream
         self._prepare = prepare
         self._worker: _Worker | None = None

@@ -26,11 +26,6 @@ def bleu_metric(lowercase: bool = False, tokenize: Tokenizer = "13a") -> BLEU:
     return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
 
 
-def sentence_bleu_metric(lowercase: bool = False) -> BLEU:
-    """The same for single sentences, many of which have no four words in a row."""
-    return BLEU(lowercase=lowercase, force=True, effective_order=True)
-
-
 def chrf_metric(lowercase: bool = False) -> CHRF:
     """sacreBLEU's own chrF."""
     return CHRF(lowercase=lowercase)

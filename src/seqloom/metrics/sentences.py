@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from seqloom.metrics.bleu import chrf_metric, sentence_bleu_metric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from seqloom.metrics.bleu import chrf_metric
 
 
 def sentence_chrf(output: str, references: Sequence[str], lowercase: bool = False) -> float:
@@ -12,10 +15,20 @@ def sentence_chrf(output: str, references: Sequence[str], lowercase: bool = Fals
     return float(chrf_metric(lowercase).sentence_score(output, list(references)).score)
 
 
-def sentence_bleu(output: str, references: Sequence[str], lowercase: bool = False) -> float:
-    """BLEU of one sentence, 0 to 100, by sacrebleu: smoothed, and without the orders that it is too
-    short for."""
-    return float(sentence_bleu_metric(lowercase).sentence_score(output, list(references)).score)
+def each_chrf(outputs: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2, 0 to 100, by sacrebleu, of several outputs that all have these references."""
+    return _each(CHRF(references=[[one] for one in references]), outputs)
+
+
+def each_bleu(outputs: Sequence[str], references: Sequence[str]) -> list[float]:
+    """The same for BLEU of a sentence: smoothed, and without the orders that it is too short for."""
+    kept = [[one] for one in references]
+    return _each(BLEU(force=True, effective_order=True, references=kept), outputs)
+
+
+def _each(metric: BLEU | CHRF, outputs: Sequence[str]) -> list[float]:
+    """Each as a corpus of one sentence: so the references are counted once for all of them."""
+    return [float(metric.corpus_score([output], None).score) for output in outputs]
 
 
 @dataclass(frozen=True)

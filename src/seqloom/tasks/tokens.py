@@ -16,12 +16,12 @@ from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
 from seqloom.data.variants import build_variants
 from seqloom.metrics.score import Metric, Score
-from seqloom.metrics.sentences import sentence_bleu, sentence_chrf
+from seqloom.metrics.sentences import each_bleu, each_chrf
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.consistency import r_drop_loss
 from seqloom.tasks.likelihood import token_loss
 from seqloom.tasks.objective import LIKELIHOOD, Objective
-from seqloom.tasks.risk import Judge, risk_loss
+from seqloom.tasks.risk import Ids, Judge, risk_loss
 from seqloom.tasks.task import Prepared
 from seqloom.text.tokenizer import Tokenizer
 
@@ -95,10 +95,11 @@ class TokenTask:
 
 
 def utility_of(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Judge:
-    """How like the truth an output is as a text, 0 to 1."""
-    score = {"bleu": sentence_bleu, "chrf": sentence_chrf}[name]
+    """How like the truth outputs are as texts, 0 to 1."""
+    scores = {"bleu": each_bleu, "chrf": each_chrf}[name]
 
-    def judge(output: Sequence[int], truth: Sequence[int]) -> float:
-        return score(tokenizer.decode(output), [tokenizer.decode(truth)]) / 100
+    def judge(outputs: Sequence[Ids], truths: Sequence[Ids]) -> Sequence[float]:
+        found = scores(list(map(tokenizer.decode, outputs)), list(map(tokenizer.decode, truths)))
+        return [score / 100 for score in found]
 
     return judge
