@@ -84,6 +84,13 @@ TASKS: dict[str, Task] = {
         "67; 19.5",
         "Xu et al. 2015, soft attention; its CNN learned from ImageNet, ours from nothing",
     ),
+    "flickr8k-risk": Task(
+        "captions of photographs (Flickr8k), the same trained for BLEU (minimum risk)",
+        "flickr8k",
+        CAPTIONS,
+        "67; 19.5",
+        "Xu et al. 2015, as above",
+    ),
     "flickr8k-attention": Task(
         "captions of photographs (Flickr8k), CNN and recurrent decoder",
         "flickr8k",

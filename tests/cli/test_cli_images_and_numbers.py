@@ -21,15 +21,17 @@ SMALL = (
     "training.evaluate_every=3",
     "training.checkpoint_every=6",
 )
+WITH_TRANSFORMER = [
+    "model.encoder.channels=[8, 8, 8]",
+    "model.encoder.blocks=1",
+    "model.encoder.width=16",
+    "model.decoder.layers=1",
+    "model.decoder.width=16",
+    "model.decoder.feedforward=16",
+]
 CAPTIONING = {
-    "flickr8k": [
-        "model.encoder.channels=[8, 8, 8]",
-        "model.encoder.blocks=1",
-        "model.encoder.width=16",
-        "model.decoder.layers=1",
-        "model.decoder.width=16",
-        "model.decoder.feedforward=16",
-    ],
+    "flickr8k": WITH_TRANSFORMER,
+    "flickr8k-risk": [*WITH_TRANSFORMER, "training.risk.after=4"],
     "flickr8k-attention": [
         "model.encoder.channels=[8, 8, 8]",
         "model.encoder.blocks=1",
@@ -87,6 +89,8 @@ def test_captioning_trains_scores_answers_and_moves(name: str, tmp_path: Path) -
         "training.evaluate_examples=2",
         *CAPTIONING[name],
     )
+    answer = call("doctor", name, "--json", *options)
+    assert json.loads(answer.out)["memory_bytes"]["activations"] > 0, answer.err
     answer = call("train", name, "--run", tmp_path / "made", *options)
     assert answer.code == 0, answer.err
     run = (tmp_path / "made").rename(tmp_path / "moved")

@@ -1,6 +1,7 @@
 """Batches of fixed shapes hold every pair once, whole, and say where it lies."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,14 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import SyntheticConfig
+from seqloom.config.corpora import SyntheticConfig, TsvConfig
 from seqloom.config.data import DataConfig
 from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Batch, Packing, Padded
 from seqloom.data.ahead import AheadStream
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.layout import Layout
+from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout, row_length
 from seqloom.data.stream import BatchStream
 from seqloom.text.build import train_tokenizer
@@ -188,6 +189,21 @@ def test_a_stream_made_ahead_gives_the_same_batches_from_any_place(
         for tensor, same in zip(one.tensors(), other.tensors(), strict=True):
             assert torch.equal(tensor, same)
     stream.close()
+
+
+def test_a_stream_made_ahead_draws_parts_as_the_stream_does(tmp_path: Path) -> None:
+    """Where one part is drawn more often than it is large, epochs have other batches."""
+    (tmp_path / "long.tsv").write_text("abc\tcba\n" * 40)
+    (tmp_path / "short.tsv").write_text("a\ta\n" * 4)
+    parts = tuple(TsvConfig(path=f"{name}.tsv") for name in ("long", "short"))
+    letters = train_tokenizer(CharactersConfig(), ["abc"], (), False)
+    data = DataConfig(folder=str(tmp_path), train=parts, dev=parts[0])
+    corpus = build_corpus(CorpusRequest(data, "train", letters, letters))
+    plain = BatchStream(corpus, PaddedLayout(16), 3, temperature=100)
+    stream = AheadStream(BatchStream(corpus, PaddedLayout(16), 3, temperature=100), lambda one: one)
+    assert stream.batches_in(0) == plain.batches_in(0)
+    assert stream.batches_in(0) != BatchStream(corpus, PaddedLayout(16), 3).batches_in(0)
+    assert stream.examples_from((0, 0), 3) == plain.examples_from((0, 0), 3)
 
 
 def test_what_goes_wrong_ahead_is_raised_where_the_batch_is_taken(corpus: Corpus) -> None:

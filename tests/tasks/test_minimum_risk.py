@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.config.text import CharactersConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.sequences import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
@@ -19,10 +17,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import log_softmax
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.risk import Ids, Judge, Outputs, judged, risk_loss, surrogate
-from seqloom.tasks.tokens import utility_of
-from seqloom.text.build import train_tokenizer
-from seqloom.text.tokenizer import Tokenizer
+from seqloom.tasks.risk import Ids, Outputs, judged, risk_loss, surrogate
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.training.loop import train
 from tiny_runs import STILL, TRANSFORMER, journal, outcome, recipe
@@ -104,8 +99,8 @@ def test_a_model_learns_what_no_truth_has_told_it(changes: tuple[str, ...]) -> N
     batch = batch_of(([5, 6], [7, 7, 7]), ([6], [7, 7, 7, 7]))
     optimizer = torch.optim.Adam(model.parameters(), 0.02)
 
-    def judge(outputs: Sequence[Ids], truths: Sequence[Ids]) -> list[float]:
-        assert [set(truth) for truth in truths] == [{7}]
+    def judge(outputs: Sequence[Ids], truth: Ids) -> list[float]:
+        assert set(truth) == {7}
         return [output.count(8) / max(len(output), 1) for output in outputs]
 
     losses = []
@@ -123,7 +118,7 @@ def test_a_model_learns_what_no_truth_has_told_it(changes: tuple[str, ...]) -> N
 
 def test_outputs_that_are_all_as_good_teach_nothing() -> None:
     model, batch = build(*STILL).train(), batch_of(([4, 5], [4, 5]), ([5], [4]))
-    loss = risk_loss(model, batch, lambda outputs, truths: [0.25] * 3, samples=3)
+    loss = risk_loss(model, batch, lambda outputs, truth: [0.25] * 3, samples=3)
     assert loss.item() == pytest.approx(0.75 * batch.num_targets)
     assert gradient(model, loss).abs().max() == 0
     assert model.decoder.training, "dropout is on again"
@@ -133,8 +128,8 @@ def test_outputs_are_judged_without_end_and_taught_with_it() -> None:
     batch = batch_of(([4], [4, 5]), ([5], []))
     seen: list[object] = []
 
-    def judge(outputs: Sequence[Ids], truths: Sequence[Ids]) -> list[float]:
-        seen.append((outputs, truths))
+    def judge(outputs: Sequence[Ids], truth: Ids) -> list[float]:
+        seen.append((outputs, truth))
         return [len(output) / 4 for output in outputs]
 
     def drawn(*tokens: int, finished: bool = True) -> Hypothesis:
@@ -143,58 +138,12 @@ def test_outputs_are_judged_without_end_and_taught_with_it() -> None:
     outputs = judged(
         [[drawn(4, 5), drawn(5, 5, 5, finished=False)], [drawn(), drawn(4)]], batch, judge
     )
-    assert seen == [([(4, 5), (5, 5, 5)], [[4, 5]]), ([(), (4,)], [[]])]
+    assert seen == [([(4, 5), (5, 5, 5)], [4, 5]), ([(), (4,)], [])]
     expected = [[4, 5, END], [5, 5, 5], [END, PAD, PAD], [4, END, PAD]]
     assert outputs.targets.values.tolist() == expected
     assert outputs.targets.lengths.tolist() == [3, 3, 1, 2]
     assert outputs.inputs[1].tolist() == [START, 5, 5]
     assert outputs.advantages.tolist() == [[-0.25, 0.25], [-0.25, 0.25]]
-
-
-def test_an_output_is_as_good_as_the_nearest_of_all_right_answers() -> None:
-    letters = train_tokenizer(CharactersConfig(), ["ab cd ef gh"], (), False)
-    ids = {text: letters.encode(text) for text in ("ab cd ef gh", "gh ef cd ab", "ab")}
-    batch = batch_of(([4], ids["ab cd ef gh"]))
-    both = replace(batch, references=[[ids["ab cd ef gh"], ids["gh ef cd ab"]]])
-    drawn = [[Hypothesis(tuple(one), True, (), 0.0, None) for one in ids.values()]]
-    for utility in ("bleu", "chrf"):
-        judge = utility_of(utility, letters)
-        alone, either = (judged(drawn, one, judge).rewards[0] for one in (batch, both))
-        assert alone[0] == either[0] == either[1] == pytest.approx(1)
-        assert alone[1] < 0.9
-        assert alone[2] < 0.9
-
-
-def test_the_other_targets_of_a_source_are_right_too_where_references_are_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sources of a corpus come several times here; on one side, and on a few rows, as padding."""
-    (tmp_path / "pairs.tsv").write_text("a\tab\nb\tba\na\tb\nab\taa\na\tbb\n" * 4)
-    seen: set[tuple[object, ...]] = set()
-
-    def watched(name: str, tokenizer: Tokenizer) -> Judge:
-        judge = utility_of(name, tokenizer)  # type: ignore[arg-type]
-
-        def watch(outputs: Sequence[Ids], truths: Sequence[Ids]) -> Sequence[float]:
-            seen.add(tuple(sorted({tokenizer.decode(truth) for truth in truths})))
-            return judge(outputs, truths)
-
-        return watch
-
-    monkeypatch.setattr("seqloom.tasks.tokens.utility_of", watched)
-    alone = {("ab",), ("b",), ("bb",), ("ba",), ("aa",)}
-    together = {("ab", "b", "bb"), ("ba",), ("aa",)}
-    for merged, batching, wanted in (
-        ("false", "padded", alone),
-        ("true", "padded", together),
-        ("true", "bucketed", {*together, ("",)}),  # a row that no pair was left for
-    ):
-        seen.clear()
-        pairs = f"{{kind='tsv', path='{tmp_path / 'pairs.tsv'}'}}"
-        data = [f"data.{split}={pairs}" for split in ("train", "dev", "test")]
-        changes = (*RISKY, *data, f"data.merge_references={merged}")
-        train(recipe(*changes, f"training.batching={batching}"), tmp_path / f"{merged}-{batching}")
-        assert seen == wanted
 
 
 RISKY = ("training.risk={after=6, samples=3}", "training.stopping.score=bleu")

@@ -13,8 +13,7 @@ def needed(changes: tuple[str, ...], rows: int, length: int) -> StepMemory:
     config = recipe(*changes)
     task = learn_task(config)
     model = build_model(config.model, task.signature)
-    source_length = length if config.task.reads_text else None
-    return step_memory(model, task, blank_batch(rows, source_length, length))
+    return step_memory(model, task, blank_batch(task.signature, rows, length, length))
 
 
 @pytest.mark.parametrize("changes", [(), TRANSFORMER, SPEAKER], ids=["gru", "transformer", "alone"])
@@ -29,7 +28,7 @@ def test_weights_count_with_their_gradients_and_moments() -> None:
     task = learn_task(config)
     model = build_model(config.model, task.signature)
     numbers = sum(parameter.numel() for parameter in model.parameters())
-    assert step_memory(model, task, blank_batch(2, 3, 3)).weights == 4 * 4 * numbers
+    assert step_memory(model, task, blank_batch(task.signature, 2, 3, 3)).weights == 4 * 4 * numbers
 
 
 def test_activations_are_at_least_the_probabilities_of_every_word() -> None:

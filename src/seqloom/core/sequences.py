@@ -11,8 +11,8 @@ Any other letter is explained where it stands.
 There is one mask convention: True marks a real position, False marks padding.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -127,15 +127,12 @@ def _same(queries: Tensor, keys: Tensor) -> Tensor:
 class Batch:
     """What one training step sees.
 
-    source:     what is read; None when there is nothing to read (a language model)
-    inputs:     START y1 … yT, what the decoder is fed. END is never fed back in
-    targets:    y1 … yT END, what it should answer, position by position
-    packing:    which positions belong together where rows hold several pairs; None: one pair a row
-    lead:       (B,) how many of a row's first positions are only read: their target is padding;
-                None: every real position is answered
-    references: for each row the ids, without END, of all answers that are right: its target and
-                others of the same source. They stay where they are: only judges read them.
-                None: its target alone
+    source:  what is read; None when there is nothing to read (a language model)
+    inputs:  START y1 … yT, what the decoder is fed. END is never fed back in
+    targets: y1 … yT END, what it should answer, position by position
+    packing: which positions belong together where rows hold several pairs; None: one pair a row
+    lead:    (B,) how many of a row's first positions are only read: their target is padding;
+             None: every real position is answered
     """
 
     source: Source | None
@@ -143,7 +140,6 @@ class Batch:
     targets: Padded
     packing: Packing | None = None
     lead: Tensor | None = None
-    references: Sequence[Sequence[Sequence[int]]] | None = None
 
     @property
     def size(self) -> int:
@@ -160,8 +156,7 @@ class Batch:
         source = None if self.source is None else self.source.map(change)
         packing = None if self.packing is None else self.packing.map(change)
         lead = None if self.lead is None else change(self.lead)
-        inputs, targets = self.inputs.map(change), self.targets.map(change)
-        return type(self)(source, inputs, targets, packing, lead, self.references)
+        return type(self)(source, self.inputs.map(change), self.targets.map(change), packing, lead)
 
     def to(self, device: torch.device) -> Self:
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
@@ -180,8 +175,4 @@ class Batch:
     def halves(self) -> tuple[Self, Self]:
         """The upper and the lower half of its rows."""
         middle = self.size // 2
-        return self._rows(slice(middle)), self._rows(slice(middle, None))
-
-    def _rows(self, some: slice) -> Self:
-        references = None if self.references is None else self.references[some]
-        return replace(self.map(lambda tensor: tensor[some]), references=references)
+        return self.map(lambda tensor: tensor[:middle]), self.map(lambda tensor: tensor[middle:])

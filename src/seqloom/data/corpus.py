@@ -5,7 +5,6 @@ import mmap
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -22,7 +21,6 @@ from seqloom.data.example import Example, Split
 from seqloom.data.examples import CorpusReport
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.kept_images import IMAGES, ImageSide, ImageWriter
-from seqloom.data.siblings import Siblings
 from seqloom.data.splits import corpora_of, read_split
 from seqloom.text.running import encode_target
 from seqloom.text.tokenizer import Tokenizer
@@ -148,16 +146,6 @@ class Corpus:
         source = self.source_side
         sources = None if source is None else source.take(indices)
         return collate_rows(sources, self.target_side.take(indices))
-
-    @cached_property
-    def siblings(self) -> Siblings:
-        """Which examples have the same image, or the same tokens to read."""
-        side = self.source_side
-        assert side is not None, "there is something to read"
-        if isinstance(side, ImageSide):
-            return Siblings(side.rows, lambda one, other: True)
-        keys = np.fromiter((hash(side[row].tobytes()) for row in range(len(self))), np.int64)
-        return Siblings(keys, lambda one, other: np.array_equal(side[one], side[other]))
 
     def for_epoch(self, epoch: int) -> "Corpus":
         """The same examples as they are cut into tokens in this epoch."""

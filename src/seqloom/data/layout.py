@@ -1,11 +1,10 @@
 """How the examples of a corpus are laid out in batches."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from seqloom.core.sequences import Batch
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
-from seqloom.data.corpus import Corpus
 from seqloom.data.examples import Examples
 
 
@@ -47,28 +46,3 @@ class PaddedLayout:
 
     def gather(self, corpus: Examples, indices: Sizes) -> Batch:
         return corpus.gather(indices)
-
-
-@dataclass(frozen=True)
-class ReferencedLayout:
-    """Another layout, an example a row, whose rows also know the other targets of their source."""
-
-    layout: Layout
-
-    def plan(
-        self, source_lengths: Sizes | None, target_lengths: Sizes, seed: int, epoch: int
-    ) -> list[Sizes]:
-        return self.layout.plan(source_lengths, target_lengths, seed, epoch)
-
-    def refuse_too_long(self, source_lengths: Sizes | None, target_lengths: Sizes) -> None:
-        self.layout.refuse_too_long(source_lengths, target_lengths)
-
-    def gather(self, corpus: Examples, indices: Sizes) -> Batch:
-        assert isinstance(corpus, Corpus), "tokens can be compared"
-        batch = self.layout.gather(corpus, indices)
-        references = [
-            [corpus.target(one).tolist() for one in corpus.siblings.of(index)]
-            for index in indices.tolist()
-        ]
-        blank = [[[]]] * (batch.size - len(references))  # rows that no example was left for
-        return replace(batch, references=references + blank)

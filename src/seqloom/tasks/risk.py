@@ -25,8 +25,8 @@ from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, PAD, START
 
 Ids = Sequence[int]
-Judge = Callable[[Sequence[Ids], Sequence[Ids]], Sequence[float]]
-"""Outputs of one source, all answers that would be right -> how good each output is, 0 to 1."""
+Judge = Callable[[Sequence[Ids], Ids], Sequence[float]]
+"""Outputs of one source, its truth -> how good each output is, 0 to 1."""
 ROOM = 1.5
 """Outputs may be this many times as long as the longest truth of their batch."""
 
@@ -80,9 +80,10 @@ def draw(model: Model, memory: Memory, batch: Batch, samples: int) -> list[list[
 def judged(drawn: Sequence[Sequence[Hypothesis]], batch: Batch, judge: Judge) -> Outputs:
     """The same in tensors, with their rewards."""
     device = batch.targets.values.device
+    truths = zip(batch.targets.values.tolist(), batch.targets.lengths.tolist(), strict=True)
     rewards = [
-        judge([one.tokens for one in several], truths)
-        for several, truths in zip(drawn, truths_of(batch), strict=True)
+        judge([one.tokens for one in several], [token for token in row[:length] if token != END])
+        for several, (row, length) in zip(drawn, truths, strict=True)
     ]
     rows = [[*one.tokens, *([END] if one.finished else [])] for several in drawn for one in several]
     width = max(1, max(map(len, rows)))
@@ -91,14 +92,6 @@ def judged(drawn: Sequence[Sequence[Hypothesis]], batch: Batch, judge: Judge) ->
     starts = torch.full_like(targets.values[:, :1], START)
     inputs = torch.cat([starts, targets.values[:, :-1]], dim=1)
     return Outputs(inputs, targets, torch.tensor(rewards, device=device))
-
-
-def truths_of(batch: Batch) -> Sequence[Sequence[Ids]]:
-    """For each row all answers that are right, without END."""
-    if batch.references is not None:
-        return batch.references
-    rows = zip(batch.targets.values.tolist(), batch.targets.lengths.tolist(), strict=True)
-    return [[[token for token in row[:length] if token != END]] for row, length in rows]
 
 
 def surrogate(model: Model, memory: Memory, outputs: Outputs) -> Tensor:

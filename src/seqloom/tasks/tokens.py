@@ -98,8 +98,8 @@ def utility_of(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Judge:
     """How like the truth outputs are as texts, 0 to 1."""
     scores = {"bleu": each_bleu, "chrf": each_chrf}[name]
 
-    def judge(outputs: Sequence[Ids], truths: Sequence[Ids]) -> Sequence[float]:
-        found = scores(list(map(tokenizer.decode, outputs)), list(map(tokenizer.decode, truths)))
+    def judge(outputs: Sequence[Ids], truth: Ids) -> Sequence[float]:
+        found = scores([tokenizer.decode(one) for one in outputs], [tokenizer.decode(truth)])
         return [score / 100 for score in found]
 
     return judge

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.sequences import Batch, Images, Padded, Source
+from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Trainable
 
@@ -29,14 +30,20 @@ class StepMemory:
         return self.weights + self.activations
 
 
-def blank_batch(rows: int, source_length: int | None, target_length: int) -> Batch:
-    """A batch of this shape with nothing in it but the first word of every vocabulary."""
+def blank_batch(signature: Signature, rows: int, source_length: int, target_length: int) -> Batch:
+    """A batch of this shape with nothing in it but the first word of every vocabulary, and black
+    images."""
 
     def side(length: int) -> Padded:
         values = torch.full((rows, length), 4)
         return Padded(values, torch.full((rows,), length))
 
-    source = None if source_length is None else side(source_length)
+    source: Source | None = None
+    match signature.source:
+        case Tokens():
+            source = side(source_length)
+        case Pixels(channels, height, width):
+            source = Images(torch.zeros(rows, channels, height, width, dtype=torch.uint8))
     return Batch(source, side(target_length), side(target_length))
 
 

@@ -21,7 +21,7 @@ from seqloom.core.storage import (
 )
 from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
-from seqloom.data.layout import Layout, ReferencedLayout
+from seqloom.data.layout import Layout
 from seqloom.data.parts import first_of_each_part
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.stream import BatchStream
@@ -125,8 +125,6 @@ def open_session(
 def _stream(config: RunConfig, train: Examples, batching: Batching, world: World) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
-    if settings.risk is not None and config.data.merge_references:
-        layout = ReferencedLayout(layout)
     stream = BatchStream(
         train, layout, settings.seed, world.rank, world.size, config.data.temperature
     )

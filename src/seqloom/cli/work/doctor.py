@@ -130,9 +130,9 @@ def _memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
         model = build_model(config.model, task.signature)
     except SeqloomError:
         return None  # the findings say why
-    shape = blank_batch(batch.rows, batch.source_length or None, batch.target_length)
-    limits = (model.max_source_length, model.max_target_length)
     lengths = (batch.source_length, batch.target_length)
+    shape = blank_batch(task.signature, batch.rows, *lengths)
+    limits = (model.max_source_length, model.max_target_length)
     if any(limit is not None and size > limit for limit, size in zip(limits, lengths, strict=True)):
         return None
     return step_memory(model, task, shape)
