@@ -33,8 +33,10 @@ class Listeners:
     def listens(self, number: int) -> bool:
         return number in self.listening
 
-    def hear(self, number: int, token: int, log_probability: float) -> None:
-        self.heard.setdefault(number, []).append((token, log_probability))
+    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
+        heard = self.heard.setdefault(number, [])
+        heard.append((token, log_probability))
+        assert place == len(heard)
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda one: type(one).__name__)

@@ -1,22 +1,26 @@
 """A batch too large for a GPU's memory is done in halves, and nothing comes out otherwise."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Source
-from seqloom.models.interface import Memory
+from seqloom.models.interface import Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Askers
 from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.predictor import WORDS_ALONE, Predictor
 from seqloom.runs.run import Run, load
+from seqloom.serving.batcher import Alone, Errand, Waiting
 from seqloom.tasks.task import Prepared
 from seqloom.training.loop import train
 from tiny_runs import recipe
@@ -86,7 +90,7 @@ class Listeners:
     def listens(self, number: int) -> bool:
         return True
 
-    def hear(self, number: int, token: int, log_probability: float) -> None:
+    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
         self.heard.setdefault(number, []).append(token)
 
 
@@ -105,6 +109,39 @@ def test_everybody_hears_the_tokens_of_their_own_text(
         heard = audience.heard.get(number, [])
         assert heard == list(best.tokens)[: len(heard)]
     assert any(audience.heard.values())
+
+
+def test_nobody_hears_a_token_twice_though_a_search_is_done_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here memory runs out in the middle of the search, when the first tokens have been told."""
+    ample, step = Predictor(run.model, run.task, torch.device("cpu")), type(run.model.decoder).step
+    steps = failures = 0
+
+    def step_until_full(self: Any, tokens: Tensor, state: State) -> Step:
+        nonlocal steps, failures
+        steps += 1
+        if len(tokens) > 4 and steps > 1:
+            failures += 1
+            raise torch.OutOfMemoryError(FULL)
+        return step(self, tokens, state)
+
+    monkeypatch.setattr(type(run.model.decoder), "step", step_until_full)
+    heard: list[list[int]] = [[] for _ in TEXTS]
+
+    def noted(mine: list[int], token: int, log_probability: float) -> None:
+        mine.append(token)
+
+    with asyncio.Runner() as runner:
+        waits = runner.get_loop().create_future
+        errands = [Errand(Alone(list), 1, None, waits(), partial(noted, one)) for one in heard]
+        askers = Askers(list(range(len(TEXTS))), audience=Waiting(errands))
+        prepared = [run.task.prepare(text) for text in TEXTS]
+        found = ample.answer(prepared, GreedyConfig(), WORDS_ALONE, askers)
+    assert failures == 1
+    for tokens, (best, *_) in zip(heard, found, strict=True):
+        assert tokens == list(best.tokens)[: len(tokens)]
+        assert len(tokens) >= len(best.tokens) - 1
 
 
 def test_scores_are_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

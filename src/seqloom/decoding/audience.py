@@ -27,8 +27,9 @@ class Audience(Protocol):
         """Does somebody want to hear the tokens of this input's output?"""
         ...
 
-    def hear(self, number: int, token: int, log_probability: float) -> None:
-        """This token was decided. The last one may come with the output alone."""
+    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
+        """This token was decided, the first of an output being at place 1. The last one may come
+        with the output alone; a search that has to be done again tells all of them again."""
         ...
 
 
@@ -106,7 +107,7 @@ class Attended:
             silent = done[row] or position > self.limits[source]
             if not silent and self.audience.listens(number):
                 likely = log_softmax(before[row : row + 1])[0, chosen[row]]
-                self.audience.hear(number, chosen[row], float(likely))
+                self.audience.hear(number, int(position), chosen[row], float(likely))
 
 
 def _only_end(logits: Tensor, gone: Sequence[bool]) -> Tensor:

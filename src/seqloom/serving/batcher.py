@@ -63,6 +63,7 @@ class Waiting:
 
     def __init__(self, errands: Sequence[Errand]) -> None:
         self._errands = errands
+        self._heard = [0] * len(errands)
 
     def gone(self, number: int) -> bool:
         return self._errands[number].gone
@@ -70,10 +71,12 @@ class Waiting:
     def listens(self, number: int) -> bool:
         return self._errands[number].hear is not None and not self._errands[number].gone
 
-    def hear(self, number: int, token: int, log_probability: float) -> None:
+    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
         hear = self._errands[number].hear
         assert hear is not None
-        hear(token, log_probability)
+        if place > self._heard[number]:  # nobody hears a token twice
+            self._heard[number] = place
+            hear(token, log_probability)
 
 
 @dataclass(frozen=True)
