@@ -1,15 +1,17 @@
 """Linear maps, quick also for the few rows of a step in a search."""
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-FEW = 64
+ARM = platform.machine() == "aarch64"
+FEW = 256 if ARM else 64
 """Rows up to which weights are met the other way round; with more of them it does not pay."""
-FEWER = 8
-"""Rows up to which that does not pay either where more goes in than comes out."""
+FEWER = 1 if ARM else 8
+"""Rows up to which that does not pay either: on ARM all maps, elsewhere those of more to less."""
 LINE = 16
 """Numbers between two rows of such weights: a line of the cache."""
 
@@ -98,13 +100,14 @@ class Kept:
 class Linear(nn.Linear):
     """W x + b, with a layout that is kept for the few rows of a step.
 
-    Where the rows begin and end that it pays for was measured on x86_64, with one core and two.
+    Where the rows begin and end that it pays for was measured on x86_64 (MKL) and on aarch64
+    (OpenBLAS), with two cores.
     """
 
     def __init__(self, width: int, wanted: int) -> None:
         super().__init__(width, wanted)
         self._kept = Kept()
-        self._least = FEWER + 1 if width > wanted else 1
+        self._least = FEWER + 1 if ARM or width > wanted else 1
 
     def forward(self, states: Tensor) -> Tensor:
         turned = states.dim() == 2 and self._least <= states.shape[0] <= FEW and not states.is_cuda

@@ -14,6 +14,8 @@ from seqloom.config.decoding import (
 
 BATCH_TOKENS = 4_096
 """Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
+LAST = 2
+"""So many times as much may be decoded together, if then nothing is left."""
 BYTES_A_TOKEN = 2**21
 """Memory of a GPU that there must be for each of them: a twentieth of it is used by a batch of a
 large model, and several kinds of batches are kept ready."""

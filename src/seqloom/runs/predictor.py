@@ -20,7 +20,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Asked, Askers
-from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.budget import LAST, batch_tokens, hypotheses_of
 from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
@@ -243,21 +243,23 @@ class Predictor:
     def _batches(
         self, prepared: Sequence[Prepared], wanted: list[int], hypotheses: int = 1
     ) -> Iterator[list[int]]:
-        """Inputs of like length together, the longest first, each followed by so many hypotheses."""
+        """Inputs of like length together, the longest first, each followed by so many hypotheses.
+
+        A search takes nearly as long for a few as for many. So the last ones go along with those
+        before them, if together they are not twice as much as they should be.
+        """
         budget = batch_tokens(self.device) // hypotheses
 
         def length(index: int) -> int:
             one = prepared[index]
             return len(one.prefix if one.source is None else one.source) + 1
 
-        batch: list[int] = []
-        for index in sorted(wanted, key=length, reverse=True):
-            if batch and length(batch[0]) * (len(batch) + 1) > budget:
-                yield batch
-                batch = []
-            batch.append(index)
-        if batch:
-            yield batch
+        left = sorted(wanted, key=length, reverse=True)
+        while left:
+            longest = length(left[0])
+            count = len(left) if longest * len(left) <= LAST * budget else budget // longest
+            yield left[: max(count, 1)]
+            left = left[max(count, 1) :]
 
     def encode(self, batch: Sequence[Prepared]) -> Memory:
         """What the model has read, once for all that is asked about it."""
