@@ -250,17 +250,3 @@ def test_a_batch_holds_fewer_texts_when_more_hypotheses_of_each_are_followed(
         assert len(sizes) > hypotheses
         assert max(sizes[:-1]) * hypotheses <= 120
         assert sizes[-1] * hypotheses <= 240
-
-
-@pytest.mark.parametrize(("texts", "batches"), [(10, 1), (15, 1), (20, 1), (21, 2), (45, 4)])
-def test_a_few_that_are_left_go_along_with_those_before_them(
-    texts: int, batches: int, translator: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ten texts are a batch; twenty, if they are the last."""
-    prepared = [translator.task.prepare("a b c")] * texts
-    tokens = len(prepared[0].source or ()) + 1
-    monkeypatch.setattr(budget, "BATCH_TOKENS", 10 * tokens)
-    found = list(translator.predictor._batches(prepared, list(range(texts))))
-    assert len(found) == batches
-    assert [index for batch in found for index in batch] == list(range(texts))
-    assert all(len(batch) == 10 for batch in found[:-1])

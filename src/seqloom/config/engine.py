@@ -10,4 +10,5 @@ class EngineConfig(Section):
     kind: EngineKind = "auto"
     """What computes outputs: auto takes ctranslate2 for Transformers on a CPU if it can."""
     precision: Literal["auto", "int8", "float32"] = "auto"
-    """Of ctranslate2. auto takes int8 where it was found to hold, else float32."""
+    """Of ctranslate2. auto takes int8 where that is quicker (x86_64) and was found to hold, else
+    float32."""

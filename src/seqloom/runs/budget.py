@@ -1,5 +1,6 @@
 """How much is decoded together."""
 
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 import torch
@@ -39,3 +40,17 @@ def hypotheses_of(decoding: SearchConfig) -> int:
             return 1
         case _:
             assert_never(decoding)
+
+
+def together(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Inputs of like length together, by their numbers, the longest first.
+
+    A search takes nearly as long for a few as for many. So the last ones go along with those
+    before them, if then no more than LAST budgets are full.
+    """
+    left = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    while left:
+        longest = lengths[left[0]]
+        fit = len(left) if longest * len(left) <= LAST * budget else max(budget // longest, 1)
+        yield left[:fit]
+        left = left[fit:]

@@ -20,7 +20,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Asked, Askers
-from seqloom.runs.budget import LAST, batch_tokens, hypotheses_of
+from seqloom.runs.budget import batch_tokens, hypotheses_of, together
 from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
@@ -136,7 +136,7 @@ class Predictor:
         done = 0
         # Another engine follows hypotheses in a memory of its own.
         followed = hypotheses_of(decoding) if self.engine is None else 1
-        for indices in self._batches(prepared, list(range(len(prepared))), followed):
+        for indices in self._batches(prepared, followed):
             batch = [prepared[index] for index in indices]
             request = Request(
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
@@ -235,31 +235,15 @@ class Predictor:
                 )
 
         results: dict[int, Hypothesis] = {}
-        for indices in self._batches(prepared, list(range(len(prepared)))):
+        for indices in self._batches(prepared):
             parts = as_it_fits(scored, indices, halved)
             results.update(zip(indices, chain.from_iterable(parts), strict=True))
         return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
 
-    def _batches(
-        self, prepared: Sequence[Prepared], wanted: list[int], hypotheses: int = 1
-    ) -> Iterator[list[int]]:
-        """Inputs of like length together, the longest first, each followed by so many hypotheses.
-
-        A search takes nearly as long for a few as for many. So the last ones go along with those
-        before them, if together they are not twice as much as they should be.
-        """
-        budget = batch_tokens(self.device) // hypotheses
-
-        def length(index: int) -> int:
-            one = prepared[index]
-            return len(one.prefix if one.source is None else one.source) + 1
-
-        left = sorted(wanted, key=length, reverse=True)
-        while left:
-            longest = length(left[0])
-            count = len(left) if longest * len(left) <= LAST * budget else budget // longest
-            yield left[: max(count, 1)]
-            left = left[max(count, 1) :]
+    def _batches(self, prepared: Sequence[Prepared], hypotheses: int = 1) -> Iterator[list[int]]:
+        """What is searched together, each followed by so many hypotheses."""
+        read = [one.prefix if one.source is None else one.source for one in prepared]
+        return together([len(each) + 1 for each in read], batch_tokens(self.device) // hypotheses)
 
     def encode(self, batch: Sequence[Prepared]) -> Memory:
         """What the model has read, once for all that is asked about it."""

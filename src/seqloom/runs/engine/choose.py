@@ -1,5 +1,6 @@
 """Which engine answers a request, and why."""
 
+import platform
 from dataclasses import dataclass, field
 
 from seqloom.config.decoding import DecodingConfig
@@ -13,6 +14,10 @@ from seqloom.runs.engine.reasons import model_reasons, request_reasons
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import Wish
 from seqloom.tasks.tokens import TokenTask
+
+INT8_PAYS = platform.machine() in ("x86_64", "AMD64")
+"""Is CTranslate2 quicker with rounded weights? By a third on x86_64; on aarch64 it is slower so, as
+docs/benchmarks.md shows."""
 
 Ready = tuple[CTranslate2Engine, Precision, Agreement]
 
@@ -94,8 +99,9 @@ class Engines:
         return known
 
     def _make(self, precision: str) -> Ready:
-        wanted: Precision = "float32" if precision == "float32" else "int8"
+        rounded = INT8_PAYS if precision == "auto" else precision == "int8"
+        wanted: Precision = "int8" if rounded else "float32"
         engine, agreement = find_or_make(self.origin, wanted)
-        if precision == "auto" and not agreement.close:
+        if precision == "auto" and rounded and not agreement.close:
             return self._get("float32")
         return engine, wanted, agreement

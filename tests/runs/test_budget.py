@@ -1,0 +1,29 @@
+"""What is decoded together: like lengths, as much as there is room for, and all of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom.runs.budget import together
+
+
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
+def test_everything_is_there_once_and_the_longest_comes_first(
+    lengths: list[int], budget: int
+) -> None:
+    batches = list(together(lengths, budget))
+    order = [number for batch in batches for number in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[number] for number in order] == sorted(lengths, reverse=True)
+    for batch in batches[:-1]:
+        assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= budget
+    for batch in batches[-1:]:
+        assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= 2 * budget
+
+
+@pytest.mark.parametrize(("texts", "batches"), [(10, 1), (15, 1), (20, 1), (21, 2), (45, 4)])
+def test_a_few_that_are_left_go_along_with_those_before_them(texts: int, batches: int) -> None:
+    """Ten texts are a batch; twenty, if they are the last."""
+    found = list(together([4] * texts, 40))
+    assert len(found) == batches
+    assert all(len(batch) == 10 for batch in found[:-1])
