@@ -199,20 +199,34 @@ def test_a_row_that_does_not_fit_alone_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("times_as_fast", "chosen"), [(3.0, "bf16"), (1.2, "fp32"), (0.01, "fp32")]
+    ("small", "large", "chosen", "tried"),
+    [
+        (1.0, 3.0, "bf16", {32, 256}),
+        (0.5, 3.0, "bf16", {32, 256}),
+        (1.0, 1.2, "fp32", {32, 256}),
+        (0.03, 3.0, "fp32", {32}),
+    ],
 )
 def test_a_precision_is_used_on_a_cpu_only_where_it_was_measured_to_be_faster(
-    monkeypatch: pytest.MonkeyPatch, times_as_fast: float, chosen: str
+    monkeypatch: pytest.MonkeyPatch, small: float, large: float, chosen: str, tried: set[int]
 ) -> None:
-    seconds = {torch.float32: 1.0, torch.bfloat16: 1.0 / times_as_fast}
-    monkeypatch.setattr(fast, "product_seconds", seconds.__getitem__)
+    """small, large: how many times as fast products in bf16 are. A large one may take seconds, and
+    is not tried where small ones leave no hope."""
+    seen = set()
+
+    def seconds(dtype: torch.dtype, side: int) -> float:
+        seen.add(side)
+        return 1.0 if dtype == torch.float32 else 1 / (small if side == 32 else large)
+
+    monkeypatch.setattr(fast, "product_seconds", seconds)
     settings = recipe().training
     words, numbers = Tokens(8), Vectors(2)
     assert fast.choose_precision(settings, words, ALONE.device) == chosen
+    assert seen == tried
     assert fast.choose_precision(settings, numbers, ALONE.device) == "fp32"
     asked = recipe("training.precision=bf16").training
     assert fast.choose_precision(asked, numbers, ALONE.device) == "bf16"
 
 
 def test_a_matrix_product_can_be_timed() -> None:
-    assert 0 < fast.product_seconds(torch.float32) < 5
+    assert 0 < fast.product_seconds(torch.float32, 32) < 5

@@ -19,9 +19,13 @@ from seqloom.data.text_windows import WindowedText, WindowLayout
 Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
 
-SIDE = 256
+SIDES = (32, 256)
+"""Of the matrices whose products are timed, the small ones first."""
 PAYS = 1.5
 """How many times as fast bf16 must be on a CPU: all that is no matrix product gets slower."""
+HOPELESS = 4
+"""How many times as slow bf16 is at least, even for small matrices, on a CPU that has none of its
+own. A large product may take it a quarter of a second, and need not be tried."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
@@ -55,14 +59,21 @@ def choose_precision(settings: TrainingConfig, target: Target, device: torch.dev
         return "fp32"
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    times = {dtype: product_seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}
-    return "bf16" if PAYS * times[torch.bfloat16] < times[torch.float32] else "fp32"
+    return "bf16" if bf16_pays() else "fp32"
 
 
-def product_seconds(dtype: torch.dtype) -> float:
-    """The least time of a small matrix product. Without instructions of its own, a CPU may take
-    hundreds of times as long in bf16."""
-    factor = torch.ones(SIDE, SIDE, dtype=dtype)
+def bf16_pays() -> bool:
+    """Are products in bf16 faster on this CPU? Without instructions of its own, it may take
+    hundreds of times as long."""
+    small, large = SIDES
+    if product_seconds(torch.bfloat16, small) > HOPELESS * product_seconds(torch.float32, small):
+        return False
+    return PAYS * product_seconds(torch.bfloat16, large) < product_seconds(torch.float32, large)
+
+
+def product_seconds(dtype: torch.dtype, side: int) -> float:
+    """The least time of a matrix product."""
+    factor = torch.ones(side, side, dtype=dtype)
     times = []
     for _ in range(4):
         began = time.perf_counter()
