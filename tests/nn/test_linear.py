@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from seqloom.nn.linear import FEW, FEWER, Kept, Linear
+from seqloom.nn.linear import FEW, FEW_ALONE, FEWER, Kept, Linear
 
 
 @pytest.mark.parametrize("rows", [1, 5, FEW, FEW + 1])
@@ -28,7 +28,7 @@ def test_it_computes_what_every_linear_map_computes(rows: int) -> None:
 def test_one_layout_serves_any_number_of_rows(width: int, wanted: int) -> None:
     layer = Linear(width, wanted).requires_grad_(False)
     with torch.inference_mode():
-        for rows in (1, 2, 5, FEWER, FEWER + 1, 17, FEW, FEW + 1):
+        for rows in (1, 2, 5, FEWER, FEWER + 1, FEW_ALONE, FEW_ALONE + 1, FEW, FEW + 1):
             states = torch.randn(rows, width)
             exact = states.double() @ layer.weight.double().T + layer.bias.double()
             torch.testing.assert_close(layer(states).double(), exact, atol=1e-4, rtol=1e-4)

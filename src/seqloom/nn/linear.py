@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 ARM = platform.machine() == "aarch64"
-FEW = 256 if ARM else 64
-"""Rows up to which weights are met the other way round; with more of them it does not pay."""
+FEW, FEW_ALONE = (256, 16) if ARM else (64, 64)
+"""Rows up to which weights are met the other way round, and the same with a single thread; with
+more of them it does not pay. On ARM torch's own product takes two cores also where it has one."""
 FEWER = 1 if ARM else 8
 """Rows up to which that does not pay either: on ARM all maps, elsewhere those of more to less."""
 LINE = 16
@@ -110,6 +111,7 @@ class Linear(nn.Linear):
         self._least = FEWER + 1 if ARM or width > wanted else 1
 
     def forward(self, states: Tensor) -> Tensor:
-        turned = states.dim() == 2 and self._least <= states.shape[0] <= FEW and not states.is_cuda
+        most = FEW if torch.get_num_threads() > 1 else FEW_ALONE
+        turned = states.dim() == 2 and self._least <= states.shape[0] <= most and not states.is_cuda
         layout = self._kept.layout([self]) if turned else None
         return super().forward(states) if layout is None else layout(states)
