@@ -1,10 +1,12 @@
 """What is decoded together: like lengths, as much as there is room for, and all of it."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.runs.budget import together
+from seqloom.runs.budget import IMAGE_TOKENS, size_of, together
+from seqloom.tasks.task import Prepared
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
@@ -27,3 +29,15 @@ def test_a_few_that_are_left_go_along_with_those_before_them(texts: int, batches
     found = list(together([4] * texts, 40))
     assert len(found) == batches
     assert all(len(batch) == 10 for batch in found[:-1])
+
+
+def test_what_is_read_counts_and_an_image_counts_as_many_tokens() -> None:
+    """Else thousands of them, which have no tokens, would be read at once."""
+    image = np.zeros((3, 8, 8), dtype=np.uint8)
+    sizes = [
+        size_of(one)
+        for one in (Prepared((5, 6), (7,)), Prepared(None, (7,)), Prepared(None, (), image))
+    ]
+    assert sizes == [3, 2, IMAGE_TOKENS]
+    batches = together([IMAGE_TOKENS] * 1000, 4096)
+    assert max(map(len, batches)) * IMAGE_TOKENS <= 2 * 4096

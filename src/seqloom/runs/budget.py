@@ -12,11 +12,15 @@ from seqloom.config.decoding import (
     SampleConfig,
     SearchConfig,
 )
+from seqloom.tasks.task import Prepared
 
 BATCH_TOKENS = 4_096
 """Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
 LAST = 2
 """So many times as much may be decoded together, if then nothing is left."""
+IMAGE_TOKENS = 64
+"""What an image counts as: to read one on a CPU takes some megabytes, and many at once are read no
+faster than a few dozen."""
 BYTES_A_TOKEN = 2**21
 """Memory of a GPU that there must be for each of them: a twentieth of it is used by a batch of a
 large model, and several kinds of batches are kept ready."""
@@ -40,6 +44,13 @@ def hypotheses_of(decoding: SearchConfig) -> int:
             return 1
         case _:
             assert_never(decoding)
+
+
+def size_of(prepared: Prepared) -> int:
+    """Tokens that are read, END included."""
+    if prepared.image is not None:
+        return IMAGE_TOKENS
+    return len(prepared.prefix if prepared.source is None else prepared.source) + 1
 
 
 def together(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -20,7 +20,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Asked, Askers
-from seqloom.runs.budget import batch_tokens, hypotheses_of, together
+from seqloom.runs.budget import batch_tokens, hypotheses_of, size_of, together
 from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
@@ -242,8 +242,7 @@ class Predictor:
 
     def _batches(self, prepared: Sequence[Prepared], hypotheses: int = 1) -> Iterator[list[int]]:
         """What is searched together, each followed by so many hypotheses."""
-        read = [one.prefix if one.source is None else one.source for one in prepared]
-        return together([len(each) + 1 for each in read], batch_tokens(self.device) // hypotheses)
+        return together(list(map(size_of, prepared)), batch_tokens(self.device) // hypotheses)
 
     def encode(self, batch: Sequence[Prepared]) -> Memory:
         """What the model has read, once for all that is asked about it."""

@@ -33,11 +33,6 @@ class Item:
     number: int = 0
 
 
-def size_of(prepared: Prepared) -> int:
-    """Tokens that are read, END included."""
-    return len(prepared.prefix if prepared.source is None else prepared.source) + 1
-
-
 @dataclass(frozen=True)
 class Searching:
     """Outputs are searched for; what is asked for in the same way is searched for together.

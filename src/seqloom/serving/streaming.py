@@ -17,11 +17,12 @@ from fastapi.responses import StreamingResponse
 
 from seqloom.config.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
+from seqloom.runs.budget import size_of
 from seqloom.runs.choices import greedily
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish
 from seqloom.serving.completing import check_completion, drawing, prepare_prompts
-from seqloom.serving.manners import Item, Searching, size_of
+from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid
 from seqloom.serving.schema import CompleteRequest, TranslateRequest
 from seqloom.serving.served import Served

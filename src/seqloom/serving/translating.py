@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.decoding.rules import LONGEST
+from seqloom.runs.budget import size_of
 from seqloom.runs.choices import widened
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
 from seqloom.serving.languages import Pair
-from seqloom.serving.manners import Item, Searching, size_of
+from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import (
     TranslateAnswer,
