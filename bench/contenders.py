@@ -50,8 +50,13 @@ TRAINING = [
     Contender("eole", "Eole", "bench.peers.eole.train", "eole"),
     Contender("sockeye", "Sockeye", "bench.peers.sockeye.train", "sockeye"),
 ]
-SEQLOOM_DECODING = Contender("seqloom", "seqloom, torch", "bench.peers.seqloom.decode")
+SEQLOOM_DECODING = Contender(
+    "seqloom", "seqloom, torch compiled", "bench.peers.seqloom.decode", arguments=("compiled",)
+)
 DECODING = [
+    Contender(
+        "seqloom-torch", "seqloom, torch", "bench.peers.seqloom.decode", arguments=("torch",)
+    ),
     *(
         Contender(
             f"ctranslate2-{precision}",

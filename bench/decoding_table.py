@@ -20,7 +20,7 @@ def measured(results: dict[str, Any], setting: str) -> list[str]:
 
 
 def faster(key: str, results: dict[str, Any], setting: str) -> Spread:
-    """How many times as fast as this contender seqloom's torch was."""
+    """How many times as fast as this contender seqloom's compiled torch was."""
     return ratios(speeds(results["seqloom"], setting), speeds(results[key], setting))
 
 
@@ -44,7 +44,7 @@ def _row(key: str, results: dict[str, Any]) -> str:
 
 
 def _cell(key: str, results: dict[str, Any], setting: str) -> str:
-    """Sentences/s in batches, ms for one alone; and how many times as fast seqloom's torch is."""
+    """Sentences/s in batches, ms for one alone; and how many times as fast ours is."""
     speed = Spread.of(speeds(results[key], setting)).median
     value = f"{speed:,.1f}/s" if setting.endswith("32") else f"{1000 / speed:,.1f} ms"
     if key == "seqloom":

@@ -55,7 +55,7 @@ def panels_of(training: dict[str, Any], decoding: dict[str, Any]) -> list[tuple[
             )
             for key in decoding_table.measured(contenders, setting)
         ]
-        panels.append((f"Decoding, {setting}: speed, seqloom's torch = 1", bars))
+        panels.append((f"Decoding, {setting}: speed, seqloom's torch compiled = 1", bars))
     return panels
 
 

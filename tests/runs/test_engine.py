@@ -319,5 +319,7 @@ def test_a_recurrent_run_says_why_it_stays(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_does_not_exist_is_named(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="no engine 'fast'; there are auto, torch, ctranslate2"):
+    with pytest.raises(
+        ConfigError, match="no engine 'fast'; there are auto, torch, compiled, ctranslate2"
+    ):
         load(folder, engine="fast")  # type: ignore[arg-type]

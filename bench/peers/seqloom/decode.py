@@ -1,6 +1,7 @@
-"""`Run.translate` by torch: text in, text out."""
+"""`Run.translate` by torch, as it is or compiled: text in, text out."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from bench.decoder import TOKENS, serve
 from bench.peers.seqloom.random_run import random_run
 from bench.workload import Workload
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.runs.predictor import WORDS_ALONE
 
 
 def main() -> None:
     workload = Workload.load(Path(sys.argv[1]))
-    run = seqloom.load(random_run(workload), ["engine.kind=torch"])
+    run = seqloom.load(random_run(workload), [f"engine.kind={sys.argv[2]}"])
     tokenizer = run.task.target_tokenizer  # one vocabulary for both sides
     texts: dict[tuple[int, ...], str] = {}
 
@@ -27,9 +29,13 @@ def main() -> None:
             asked.append(texts[source])
         return run.translate(asked, decoding=forced(beam), attention=False)
 
+    began = time.perf_counter()
+    for beam in (5, 1):  # what has to be compiled is compiled before anybody is measured
+        run.choose_engine(WORDS_ALONE, decoding=forced(beam))
     serve(
         decode,
         workload,
+        seconds_to_prepare=time.perf_counter() - began,
         version=seqloom.__version__,
         torch=torch.__version__,
         threads=torch.get_num_threads(),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-EngineKind = Literal["auto", "torch", "ctranslate2"]
+EngineKind = Literal["auto", "torch", "compiled", "ctranslate2"]
 ScoreName = Literal[
     "bleu",
     "bleu-tokenised",

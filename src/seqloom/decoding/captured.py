@@ -28,7 +28,7 @@ from seqloom.decoding.tables import tables_for
 from seqloom.models.interface import DecoderModule, Memory, Tree
 
 STRIDE = 8
-"""Steps between two looks of the host."""
+"""Steps between two looks of the host, where it would have to wait."""
 KEPT = 8
 """Programs kept for one decoder, the latest used."""
 
@@ -75,6 +75,7 @@ class Program:
             shape.search, shape.sources, shape.capacity, wide, self.memory.mask.device
         )
         self.forced = shape.forced
+        self.stride = STRIDE if memory.mask.is_cuda else 1
         if memory.mask.is_cuda:
             self.begin, self.advance = record(self._begin, self._advance, self.memory.mask.device)
         else:
@@ -115,9 +116,20 @@ class Program:
         steps = max(request.max_lengths)
         for step in range(1, steps + 1):
             self.advance()
-            if step % STRIDE == 0 and step < steps and self.tables.all_done():
+            if step % self.stride == 0 and step < steps and self.tables.all_done():
                 break
         return self.tables.read(request)
+
+
+def stays_put(decoder: Stepper, request: Request) -> bool:
+    """Can every step of this search be the same function of the same tensors?
+
+    Attention and notes grow with every step, and dropout is drawn anew.
+    """
+    moves = isinstance(decoder, DecoderModule) and not decoder.steps_statically
+    draws = isinstance(decoder, nn.Module) and decoder.training
+    watched = request.keep_attention is not None or request.recorder is not None
+    return not (moves or draws or watched)
 
 
 def leaves(tree: Tree) -> list[Tensor]:
@@ -217,11 +229,7 @@ class Captured:
         self, decoder: Stepper, memory: Memory, request: Request
     ) -> list[list[Hypothesis]]:
         """What the search itself would find."""
-        moves = isinstance(decoder, DecoderModule) and not decoder.steps_statically
-        draws = isinstance(decoder, nn.Module) and decoder.training
-        watched = request.keep_attention is not None or request.recorder is not None
-        if watched or moves or draws:
-            # Attention and notes grow with every step, and dropout is drawn anew: not for graphs.
+        if not stays_put(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])
         with torch.autocast(memory.mask.device.type, enabled=False):

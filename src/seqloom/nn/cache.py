@@ -177,5 +177,5 @@ class StaticCache:
         if len(rows) != self._rows:
             assert self.ancestry.rows == len(rows), "select the ancestry first"
             self._store = None
-        assert self.store
+        assert self.store is not None
         return self

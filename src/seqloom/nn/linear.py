@@ -111,6 +111,8 @@ class Linear(nn.Linear):
         self._least = FEWER + 1 if ARM or width > wanted else 1
 
     def forward(self, states: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():  # which has layouts of its own
+            return super().forward(states)
         most = FEW if torch.get_num_threads() > 1 else FEW_ALONE
         turned = states.dim() == 2 and self._least <= states.shape[0] <= most and not states.is_cuda
         layout = self._kept.layout([self]) if turned else None

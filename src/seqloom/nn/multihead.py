@@ -247,7 +247,7 @@ class MultiHeadAttention(nn.Module):
         self, states: Tensor, position: Place, joined: Layout | None
     ) -> tuple[Tensor, KeysValues]:
         """(R, D) -> queries, keys and values of the position, (R, H, 1, D) each."""
-        if joined is None:
+        if joined is None or torch.compiler.is_compiling():  # which lays out weights, not layouts
             parts = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:
             one, two, three = joined(states).chunk(3, dim=1)

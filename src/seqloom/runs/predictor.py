@@ -12,9 +12,12 @@ from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, Sear
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Images, Source
 from seqloom.data.collate import pad_ids
+from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.captured import fastest
+from seqloom.decoding.compiled import Compiled
 from seqloom.decoding.forced import force
+from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
@@ -76,7 +79,8 @@ class Engine(Protocol):
 @dataclass(frozen=True)
 class Predictor:
     """engine: asked first; what it leaves open is searched by torch. None: all is.
-    choice: the heads that align words
+    choice:   the heads that align words
+    compiled: an input alone is searched by compiled code, if nobody watches
     """
 
     model: Model
@@ -84,6 +88,7 @@ class Predictor:
     device: torch.device
     engine: Engine | None = None
     choice: HeadChoice = ALL_HEADS
+    compiled: bool = False
 
     def predict(
         self,
@@ -162,8 +167,11 @@ class Predictor:
 
     def _by_torch(self, asked: Asked, how: SearchConfig, askers: Askers) -> list[list[Hypothesis]]:
         decoder = askers.attended(self.model.decoder, asked.inputs, asked.request.max_lengths)
-        plain = build_search(how)
-        search = fastest(plain, self.device) if decoder is self.model.decoder else plain
+        search = build_search(how)
+        if decoder is self.model.decoder:
+            if self.compiled and isinstance(search, Greedy | Beam):
+                search = Compiled(search)
+            search = fastest(search, self.device)
         with torch.inference_mode():
             return search(decoder, self.encode(asked.batch), asked.request)
 

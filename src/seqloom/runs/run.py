@@ -82,8 +82,8 @@ class Run:
     ) -> list[Prediction]:
         """The best output for each text, in order; a blank text gives a blank one.
 
-        attention: where each piece looked, too; None: unless the engine was set to ctranslate2,
-                   which does not know. Without it, other engines than torch may answer.
+        attention: where each piece looked, too; None: unless the engine was set to ctranslate2
+                   or compiled, which do not know. Without it, other engines than torch may answer.
         prefixes:  how each output must begin, in words
         to:        the target language, where the run has learned several: "fr"; or the way there,
                    ["en", "fr"] through English
@@ -136,8 +136,8 @@ class Run:
     def _ask(
         self, texts: Sequence[str], decoding: DecodingConfig, wish: Wish
     ) -> list[list[Prediction]]:
-        engine = self.engines.choose(self.engine, decoding, wish).engine
-        return replace(self.predictor, engine=engine).predict(texts, decoding, wish)
+        choice = self.engines.choose(self.engine, decoding, wish)
+        return choice.given(self.predictor).predict(texts, decoding, wish)
 
     def choose_engine(
         self, wish: Wish, *, beam: int | None = None, decoding: DecodingConfig | None = None
@@ -146,7 +146,7 @@ class Run:
         return self.engines.choose(self.engine, self._decoding(beam, decoding), wish)
 
     def _attention(self, asked: bool | None) -> bool:
-        return self.engine.kind != "ctranslate2" if asked is None else asked
+        return self.engine.kind in ("auto", "torch") if asked is None else asked
 
     def caption(
         self,
@@ -241,9 +241,9 @@ class Run:
         examples = merge_references(pairs) if source.merge_references else pairs
         chosen = self._decoding(beam, decoding)
         choice = TORCH
-        if self.engine.kind == "ctranslate2":
+        if self.engine.kind == "ctranslate2":  # compiled code is for one text at a time
             choice = self.engines.choose(self.engine, chosen, WORDS_ALONE)
-        predictor = replace(self.predictor, engine=choice.engine)
+        predictor = choice.given(self.predictor)
         scores, buckets, outputs, cut_off = evaluate(predictor, examples, chosen, advance)
         if lowercase and outputs:
             scores.append(lowercased_bleu(outputs, [one.references for one in examples]))
@@ -286,8 +286,8 @@ def load(
 
     settings: changes to its recipe that the weights still fit, for example
     ["model.decoder.attention.selection=argmax"] to look hard with a model that learned softly.
-    engine: what searches for outputs, "auto", "torch" or "ctranslate2"; left out: as the recipe
-    says ("auto", unless it says otherwise).
+    engine: what searches for outputs, "auto", "torch", "compiled" or "ctranslate2"; left out: as
+    the recipe says ("auto", unless it says otherwise).
     """
     device = best_device()
     folders = [folder] if isinstance(folder, str | Path) else list(folder)

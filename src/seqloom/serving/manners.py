@@ -1,7 +1,7 @@
 """How errands of one run are carried out together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from seqloom.config.decoding import (
 from seqloom.data.series import Numbers
 from seqloom.runs.asking import Askers
 from seqloom.runs.budget import batch_tokens, hypotheses_of
+from seqloom.runs.engine.choose import TORCH
 from seqloom.runs.forecaster import Forecaster
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Wish
@@ -50,18 +51,18 @@ class Searching:
 
     def do(self, errands: Sequence[Errand]) -> list[list[Prediction]]:
         run = self.run
-        engine = None
+        choice = TORCH
         if not self.streamed:
-            engine = run.engines.choose(run.engine, self.decoding, self.wish).engine
+            choice = run.engines.choose(run.engine, self.decoding, self.wish, waiting=True)
         items: list[Item] = [errand.work for errand in errands]
-        # On a GPU steps are recorded and replayed, which is worth more than to let somebody go.
-        attended = self.streamed or run.predictor.device.type == "cpu"
+        # Where steps are recorded or compiled, that is worth more than to let somebody go.
+        replayed = run.predictor.device.type != "cpu" or (choice.compiled and len(items) == 1)
+        attended = self.streamed or not replayed
         askers = Askers(
             [item.number for item in items], audience=Waiting(errands) if attended else None
         )
-        predictor = replace(run.predictor, engine=engine)
         inputs = [item.prepared for item in items]
-        return predictor.answer(inputs, self.decoding, self.wish, askers)
+        return choice.given(run.predictor).answer(inputs, self.decoding, self.wish, askers)
 
 
 def _followed(decoding: DecodingConfig) -> int:

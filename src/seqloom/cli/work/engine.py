@@ -2,6 +2,13 @@
 
 from seqloom.cli.output import tell
 from seqloom.runs.engine.choose import Choice
+from seqloom.runs.run import Run
+
+
+def tell_of_compiling(run: Run) -> None:
+    """Before a silence of half a minute."""
+    if run.engine.kind == "compiled":
+        tell("compiling, which takes about half a minute …")
 
 
 def tell_engine(choice: Choice) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqloom.cli.output import put, put_now, warn
 from seqloom.cli.work.changes import changed
-from seqloom.cli.work.engine import tell_engine
+from seqloom.cli.work.engine import tell_engine, tell_of_compiling
 from seqloom.cli.work.lines import portions
 from seqloom.metrics.alignment import format_pharaoh
 from seqloom.runs.choices import refuse_too_many
@@ -79,6 +79,7 @@ def translate(
     run.directions.path(to)  # a language it does not know is told before a line is read
     if form.alignments and run.heads_note:
         warn(run.heads_note)
+    tell_of_compiling(run)
     tell_engine(run.choose_engine(wish, decoding=decoding))
     cut: list[int] = []
     number = 0
