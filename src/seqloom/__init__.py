@@ -9,7 +9,10 @@ for prediction in run.translate(["Das gefällt mir."], beam=5):
 
 from typing import TYPE_CHECKING, Any
 
+from seqloom.core.allocation import before_torch
 from seqloom.core.errors import SeqloomError
+
+before_torch()
 
 if TYPE_CHECKING:
     from seqloom.config.load import load_recipe

@@ -152,10 +152,11 @@ class Readout(nn.Module):
         """Σ -log p(target) over the targets that are not padding: (B, T, D), (B, T) -> ()"""
         if features.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
             # Padding is left out before the widest layer of all.
-            real = targets != padding
-            hidden, output = self.bend(features[real]), self.output
+            real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
+            hidden = self.bend(features.flatten(0, 1).index_select(0, real))
+            weight, bias = self.output.weight, self.output.bias
             return linear_cross_entropy_sum(
-                hidden, output.weight, output.bias, targets[real], smoothing
+                hidden, weight, bias, targets.flatten()[real], smoothing
             )
         # On a GPU it is carried along: to ask how much there is would make the GPU wait.
         logits = self(features).flatten(0, 1)

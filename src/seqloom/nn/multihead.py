@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seqloom.nn.attention import Score, Selection, weigh
 from seqloom.nn.cache import KeysValues, Past, StaticCache
 from seqloom.nn.kernels import can_run, look_across, look_back
-from seqloom.nn.linear import Kept, Layout, Linear
+from seqloom.nn.linear import Kept, Layout, Linear, linear
 from seqloom.nn.look import Look
 from seqloom.nn.looking import InTurn, in_turn
 from seqloom.nn.positions import Place, rotate
@@ -59,11 +59,11 @@ class AttentionPlan:
 
 def map_together(states: Tensor, *maps: nn.Module) -> tuple[Tensor, ...]:
     """Several linear maps of the same states: one product, which is faster than several."""
-    linear = [part for part in maps if isinstance(part, nn.Linear)]
-    assert len(linear) == len(maps)
-    weight = torch.cat([part.weight for part in linear])
-    bias = torch.cat([part.bias for part in linear])
-    return F.linear(states, weight, bias).split([part.out_features for part in linear], dim=-1)
+    parts = [part for part in maps if isinstance(part, nn.Linear)]
+    assert len(parts) == len(maps)
+    weight = torch.cat([part.weight for part in parts])
+    bias = torch.cat([part.bias for part in parts])
+    return linear(states, weight, bias).split([part.out_features for part in parts], dim=-1)
 
 
 class MultiHeadAttention(nn.Module):

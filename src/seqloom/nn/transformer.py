@@ -72,10 +72,11 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
-        inner = self.widen(states)
+        inner = self.widen(states.flatten(0, -2))
         # In place: nobody else needs what is below zero, and it is the widest tensor of a layer.
+        # It has two dimensions, for what is changed in place is dear to go back through in a view.
         bent = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
-        return self.narrow(self.dropout(bent))
+        return self.narrow(self.dropout(bent)).view(states.shape)
 
 
 class EncoderLayer(nn.Module):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqloom.config.run import RunConfig
+from seqloom.core.allocation import before_training
 from seqloom.core.sequences import Batch
 from seqloom.data.mixture import parts_of, shares_of
 from seqloom.runs.devices import best_device
@@ -59,6 +60,7 @@ def train(
     """Train by a recipe into a run folder; with `resume`, go on where it was left."""
     if folder.name in ("", ".."):
         folder = folder.resolve()  # what is written beside the folder is called after it
+    before_training()
     with join_world(best_device()) as world, _writing(folder, world):
         session = open_session(config, folder, resume, world, report)
         try:
