@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from seqloom.nn.linear import FEW, FEW_ALONE, FEWER, Kept, Linear
+from seqloom.nn.linear import FEW, FEW_ALONE, FEWER, MANY, Kept, Linear, linear
 
 
 @pytest.mark.parametrize("rows", [1, 5, FEW, FEW + 1])
@@ -20,6 +20,32 @@ def test_it_computes_what_every_linear_map_computes(rows: int) -> None:
     for learned in (True, False):
         with torch.inference_mode():
             torch.testing.assert_close(layer.requires_grad_(learned)(states), expected)
+
+
+@pytest.mark.parametrize("shape", [(MANY - 1,), (MANY,), (MANY, 3), (7, MANY // 4, 2)])
+@pytest.mark.parametrize("asked", [True, False], ids=["inside", "first layer"])
+def test_many_rows_learn_what_they_would_learn_anyway(shape: tuple[int, ...], asked: bool) -> None:
+    states = torch.randn(*shape, 6, dtype=torch.float64, requires_grad=asked)
+    layer = Linear(6, 9).double()
+    gradient = torch.randn(*shape, 9, dtype=torch.float64)
+    wanted = [layer.weight, layer.bias, *([states] if asked else [])]
+    ours, theirs = layer(states), torch.nn.functional.linear(states, layer.weight, layer.bias)
+    torch.testing.assert_close(ours, theirs)
+    for one, other in zip(
+        torch.autograd.grad(ours, wanted, gradient),
+        torch.autograd.grad(theirs, wanted, gradient),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_many_rows_in_half_precision_are_torchs() -> None:
+    layer, states = Linear(6, 9), torch.randn(MANY, 6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mapped = linear(states, layer.weight, layer.bias)
+    assert mapped.dtype == torch.bfloat16
+    mapped.float().sum().backward()
+    assert layer.weight.grad is not None
 
 
 @pytest.mark.parametrize(
