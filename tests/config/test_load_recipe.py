@@ -434,3 +434,9 @@ def test_fast_paths_are_refused_where_they_would_be_wrong(settings: list[str], w
     }
     with pytest.raises(ConfigError, match=words):
         resolve(tables, settings)
+
+
+def test_a_path_may_be_a_string(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(RECIPE, encoding="utf-8")
+    assert load_recipe(str(path)) == load_recipe(path)

@@ -167,3 +167,28 @@ def test_reading_goes_without_the_same_weights_from_end_to_end(cell: Cell) -> No
             state = layer.step(source.values[row : row + 1, place], state, weights)
             torch.testing.assert_close(hidden[row, place], state[0, : layer.width])
         torch.testing.assert_close(last[row], state[0])
+
+
+@calm
+@given(
+    steps=st.integers(1, 6), rows=st.integers(1, 4), seed=st.integers(0, 10**6), asked=st.booleans()
+)
+def test_a_gru_that_learns_finds_the_gradients_that_autograd_finds(
+    steps: int, rows: int, seed: int, asked: bool
+) -> None:
+    torch.manual_seed(seed)
+    layer = RecurrentLayer("gru", input_width=3, width=4).double()
+    inputs = torch.randn(rows, steps, 3, dtype=torch.float64, requires_grad=asked)
+    state = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+    wanted = [*layer.parameters(), state, *([inputs] if asked else [])]
+    hidden, last = layer(inputs, state)
+    expected, expected_last = layer.network(inputs, state.unsqueeze(0))
+    torch.testing.assert_close(hidden, expected)
+    torch.testing.assert_close(last, expected_last.squeeze(0))
+    weights = torch.randn_like(hidden)
+    for one, other in zip(
+        torch.autograd.grad((hidden * weights).sum() + last.square().sum(), wanted),
+        torch.autograd.grad((expected * weights).sum() + expected_last.square().sum(), wanted),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)

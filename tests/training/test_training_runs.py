@@ -142,7 +142,7 @@ def test_other_circumstances_are_noted_because_sums_may_come_out_otherwise(
 
 
 def test_more_steps_go_on_from_the_last_and_are_part_of_the_recipe(tmp_path: Path) -> None:
-    train(recipe("training.steps=24"), tmp_path / "straight")
+    train(recipe("training.steps=24"), str(tmp_path / "straight"))
     train(recipe(), tmp_path / "run")
     longer = recipe("training.steps=24")
     assert train(longer, tmp_path / "run", resume=True).step == 24

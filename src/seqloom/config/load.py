@@ -39,8 +39,9 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Resolved:
     """Read a recipe from a file."""
+    path = Path(path)
     if not path.is_file():
         raise NotFoundError(f"{path}: {_not_a_file(path)}")
     try:

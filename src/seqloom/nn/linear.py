@@ -105,11 +105,12 @@ class Kept:
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """W x + b of any rows: (…, in) -> (…, out)"""
     cpu = states.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-    learning = torch.is_grad_enabled() and weight.requires_grad
-    rows = states.flatten(0, -2)
-    if not (cpu and learning) or len(rows) < MANY:
+    learning = cpu and torch.is_grad_enabled() and weight.requires_grad
+    if not learning or states.numel() < MANY * weight.shape[1]:
         return F.linear(states, weight, bias)
-    mapped: Tensor = _Learning.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+    mapped: Tensor = _Learning.apply(  # type: ignore[no-untyped-call]
+        states.flatten(0, -2), weight, bias
+    )
     return mapped if states.dim() == 2 else mapped.view(*states.shape[:-1], -1)
 
 

@@ -11,9 +11,9 @@
              c' = f ∘ c + i ∘ tanh(W_c x + U_c h)
              h' = o ∘ tanh(c')
 
-Every W x and every U h has a bias of its own, left out above. torch computes the cells; a test
-writes them out as above and finds the same numbers. A state is one
-tensor (B, C): the hidden vector h, and for the LSTM its cell c behind it.
+Every W x and every U h has a bias of its own, left out above. torch computes the cells, but for a
+GRU that learns on a CPU (`nn/gated.py`); a test writes them out as above and finds the same numbers.
+A state is one tensor (B, C): the hidden vector h, and for the LSTM its cell c behind it.
 """
 
 import warnings
@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seqloom.core.sequences import Padded
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.gated import gated_units
 
 Cell = Literal["rnn", "gru", "lstm"]
 
@@ -58,6 +59,9 @@ class RecurrentLayer(nn.Module):
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, D) from state (B, C) -> hidden vectors (B, T, W), last state (B, C)"""
+        if self._is_written_out(inputs):
+            turned = gated_units(inputs.transpose(0, 1).contiguous(), state, self.weights())
+            return turned.transpose(0, 1), turned[-1]
         if not self._drops:
             hidden, last = self.network(inputs, self._unpack(state))
             return hidden, self._pack(last)
@@ -71,6 +75,12 @@ class RecurrentLayer(nn.Module):
                 *(biases, layers, dropout, training, both_ways, batch_first),
             )
         return hidden, torch.cat(last, dim=-1).squeeze(0)
+
+    def _is_written_out(self, inputs: Tensor) -> bool:
+        """Is there a way back that is quicker than torch's?"""
+        learning = torch.is_grad_enabled() and self.network.all_weights[0][1].requires_grad
+        cpu = inputs.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+        return self.cell == "gru" and learning and cpu
 
     @property
     def _drops(self) -> bool:

@@ -55,9 +55,14 @@ class Summary:
 
 
 def train(
-    config: RunConfig, folder: Path, *, resume: bool = False, report: Report = lambda event: None
+    config: RunConfig,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    report: Report = lambda event: None,
 ) -> Summary:
     """Train by a recipe into a run folder; with `resume`, go on where it was left."""
+    folder = Path(folder)
     if folder.name in ("", ".."):
         folder = folder.resolve()  # what is written beside the folder is called after it
     before_training()
