@@ -65,7 +65,6 @@ def train(
     folder = Path(folder)
     if folder.name in ("", ".."):
         folder = folder.resolve()  # what is written beside the folder is called after it
-    before_training()
     with join_world(best_device()) as world, _writing(folder, world):
         session = open_session(config, folder, resume, world, report)
         try:
@@ -78,6 +77,7 @@ def train(
 
 
 def _run(session: Session, signals: Interruption) -> Summary:
+    before_training()  # but after a corpus was read, which is not needed again
     meter = Meter(session)
     session.recorder = _recorder(session)
     _announce(session)
