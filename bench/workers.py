@@ -11,6 +11,8 @@ from typing import Any
 
 from bench.contenders import ROOT, Contender
 
+ENVIRONMENT = dict(os.environ)
+"""As it was before seqloom was imported here, which sets what is good for itself."""
 START_SECONDS = 300
 GRACE_SECONDS = 240
 """A window is over after its seconds and the step that was under way then."""
@@ -32,7 +34,7 @@ class Worker:
             self.process = subprocess.Popen(
                 [str(contender.python), "-m", contender.module, *arguments],
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+                env={**ENVIRONMENT, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
