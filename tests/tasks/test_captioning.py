@@ -23,6 +23,7 @@ from seqloom.core.sequences import Images
 from seqloom.data.captions import read_captions
 from seqloom.data.images import image_names, read_pixels
 from seqloom.data.packing import BucketLayout
+from seqloom.decoding import compiled
 from seqloom.inside.explain import explain
 from seqloom.inside.gradients import trace
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
@@ -132,6 +133,19 @@ def test_a_caption_does_not_depend_on_the_images_beside_it(run: Run, folder: Pat
     together = run.caption(places)
     alone = [run.caption([place])[0] for place in places]
     for one, other in zip(together, alone, strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_a_compiled_search_says_the_same_of_an_image(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(compiled.SETTINGS, "max_autotune", False)  # to be quick
+    quick = seqloom.load(run.folder, engine="compiled")
+    for colour, side in NAMES:
+        image = f"{folder}/images.zip/{colour}-{side}.png"
+        [one], [other] = quick.caption([image]), run.caption([image])
+        assert one.attention is None
         assert one.text == other.text
         assert one.score == pytest.approx(other.score, abs=1e-4)
 

@@ -154,13 +154,16 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
-        attention: bool = True,
+        attention: bool | None = None,
     ) -> list[Prediction]:
-        """What is on each image: files, or members of archives as photos.zip/dog.jpg."""
+        """What is on each image: files, or members of archives as photos.zip/dog.jpg.
+
+        attention: as in `translate`
+        """
         if not isinstance(self.task.signature.source, Pixels):
             raise ConfigError(f"{self.folder}: reads no images; a run of task 'captioning' does")
         _refuse_a_bare_string(images)
-        wish = Wish(attention=attention)
+        wish = Wish(attention=self._attention(attention))
         places = [str(image) for image in images]
         return [best[0] for best in self.predict(places, wish, beam=beam, decoding=decoding)]
 

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import nn
 
 from seqloom.config.kinds import EngineKind
-from seqloom.config.task import CaptioningConfig, TranslationConfig
+from seqloom.config.task import TranslationConfig
 from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
 from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
@@ -165,7 +165,6 @@ def _engine(run: Run | Forecaster) -> str:
     """What answers a plain request, made ready now rather than by the first who asks."""
     if isinstance(run, Forecaster):
         return "torch"
-    compiled = run.engine.kind == "compiled" and isinstance(run.config.task, CaptioningConfig)
-    if not (compiled or isinstance(run.config.task, TranslationConfig)):
+    if not isinstance(run.config.task, TranslationConfig):
         return "torch"
     return run.choose_engine(WORDS_ALONE).name

@@ -23,7 +23,7 @@ def caption(
 ) -> None:
     run = load(folders)
     decoding = changed_decoding(run.config, overrides)
-    found = run.caption(images, beam=beam, decoding=decoding)
+    found = run.caption(images, beam=beam, decoding=decoding, attention=True)
     for image, output in zip(images, found, strict=True):
         record = {"image": image, **output.to_json()}
         put(json_format.dumps(record, ensure_ascii=False) if json else output.text)
