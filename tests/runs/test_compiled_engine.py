@@ -89,10 +89,8 @@ def test_a_gpu_and_an_ensemble_are_reasons_against_it(folder: Path) -> None:
     assert "EnsembleDecoder" in reason
 
 
-def test_without_a_compiler_it_says_what_to_install(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch._inductor.config.cpp, "cxx", ("no-such-compiler",))
-    with pytest.raises(ConfigError, match=r"apt-get install g\+\+") as error:
+def test_without_a_compiler_it_says_what_to_install(folder: Path) -> None:
+    without = torch._inductor.config.patch({"cpp.cxx": ("no-such-compiler",)})
+    with without, pytest.raises(ConfigError, match=r"apt-get install g\+\+") as error:
         load(folder, engine="compiled").translate(["a"])
     assert "could not compile a step of this model" in str(error.value)
