@@ -4,7 +4,7 @@
 
 The run is a Transformer; its own test split is translated. "bare" is CTranslate2's translate_batch
 on the same converted files, given ready tokens and its own batching; the engine gets text and gives
-predictions. Rounds are interleaved, so that a machine that gets busy slows all of them alike.
+predictions. The two take turns, so that a machine that gets busy slows them alike.
 """
 
 import json
@@ -28,7 +28,7 @@ from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
-ROUNDS = 5
+ROUNDS = 11
 DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 PRECISIONS = ("int8", "float32")
 
@@ -52,8 +52,11 @@ def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
                 key: sum(map(str.__eq__, outputs["torch"], outputs[key])) for key in PRECISIONS
             },
             **_speed(
-                {f"engine {key}": job for key, job in ours.items()}
-                | {f"bare {key}": job for key, job in bare.items()},
+                {
+                    f"{who} {key}": jobs[key]
+                    for key in PRECISIONS
+                    for who, jobs in (("engine", ours), ("bare", bare))
+                },
                 len(texts),
             ),
             "torch seconds": round(_seconds(by_torch), 2),
@@ -121,7 +124,7 @@ def _bare(
 
 
 def _speed(jobs: dict[str, Callable[[], list[Any]]], sentences: int) -> dict[str, Any]:
-    """Each job once a round, in turn."""
+    """Each job once a round, those to be compared beside each other and each first in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for round_ in range(ROUNDS):
         names = list(jobs) if round_ % 2 == 0 else list(jobs)[::-1]

@@ -125,6 +125,12 @@ def test_outputs_cut_off_are_counted(reverse: Path) -> None:
         (["--n-best", "2", "--set", "decoding.kind=greedy"], b"", 78, "greedy search finds one"),
         (["--n-best", "2", "--set", "decoding.kind=sample"], b"", 78, "need as many samples"),
         (["no.txt", "nor.txt"], b"", 66, "no.txt: there is no such file\nnor.txt: there is no"),
+        (
+            ["ein Satz"],
+            b"",
+            66,
+            "If that is meant as text, write it to stdin: echo '…' | seqloom …",
+        ),
         ([], b"ok\n\xff\n", 65, "stdin:2: byte 1 of the line (0xff) is not valid UTF-8"),
         (
             [],
@@ -140,6 +146,11 @@ def test_bad_input_to_translate_is_told(
     answer = call("translate", reverse, *options, given=given)
     assert answer.code == code
     assert words in answer.err
+
+
+def test_a_missing_file_is_told_before_anything_of_the_model(reverse: Path) -> None:
+    answer = call("translate", reverse, "no.txt")
+    assert answer.err.splitlines() == ["error: no.txt: there is no such file"]
 
 
 def test_a_dash_is_standard_input_among_files(reverse: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ TEXTS = ["abcd", "", "b", "  ", "dlk", "abc", "\t", "zzz", "bcda", "a", "kkjihg"
 DECODINGS: list[DecodingConfig] = [GreedyConfig(), BeamConfig(width=3)]
 FLOAT = ("engine.precision=float32",)
 BARE = Wish(attention=False)
+SCORED = Wish(attention=False, probabilities="score")
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +91,12 @@ def test_both_engines_give_the_same_predictions(
         assert other.finished == mine.finished
         assert other.score == pytest.approx(mine.score, abs=1e-4)
         assert other.log_probabilities == pytest.approx(mine.log_probabilities, abs=1e-4)
-    bare = quick.predict(TEXTS, WORDS_ALONE, decoding=decoding)
-    assert [one[0].text for one in bare] == [one[0].text for one in ours]
-    assert [one[0].score for one in bare] == pytest.approx([one[0].score for one in ours], abs=1e-4)
+    words = quick.predict(TEXTS, WORDS_ALONE, decoding=decoding)
+    assert [one[0].text for one in words] == [one[0].text for one in ours]
+    scored = quick.predict(TEXTS, SCORED, decoding=decoding)
+    assert [one[0].text for one in scored] == [one[0].text for one in ours]
+    known = [one[0].score for one in ours]
+    assert [one[0].score for one in scored] == pytest.approx(known, abs=1e-4)
 
 
 def test_most_of_it_is_really_done_by_the_engine(

@@ -1,5 +1,6 @@
 """Whatever CTranslate2 can express, it computes as torch does; the rest it names."""
 
+import math
 import re
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from torch import Tensor
 from seqloom.config.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.core.signature import Nothing, Signature, Tokens
 from seqloom.decoding.candidates import Candidates
+from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
 from seqloom.runs.engine.agreement import compare
@@ -81,7 +83,7 @@ def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> N
         assert scored == pytest.approx(known, abs=1e-4)
 
     decoding, request = GreedyConfig(length_exponent=0.7), Request([8] * len(batch))
-    found = engine.search(batch, request, decoding, steps=True)
+    found = engine.search(batch, request, decoding, "steps")
     best = by_torch(model, batch, request, decoding)
     answered = [(mine[0], other[0]) for mine, other in zip(best, found, strict=True) if other]
     assert answered
@@ -127,7 +129,7 @@ def test_what_is_answered_is_what_our_search_finds(
     limits = [4 + place % 9 for place in range(len(batch))]
     request = Request(limits, n_best=n_best)
     ours = by_torch(model, batch, request, decoding)
-    found = engine.search(batch, request, decoding, steps=False)
+    found = engine.search(batch, request, decoding, "score")
     answered = [(mine, other) for mine, other in zip(ours, found, strict=True) if other is not None]
     assert len(answered) > 5
     for mine, other in answered:
@@ -136,6 +138,20 @@ def test_what_is_answered_is_what_our_search_finds(
         assert [one.finished for one in other] == [one.finished for one in mine]
         if isinstance(decoding, BeamConfig) and decoding.width > 1:
             assert all(one.finished for one in mine)
+    unscored = engine.search(batch, request, decoding, "unasked")
+    assert [tokens_of(one) for one in unscored] == [tokens_of(one) for one in found]
+
+
+def tokens_of(found: list[Hypothesis] | None) -> list[tuple[int, ...]] | None:
+    return None if found is None else [one.tokens for one in found]
+
+
+def test_a_greedy_output_that_nobody_wants_the_score_of_has_none(tmp_path: Path) -> None:
+    engine = engine_of(random_model(side(), side(), ending=5.0), tmp_path)
+    batch, request = some_sources(9), Request([8] * 9)
+    for decoding, known in ((GreedyConfig(), False), (BeamConfig(width=3), True)):
+        for answer in engine.search(batch, request, decoding, "unasked"):
+            assert all(math.isfinite(one.score) == known for one in answer or ())
 
 
 def test_what_may_not_be_put_out_is_left_to_torch(tmp_path: Path) -> None:
@@ -145,10 +161,10 @@ def test_what_may_not_be_put_out_is_left_to_torch(tmp_path: Path) -> None:
     engine = engine_of(model, tmp_path)
     batch = some_sources()
     request = Request([9] * len(batch))
-    assert engine.search(batch, request, GreedyConfig(), False) == [None] * len(batch)
+    assert engine.search(batch, request, GreedyConfig(), "unasked") == [None] * len(batch)
     bias[END] += 40.0
     engine = engine_of(model, tmp_path)
-    assert None not in engine.search(batch, request, GreedyConfig(), False)
+    assert None not in engine.search(batch, request, GreedyConfig(), "unasked")
 
 
 def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Path) -> None:
@@ -156,14 +172,14 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
     engine = engine_of(model, tmp_path)
     (short,) = some_sources(1)
     long = Prepared((5,) * LONGEST, ())
-    found = engine.search([short, long], Request([9, 9]), GreedyConfig(), steps=True)
+    found = engine.search([short, long], Request([9, 9]), GreedyConfig(), "steps")
     assert found[0] is not None
     assert found[1] is None
-    found = engine.search([short, short], Request([LONGEST + 1, 9]), GreedyConfig(), steps=True)
+    found = engine.search([short, short], Request([LONGEST + 1, 9]), GreedyConfig(), "steps")
     assert found[0] is None
     assert found[1] is not None
     just = Prepared((5,) * (LONGEST - 1), ())
-    (answer,) = engine.search([just], Request([9]), GreedyConfig(), steps=True)
+    (answer,) = engine.search([just], Request([9]), GreedyConfig(), "steps")
     (ours,) = by_torch(model, [just], Request([9]), GreedyConfig())
     assert answer is not None
     assert answer[0].log_probabilities == pytest.approx(ours[0].log_probabilities, abs=1e-4)
@@ -172,7 +188,7 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
 def test_a_source_of_no_tokens_is_left_to_torch(tmp_path: Path) -> None:
     model = random_model(side(), side())
     engine = engine_of(model, tmp_path)
-    assert engine.search([Prepared((), ())], Request([9]), GreedyConfig(), steps=True) == [None]
+    assert engine.search([Prepared((), ())], Request([9]), GreedyConfig(), "steps") == [None]
 
 
 INEXPRESSIBLE = {

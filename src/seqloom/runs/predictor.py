@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -38,31 +38,36 @@ Advance = Callable[[int, int], None]
 """Told how many inputs of how many are done; may raise to stop."""
 
 
+Probabilities = Literal["unasked", "score", "steps"]
+"""How probable an output is: of no interest, as its score, or piece by piece too."""
+
+
 @dataclass(frozen=True)
 class Wish:
     """What is wanted for each text.
 
-    n_best:    outputs
-    attention: where each piece looked, too
-    prefixes:  how each output must begin, in words; a blank one leaves it free
-    first:     the number of the first text, if these are a portion of a longer list: errors name
-               lines by it and samples depend on it, so that portions may be cut anywhere
-    steps:     the log-probability of each piece, too. torch knows it anyway
-    to:        the target language, where a run has learned several; several of them: first to
-               one, then from there to the next. None: each text says it by its tag
-    heads:     with attention: that of each layer and head, too
+    n_best:        outputs
+    attention:     where each piece looked, too
+    prefixes:      how each output must begin, in words; a blank one leaves it free
+    first:         the number of the first text, if these are a portion of a longer list: errors
+                   name lines by it and samples depend on it, so that portions may be cut anywhere
+    probabilities: torch knows all of them anyway. To CTranslate2 each step of detail is more work:
+                   unasked, its greedy search gives no score (NaN)
+    to:            the target language, where a run has learned several; several of them: first to
+                   one, then from there to the next. None: each text says it by its tag
+    heads:         with attention: that of each layer and head, too
     """
 
     n_best: int = 1
     attention: bool = True
     prefixes: Sequence[str] | None = None
     first: int = 0
-    steps: bool = True
+    probabilities: Probabilities = "steps"
     to: str | Sequence[str] | None = None
     heads: bool = False
 
 
-WORDS_ALONE = Wish(attention=False, steps=False)
+WORDS_ALONE = Wish(attention=False, probabilities="unasked")
 WORDS_LOOKED_AT = Wish()
 
 
@@ -70,7 +75,11 @@ class Engine(Protocol):
     """Searches instead of torch, where it can."""
 
     def search(
-        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
+        self,
+        batch: Sequence[Prepared],
+        request: Request,
+        decoding: SearchConfig,
+        probabilities: Probabilities,
     ) -> list[list[Hypothesis] | None]:
         """For each source what our own search would find; None where that is not certain."""
         ...
@@ -150,7 +159,7 @@ class Predictor:
                 keep_attention=keeping.keep if wish.attention else None,
                 indices=[askers.numbers[index] for index in indices],
             )
-            found = self._quickly(batch, request, decoding, wish.steps)
+            found = self._quickly(batch, request, decoding, wish.probabilities)
             left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
             if left:
                 asked = Asked(batch, indices, request).only(left)
@@ -188,12 +197,16 @@ class Predictor:
         return [present(self.task, one, each, keeping) for each in hypotheses]
 
     def _quickly(
-        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
+        self,
+        batch: Sequence[Prepared],
+        request: Request,
+        decoding: SearchConfig,
+        probabilities: Probabilities,
     ) -> list[list[Hypothesis] | None]:
         """What the engine finds for each source; None where torch must search."""
         if self.engine is None:
             return [None] * len(batch)
-        return self.engine.search(batch, request, decoding, steps)
+        return self.engine.search(batch, request, decoding, probabilities)
 
     def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[Prepared]:
         prepared = [self.task.prepare(text) for text in texts]

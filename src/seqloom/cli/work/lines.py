@@ -14,20 +14,28 @@ STDIN = Path("-")
 
 
 def portions(files: Sequence[Path]) -> Iterator[list[str]]:
-    """All lines of the files, or of stdin; a person at a terminal is answered line by line."""
+    """All lines of the files, or of stdin; a person at a terminal is answered line by line.
+
+    That the files are there is looked up at once, not with the first portion.
+    """
     files = files or [STDIN]
-    check_files([path for path in files if path != STDIN])
+    check_files(
+        [path for path in files if path != STDIN], "write it to stdin: echo '…' | seqloom …"
+    )
     lines = (line for path in files for line in _lines(path))
     size = 1 if STDIN in files and sys.stdin.isatty() else PORTION
-    while portion := list(islice(lines, size)):
-        yield portion
+    return iter(lambda: list(islice(lines, size)), [])
 
 
-def check_files(files: Sequence[Path]) -> None:
-    """All of them must be there before the first is read."""
-    missing = [f"{path}: there is no such file" for path in files if not path.is_file()]
-    if missing:
-        raise NotFoundError("\n".join(missing))
+def check_files(files: Sequence[Path], for_text: str = "") -> None:
+    """All of them must be there before the first is read; for_text: what to do with a text."""
+    missing = [path for path in files if not path.is_file()]
+    if not missing:
+        return
+    told = [f"{path}: there is no such file" for path in missing]
+    if for_text and any(" " in str(path) for path in missing):
+        told.append(f"If that is meant as text, {for_text}")
+    raise NotFoundError("\n".join(told))
 
 
 def _lines(path: Path) -> Iterator[str]:

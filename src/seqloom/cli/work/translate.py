@@ -13,7 +13,7 @@ from seqloom.cli.work.lines import portions
 from seqloom.metrics.alignment import format_pharaoh
 from seqloom.runs.choices import refuse_too_many
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
+from seqloom.runs.predictor import Probabilities, Wish
 from seqloom.runs.run import load
 
 SHOWN = 5
@@ -27,6 +27,13 @@ class Format:
     scores: bool
     alignments: bool
     json: bool
+
+    @property
+    def probabilities(self) -> Probabilities:
+        """What has to be known for it."""
+        if self.json or self.n_best > 1:
+            return "steps"
+        return "score" if self.scores else "unasked"
 
     def lines(self, number: int, source: str, outputs: Sequence[Prediction]) -> list[str]:
         """The answer to line `number`, counted from 0."""
@@ -70,12 +77,13 @@ def translate(
 ) -> None:
     """wanted: --n-best, and the languages of --through and --to."""
     n_best, to = wanted
+    lines = portions(files)
     run = load(folders)
     config = changed(run.config, overrides, beam, ("decoding", "engine"))
     decoding, run.engine = config.decoding, config.engine
     refuse_too_many(decoding, n_best)
     form = Format(n_best, *shown)
-    wish = Wish(n_best, form.alignments, steps=form.json or n_best > 1, to=to)
+    wish = Wish(n_best, form.alignments, probabilities=form.probabilities, to=to)
     run.directions.path(to)  # a language it does not know is told before a line is read
     if form.alignments and run.heads_note:
         warn(run.heads_note)
@@ -83,7 +91,7 @@ def translate(
     tell_engine(run.choose_engine(wish, decoding=decoding))
     cut: list[int] = []
     number = 0
-    for texts in portions(files):
+    for texts in lines:
         found = run.predict(texts, replace(wish, first=number), decoding=decoding)
         for source, outputs in zip(texts, found, strict=True):
             for line in form.lines(number, source, outputs):

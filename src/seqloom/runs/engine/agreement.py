@@ -105,7 +105,7 @@ def compare(model: Model, engine: CTranslate2Engine) -> Agreement:
             best.log_probabilities, theirs if best.finished else theirs[:-1], strict=False
         )
     ]
-    found = engine.search(batch, request, decoding, steps=False)
+    found = engine.search(batch, request, decoding, "score")
     answered = [(best, other[0]) for best, other in zip(ours, found, strict=True) if other]
     same = sum(
         best.tokens == other.tokens or abs(best.score - other.score) < EXACT

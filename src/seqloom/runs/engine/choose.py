@@ -12,16 +12,17 @@ from seqloom.decoding.search import Search
 from seqloom.models.transformer import TransformerDecoder
 from seqloom.runs.engine.agreement import Agreement
 from seqloom.runs.engine.compiling import compile_search, compiled_reasons
-from seqloom.runs.engine.convert import Precision, ctranslate2
+from seqloom.runs.engine.convert import Precision
 from seqloom.runs.engine.kept import Origin, find_or_make
+from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.engine.reasons import model_reasons, request_reasons
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import Predictor, Wish
 from seqloom.tasks.tokens import TokenTask
 
-INT8_PAYS = platform.machine() in ("x86_64", "AMD64")
-"""Is CTranslate2 quicker with rounded weights? By a third on x86_64; on aarch64 it is slower so, as
-docs/benchmarks.md shows."""
+INT8_PAYS = platform.machine() in ("x86_64", "AMD64", "aarch64")
+"""Is CTranslate2 quicker with rounded weights? By half in batches, and more for a sentence alone, as
+docs/benchmarks.md shows; elsewhere it was not measured."""
 
 Ready = tuple[CTranslate2Engine, Precision, Agreement]
 

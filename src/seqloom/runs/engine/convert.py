@@ -14,23 +14,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from seqloom.core.extras import require
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.attention import DotScore
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
+from seqloom.runs.engine.package import ctranslate2
 from seqloom.text.vocabulary import END, START, UNKNOWN
 
 Precision = Literal["int8", "float32"]
 LONGEST = 1_024
 """Positions that are stored where ours have no end; what is longer is left to torch."""
-
-
-def ctranslate2() -> ModuleType:
-    """The package itself, or how to get it."""
-    return require("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
 
 
 def convert(model: Model, folder: Path, precision: Precision) -> None:

@@ -14,7 +14,8 @@ from seqloom.core.storage import damage, new_folder, remove_folder
 from seqloom.data.cache import cache_root
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.agreement import Agreement, compare
-from seqloom.runs.engine.convert import Precision, convert, ctranslate2
+from seqloom.runs.engine.convert import Precision, convert
+from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.engine.search import CTranslate2Engine
 
 ENGINES = "engines"

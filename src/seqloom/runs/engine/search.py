@@ -12,6 +12,7 @@ forbidden token. What it leaves open is searched by torch. A greedy output is si
 its limit.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,11 +27,12 @@ from seqloom.decoding.search import Request, normalise
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import (
     Precision,
-    ctranslate2,
     embedders,
     stored_positions,
     vocabulary_size,
 )
+from seqloom.runs.engine.package import ctranslate2
+from seqloom.runs.predictor import Probabilities
 from seqloom.tasks.task import Prepared
 from seqloom.text.vocabulary import END
 
@@ -73,9 +75,13 @@ class CTranslate2Engine:
         )
 
     def search(
-        self, batch: Sequence[Prepared], request: Request, decoding: SearchConfig, steps: bool
+        self,
+        batch: Sequence[Prepared],
+        request: Request,
+        decoding: SearchConfig,
+        probabilities: Probabilities,
     ) -> Found:
-        """The n best of each source, with the log-probability of each token if `steps`."""
+        """The n best of each source; a greedy output has a score only if it is asked for."""
         found: Found = [None] * len(batch)
         places = [
             place
@@ -89,8 +95,12 @@ class CTranslate2Engine:
             return found
         sources = [self._named(batch[place].source or ()) for place in places]
         limits = [request.max_lengths[place] for place in places]
+        scored = probabilities != "unasked" or not _greedy(decoding)
         results = self.translator.translate_batch(
-            sources, max_decoding_length=max(limits), **_options(decoding, request.n_best)
+            sources,
+            max_decoding_length=max(limits),
+            return_scores=scored,  # its greedy search needs no softmax, unless for this
+            **_options(decoding, request.n_best),
         )
         never = set(build_rules(decoding).never)
         for place, limit, result in zip(places, limits, results, strict=True):
@@ -103,11 +113,11 @@ class CTranslate2Engine:
             elif any(output[-1] != END or len(output) > limit for output in outputs):
                 continue
             if all(never.isdisjoint(output) for output in outputs):
-                found[place] = [
-                    _hypothesis(output, score)
-                    for output, score in zip(outputs, result.scores, strict=True)
-                ]
-        return self._with_steps(batch, found, decoding.length_exponent, steps)
+                scores = result.scores if scored else [math.nan] * len(outputs)
+                found[place] = list(map(_hypothesis, outputs, scores))
+        if probabilities == "unasked":
+            return found
+        return self._with_steps(batch, found, decoding.length_exponent, probabilities == "steps")
 
     def _with_steps(
         self, batch: Sequence[Prepared], found: Found, exponent: float, everywhere: bool
@@ -171,7 +181,6 @@ def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:
         "num_hypotheses": n_best,
         "length_penalty": decoding.length_exponent or ALMOST_ZERO,
         "return_end_token": True,
-        "return_scores": True,
         "max_input_length": 0,
         "min_decoding_length": 0,
     }
