@@ -1,8 +1,9 @@
 """The CPU engine against CTranslate2 itself and against torch: speed, latency, quality.
 
+    seqloom train bench/engine_cpu.toml --run RUN --set data.folder=MULTI30K
     python -m bench.engine_cpu RUN [OUT.json] [SENTENCES]
 
-The run is a Transformer; its own test split is translated. "bare" is CTranslate2's translate_batch
+The run may be any Transformer; its own test split is translated. "bare" is CTranslate2's translate_batch
 on the same converted files, given ready tokens and its own batching; the engine gets text and gives
 predictions. The two take turns, so that a machine that gets busy slows them alike.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 
+from bench.machine import processor
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.data.splits import merge_references, read_split
@@ -156,18 +158,21 @@ def _machine() -> dict[str, Any]:
 
     return {
         "machine": platform.machine(),
+        "processor": processor(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "ctranslate2": ctranslate2.__version__,
     }
 
 
-TEXT = """*{machine}, {threads} threads; torch {torch}, CTranslate2 {ctranslate2};
+TEXT = """A Transformer of 4+4 layers of 256, trained on Multi30k German→English by `bench/engine_cpu.toml`, translates some of
+its test split. "Alone" is CTranslate2's own `translate_batch` on the same files in the same process, with ready tokens
+in and tokens out; the engine gets text and gives text. The two take turns; the ratio is the median of {rounds} rounds, with
+lowest and highest.
+"""
+TABLE = """
+*{machine}: {processor}; {threads} threads; torch {torch}, CTranslate2 {ctranslate2};
 `python -m bench.engine_cpu RUN OUT.json {sentences}`.*
-
-A Transformer of 4+4 layers of 256, trained on Multi30k German→English, translates {sentences} sentences of its test
-split. "Alone" is CTranslate2's own `translate_batch` on the same files, with ready tokens in and tokens out; the engine
-gets text and gives text. Rounds are interleaved; the ratio is the median of {rounds} of them, with lowest and highest.
 
 | decoding | precision | BLEU (torch's) | outputs as torch's | sentences/s | alone | engine takes … times as long |
 |---|---|---|---|---|---|---|
@@ -178,17 +183,20 @@ One sentence at a time, greedily, p50 / p95: {latency}.
 
 
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md."""
+    """The section of docs/benchmarks.md: a table for each kind of machine."""
+    return TEXT.format(rounds=ROUNDS) + "".join(map(_table, results.values()))
+
+
+def _table(results: dict[str, Any]) -> str:
     rows = [_row(results, name, precision) for name in DECODINGS for precision in PRECISIONS]
     latency = ", ".join(
         f"{name} {one['p50']:.0f} / {one['p95']:.0f} ms"
         for name, one in results["latency_ms"].items()
     )
-    return TEXT.format(
+    return TABLE.format(
         rows="\n".join(rows),
         latency=latency,
         sentences=results["sentences"],
-        rounds=ROUNDS,
         **results["machine"],
     )
 
@@ -206,7 +214,9 @@ def _row(results: dict[str, Any], name: str, precision: str) -> str:
 
 if __name__ == "__main__":
     found = measure(Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
-    text = json.dumps(found, indent=2)
-    print(text)
+    print(json.dumps(found, indent=2))
     if len(sys.argv) > 2:
-        Path(sys.argv[2]).write_text(f"{text}\n", encoding="utf-8")
+        out = Path(sys.argv[2])
+        others = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+        text = json.dumps({**others, found["machine"]["machine"]: found}, indent=2)
+        out.write_text(f"{text}\n", encoding="utf-8")

@@ -23,6 +23,12 @@ def test_everything_is_there_once_and_the_longest_comes_first(
         assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= 2 * budget
 
 
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
+def test_if_the_last_may_fill_one_budget_none_fills_more(lengths: list[int], budget: int) -> None:
+    for batch in together(lengths, budget, last=1):
+        assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= budget
+
+
 @pytest.mark.parametrize(("texts", "batches"), [(10, 1), (15, 1), (20, 1), (21, 2), (45, 4)])
 def test_a_few_that_are_left_go_along_with_those_before_them(texts: int, batches: int) -> None:
     """Ten texts are a batch; twenty, if they are the last."""

@@ -53,15 +53,15 @@ def size_of(prepared: Prepared) -> int:
     return len(prepared.prefix if prepared.source is None else prepared.source) + 1
 
 
-def together(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+def together(lengths: Sequence[int], budget: int, last: int = LAST) -> Iterator[list[int]]:
     """Inputs of like length together, by their numbers, the longest first.
 
-    A search takes nearly as long for a few as for many. So the last ones go along with those
-    before them, if then no more than LAST budgets are full.
+    A search by torch takes nearly as long for a few as for many. So the last ones go along with
+    those before them, if then no more than `last` budgets are full.
     """
     left = sorted(range(len(lengths)), key=lambda number: -lengths[number])
     while left:
         longest = lengths[left[0]]
-        fit = len(left) if longest * len(left) <= LAST * budget else max(budget // longest, 1)
+        fit = len(left) if longest * len(left) <= last * budget else max(budget // longest, 1)
         yield left[:fit]
         left = left[fit:]

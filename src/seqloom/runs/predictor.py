@@ -23,7 +23,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Asked, Askers
-from seqloom.runs.budget import batch_tokens, hypotheses_of, size_of, together
+from seqloom.runs.budget import LAST, batch_tokens, hypotheses_of, size_of, together
 from seqloom.runs.fitting import as_it_fits, halved
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
@@ -148,9 +148,9 @@ class Predictor:
         how = decoding if newline is None else without_end(decoding)
         keeping = Keeping(wish.heads, self.choice)
         done = 0
-        # Another engine follows hypotheses in a memory of its own.
-        followed = hypotheses_of(decoding) if self.engine is None else 1
-        for indices in self._batches(prepared, followed):
+        # Another engine follows hypotheses in a memory of its own, and a few take it less time.
+        followed, last = (hypotheses_of(decoding), LAST) if self.engine is None else (1, 1)
+        for indices in self._batches(prepared, followed, last):
             batch = [prepared[index] for index in indices]
             request = Request(
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
@@ -261,9 +261,12 @@ class Predictor:
             results.update(zip(indices, chain.from_iterable(parts), strict=True))
         return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
 
-    def _batches(self, prepared: Sequence[Prepared], hypotheses: int = 1) -> Iterator[list[int]]:
+    def _batches(
+        self, prepared: Sequence[Prepared], hypotheses: int = 1, last: int = LAST
+    ) -> Iterator[list[int]]:
         """What is searched together, each followed by so many hypotheses."""
-        return together(list(map(size_of, prepared)), batch_tokens(self.device) // hypotheses)
+        budget = batch_tokens(self.device) // hypotheses
+        return together(list(map(size_of, prepared)), budget, last)
 
     def encode(self, batch: Sequence[Prepared]) -> Memory:
         """What the model has read, once for all that is asked about it."""
