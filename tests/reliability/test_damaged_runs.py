@@ -118,6 +118,22 @@ def test_no_two_checkpoints_can_change_places_unseen(run: Path, tmp_path: Path) 
         load(copy)
 
 
+def test_what_only_resuming_needs_may_go_and_if_half_of_it_is_gone_that_is_told(
+    run: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    way = "if training is over, remove checkpoints/ and latest, which only --resume needs"
+    for path in (latest(copy) / "optimizer.safetensors", latest(copy), copy / "checkpoints"):
+        (shutil.rmtree if path.is_dir() else Path.unlink)(path)
+        with pytest.raises(StorageError, match=way):
+            load(copy)
+    again = "Restore it from a copy, or train again"
+    with _changed({copy / "text/source.json": None}), pytest.raises(StorageError, match=again):
+        load(copy)
+    (copy / "latest").unlink()
+    assert load(copy).translate(["ab"])[0].text == load(run).translate(["ab"])[0].text
+
+
 def test_all_damage_is_told_at_once(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
     (copy / "best").unlink()

@@ -12,7 +12,15 @@ from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import damage, new_folder, read_manifest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.soundness import CONFIG, WEIGHTS, checked, is_run, pointers, weights_shelf
+from seqloom.runs.soundness import (
+    CONFIG,
+    WEIGHTS,
+    checked,
+    checkpoint_shelf,
+    is_run,
+    pointers,
+    weights_shelf,
+)
 from seqloom.runs.weights import assign_weights, read_tensors
 from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Trainable
@@ -110,6 +118,12 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
 
 def damaged_run(folder: Path, problems: list[str]) -> StorageError:
     listed = "\n".join(f"  {problem}" for problem in problems)
-    return StorageError(
-        f"{folder}: this run folder is damaged:\n{listed}\nRestore it from a copy, or train again."
+    shelf = checkpoint_shelf(folder)
+    unused = (f"{shelf.folder}/", f"{shelf.pointer}:")
+    way = (
+        f"Restore it from a copy; or, if training is over, remove {shelf.folder.name}/ and "
+        f"{shelf.pointer.name}, which only --resume needs."
+        if all(problem.startswith(unused) for problem in problems)
+        else "Restore it from a copy, or train again."
     )
+    return StorageError(f"{folder}: this run folder is damaged:\n{listed}\n{way}")
