@@ -67,6 +67,17 @@ def test_evaluate_is_torchs_unless_told_otherwise(run: Path) -> None:
     assert f"engine: ctranslate2 {USUAL}" in quick.err
 
 
+@pytest.mark.parametrize("kind", ["greedy", "beam"])
+def test_scores_are_those_of_torch_whatever_the_search(run: Path, kind: str) -> None:
+    how = ("--scores", "--set", f"decoding={{kind='{kind}'}}", "--set", "engine.precision=float32")
+    quick = call("translate", run, *how, given=b"abc\nblla\n")
+    ours = call("translate", run, *how, "--engine", "torch", given=b"abc\nblla\n")
+    for one, other in zip(quick.out.splitlines(), ours.out.splitlines(), strict=True):
+        (text, score), (same, known) = one.split(" ||| "), other.split(" ||| ")
+        assert text == same
+        assert float(score) == pytest.approx(float(known), abs=2e-4)
+
+
 def test_n_best_and_json_have_the_probabilities_of_pieces(run: Path) -> None:
     many = call("translate", run, "--n-best", "2", "--beam", "3", given=b"abc\n")
     for line in many.out.splitlines():

@@ -1,5 +1,6 @@
 """Clients of LibreTranslate, as they are."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,19 @@ from urllib.error import HTTPError
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
+import seqloom
 from calling_server import KEY, Server, start
+from seqloom.runs.engine.search import CTranslate2Engine
+from seqloom.serving import libretranslate
+from seqloom.serving.batcher import Batcher
+from seqloom.serving.gate import Gate
+from seqloom.serving.keys import Keys
+from seqloom.serving.limits import Limits
+from seqloom.serving.schema import TranslateRequest
+from seqloom.serving.served import load_catalogue
+from seqloom.serving.service import Service
+from seqloom.serving.translating import translate
+from tiny_runs import TRANSFORMER, recipe
 
 
 def error_of(caught: pytest.ExceptionInfo[HTTPError]) -> tuple[int, str]:
@@ -124,3 +137,25 @@ def test_keys_are_asked_for_and_compared(runs: dict[str, Path], keys: Path) -> N
         assert server.get("/frontend/settings").json()["keyRequired"] is True
     finally:
         assert server.stop() == 0
+
+
+def test_probabilities_that_the_answer_does_not_hold_are_not_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the engine would have to go over every output once more for them."""
+    greedy = "decoding={kind='greedy'}"
+    seqloom.train(recipe(*TRANSFORMER, "training.steps=4", greedy), tmp_path / "run")
+    catalogue = load_catalogue([tmp_path / "run"], None, ["run=la:it"], Batcher)
+    service = Service(catalogue, Limits(), Gate(Limits()), Keys())
+    question = libretranslate.Question(q="abc", source="la", target="it")
+    own = TranslateRequest(texts=["abc"])
+    expected = asyncio.run(translate(service, own)).translations[0].text
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("scored")
+
+    monkeypatch.setattr(CTranslate2Engine, "score", refuse)
+    assert asyncio.run(libretranslate._translated(service, ["abc"], "la", question)) == [[expected]]
+    with pytest.raises(AssertionError, match="scored"):
+        asyncio.run(translate(service, own))
+    catalogue.runs[0].batcher.close()

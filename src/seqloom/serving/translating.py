@@ -9,7 +9,7 @@ from seqloom.decoding.rules import LONGEST
 from seqloom.runs.budget import size_of
 from seqloom.runs.choices import widened
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
+from seqloom.runs.predictor import Probabilities, Wish
 from seqloom.runs.run import Run
 from seqloom.serving.languages import Pair
 from seqloom.serving.manners import Item, Searching
@@ -181,14 +181,19 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
             raise invalid("prefix", "needs one text alone, and split = false: whose would it be?")
 
 
-async def translate(service: Service, request: TranslateRequest) -> TranslateAnswer:
-    """Texts in, translations out."""
+async def translate(
+    service: Service, request: TranslateRequest, probabilities: Probabilities = "steps"
+) -> TranslateAnswer:
+    """Texts in, translations out.
+
+    probabilities: less than "steps" where whoever asks puts them out nowhere
+    """
     check_translation(service, request)
     direction = direct(service, request.run, request.source, request.target)
     run = direction.served.speaker
     decoding = decoding_for(run, request.beam, request.n_best, request.length_exponent)
     looking = request.attention or request.alignment or request.heads
-    wish = Wish(request.n_best, attention=looking, heads=request.heads)
+    wish = Wish(request.n_best, attention=looking, heads=request.heads, probabilities=probabilities)
     async with service.gate.admitted():
         planned = await make_plan(direction, request.texts, request.split, request.prefix)
         found = await search(direction, planned.inputs, decoding, wish)
