@@ -69,9 +69,11 @@ def test_evaluate_is_torchs_unless_told_otherwise(run: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["greedy", "beam"])
 def test_scores_are_those_of_torch_whatever_the_search(run: Path, kind: str) -> None:
-    how = ("--scores", "--set", f"decoding={{kind='{kind}'}}", "--set", "engine.precision=float32")
+    how = ("--scores", "--set", f"decoding.kind={kind}", "--set", "engine.precision=float32")
     quick = call("translate", run, *how, given=b"abc\nblla\n")
     ours = call("translate", run, *how, "--engine", "torch", given=b"abc\nblla\n")
+    assert quick.err.startswith("engine: ctranslate2 float32")
+    assert len(ours.out.splitlines()) == 2
     for one, other in zip(quick.out.splitlines(), ours.out.splitlines(), strict=True):
         (text, score), (same, known) = one.split(" ||| "), other.split(" ||| ")
         assert text == same

@@ -111,7 +111,7 @@ def test_two_language_models_are_shown_side_by_side(sentences: Path, tmp_path: P
 
 
 def test_the_beam_wins_over_a_setting_and_says_so(reverse: Path) -> None:
-    for setting in ("decoding.kind=greedy", "decoding.width=7"):
+    for setting in ("decoding.kind=greedy", "decoding.width=7", "decoding={kind='greedy'}"):
         answer = call("evaluate", reverse, "--beam", 2, "--set", setting, "--json")
         assert json.loads(answer.out)["decoding"]["width"] == 2
         assert f"warning: --beam 2 wins over --set {setting}" in answer.err

@@ -93,8 +93,14 @@ def test_json_is_one_object_a_line(reverse: Path) -> None:
     assert {"text", "score", "finished", "log_probabilities", "alignment"} <= set(output)
 
 
-def test_outputs_cut_off_are_counted(reverse: Path) -> None:
-    settings = ("--set", "decoding.kind=greedy", "--set", "decoding.max_length=1")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("--set", "decoding.kind=greedy", "--set", "decoding.max_length=1"),
+        ("--set", "decoding={kind='greedy', max_length=1}"),
+    ],
+)
+def test_outputs_cut_off_are_counted(reverse: Path, settings: tuple[str, ...]) -> None:
     answer = call("translate", reverse, *settings, given=b"abcd\n\nabcd\n")
     assert len(answer.out.splitlines()) == 3
     assert "2 of 3 outputs stopped at the length limit (line 1, 3)" in answer.err

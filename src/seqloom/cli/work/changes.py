@@ -15,6 +15,9 @@ EXAMPLES = {
     "data": "data.folder=/where/the/data/are",
 }
 
+BEAM = ("decoding", "decoding.kind", "decoding.width")
+"""What --beam changes too."""
+
 
 def changed_decoding(
     config: RunConfig, overrides: Sequence[str], beam: int | None = None
@@ -27,7 +30,7 @@ def changed(
     config: RunConfig, overrides: Sequence[str], beam: int | None, sections: Sequence[str]
 ) -> RunConfig:
     """The recipe after --set, which may touch these sections alone, and --beam."""
-    foreign = [text for text in overrides if text.partition(".")[0] not in sections]
+    foreign = [text for text in overrides if _key(text).partition(".")[0] not in sections]
     if foreign:
         examples = " or ".join(EXAMPLES[section] for section in sections)
         raise ConfigError(
@@ -41,7 +44,10 @@ def changed(
     wanted = ["decoding.kind=beam", f"decoding.width={beam}"]
     result = resolve(tables, [*overrides, *wanted], "the run's recipe").config
     for text in overrides:
-        key = text.partition("=")[0].strip()
-        if key in ("decoding.kind", "decoding.width") and given.decoding != result.decoding:
+        if _key(text) in BEAM and given.decoding != result.decoding:
             warn(f"--beam {beam} wins over --set {text}; leave out one of the two")
     return result
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].strip()
