@@ -9,29 +9,25 @@ predictions. The two take turns, so that a machine that gets busy slows them ali
 """
 
 import json
-import platform
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bench.machine import processor
+from bench.latency import DECODINGS, machine, seconds, waits
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.data.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.budget import BATCH_TOKENS
+from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
 
 ROUNDS = 11
-DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 PRECISIONS = ("int8", "float32")
 
 
@@ -61,16 +57,14 @@ def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
                 },
                 len(texts),
             ),
-            "torch seconds": round(_seconds(by_torch), 2),
+            "torch seconds": round(seconds(by_torch), 2),
             "overhead": {},
         }
-        seconds = report[name]["seconds"]
+        taken = report[name]["seconds"]
         for key in PRECISIONS:
             ratios = [
                 mine / other
-                for mine, other in zip(
-                    seconds[f"engine {key}"], seconds[f"bare {key}"], strict=True
-                )
+                for mine, other in zip(taken[f"engine {key}"], taken[f"bare {key}"], strict=True)
             ]
             report[name]["overhead"][key] = {
                 "ratio": round(statistics.median(ratios), 3),
@@ -88,8 +82,7 @@ def _ours(
     run: Run, precision: str | None, texts: Sequence[str], decoding: DecodingConfig
 ) -> Callable[[], list[str]]:
     """Texts in, texts out."""
-    kind = "torch" if precision is None else "ctranslate2"
-    settings = EngineConfig.model_validate({"kind": kind, "precision": precision or "auto"})
+    settings = _settings(precision)
 
     def job() -> list[str]:
         run.engine = settings
@@ -98,12 +91,17 @@ def _ours(
     return job
 
 
+def _settings(precision: str | None) -> EngineConfig:
+    """CTranslate2 with this precision; None: torch."""
+    kind = "torch" if precision is None else "ctranslate2"
+    return EngineConfig.model_validate({"kind": kind, "precision": precision or "auto"})
+
+
 def _bare(
     run: Run, precision: str, texts: Sequence[str], decoding: DecodingConfig
 ) -> Callable[[], list[Any]]:
     """Tokens in, tokens out, as CTranslate2's own users call it."""
-    settings = EngineConfig.model_validate({"kind": "ctranslate2", "precision": precision})
-    engine = run.engines.choose(settings, decoding, WORDS_ALONE).engine
+    engine = run.engines.choose(_settings(precision), decoding, WORDS_ALONE).engine
     assert isinstance(engine, CTranslate2Engine)
     prepared = [run.task.prepare(text).source or () for text in texts]
     tokens = [[*[engine.names[token] for token in row], engine.names[2]] for row in prepared]
@@ -127,42 +125,23 @@ def _bare(
 
 def _speed(jobs: dict[str, Callable[[], list[Any]]], sentences: int) -> dict[str, Any]:
     """Each job once a round, those to be compared beside each other and each first in turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    taken: dict[str, list[float]] = {name: [] for name in jobs}
     for round_ in range(ROUNDS):
         names = list(jobs) if round_ % 2 == 0 else list(jobs)[::-1]
         for name in names:
-            seconds[name].append(round(_seconds(jobs[name]), 4))
-    rates = {name: round(sentences / statistics.median(row), 1) for name, row in seconds.items()}
-    return {"sentences per second": rates, "seconds": seconds}
-
-
-def _seconds(job: Callable[[], list[Any]]) -> float:
-    start = time.perf_counter()
-    job()
-    return time.perf_counter() - start
+            taken[name].append(round(seconds(jobs[name]), 4))
+    rates = {name: round(sentences / statistics.median(row), 1) for name, row in taken.items()}
+    return {"sentences per second": rates, "seconds": taken}
 
 
 def _latency(run: Run, precision: str | None, texts: Sequence[str]) -> dict[str, float]:
     """One sentence at a time, greedily."""
-    jobs = [_ours(run, precision, [text], GreedyConfig()) for text in texts]
-    jobs[0]()
-    taken = sorted(1_000 * _seconds(job) for job in jobs)
-    return {
-        "p50": round(statistics.median(taken), 2),
-        "p95": round(taken[int(0.95 * len(taken))], 2),
-    }
+    run.engine = _settings(precision)
+    return waits(run, texts, GreedyConfig())
 
 
 def _machine() -> dict[str, Any]:
-    import ctranslate2
-
-    return {
-        "machine": platform.machine(),
-        "processor": processor(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "ctranslate2": ctranslate2.__version__,
-    }
+    return {**machine(), "ctranslate2": ctranslate2().__version__}
 
 
 TEXT = """A Transformer of 4+4 layers of 256, trained on Multi30k German→English by `bench/engine_cpu.toml`, translates some of

@@ -40,6 +40,7 @@ class Section:
 SECTIONS = (
     Section("training-cpu", "Training on a CPU", "bench.page:training_cpu"),
     Section("decoding-cpu", "Decoding on a CPU", "bench.page:decoding_cpu"),
+    Section("latency", "One sentence at a time", "bench.latency:table"),
     Section("engine-cpu", "The CPU engine", "bench.engine_cpu:table"),
     Section("training-gpu", "Training on a GPU", "bench.train_gpu:table"),
     Section("decoding-gpu", "Decoding on a GPU", "bench.decode_gpu:table"),
