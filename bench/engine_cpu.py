@@ -24,8 +24,8 @@ from seqloom.metrics.bleu import bleu
 from seqloom.runs.budget import BATCH_TOKENS
 from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.engine.search import CTranslate2Engine
-from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import WORDS_ALONE
 
 ROUNDS = 11
 PRECISIONS = ("int8", "float32")

@@ -24,8 +24,8 @@ from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.splits import merge_references, read_split
-from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import WORDS_ALONE
 
 DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 KINDS = ("torch", "compiled", "ctranslate2")

@@ -17,8 +17,8 @@ from seqloom.config.decoding import BeamConfig
 from seqloom.data.example import Example
 from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import Wish
 from seqloom.viz.curves import Curve, Plot, save_plot
 
 ROOT = Path(__file__).parents[1]

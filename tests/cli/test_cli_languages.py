@@ -10,7 +10,7 @@ import pytest
 from calling import call
 
 import seqloom
-from seqloom.runs.predictor import Wish
+from seqloom.runs.wish import Wish
 from toy_languages import WORDS, write_languages
 
 RECIPE = """

@@ -13,8 +13,8 @@ from cli_workshop import trained, workshop_at
 from seqloom.core.errors import DataError, StorageError
 from seqloom.runs.evaluate import Report
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Wish
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from seqloom.runs.aligning import (
 )
 from seqloom.runs.heads import ALL_HEADS, HeadChoice, chosen_heads
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 from tiny_runs import TRANSFORMER, recipe
 

@@ -9,8 +9,8 @@ from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, Sa
 from seqloom.core.errors import ConfigError
 from seqloom.runs.engine import choose
 from seqloom.runs.engine.compiling import compiled_reasons
-from seqloom.runs.predictor import WORDS_ALONE, Wish
 from seqloom.runs.run import load
+from seqloom.runs.wish import WORDS_ALONE, Wish
 from seqloom.training.loop import train
 from tiny_runs import recipe
 

@@ -8,8 +8,8 @@ import pytest
 
 from seqloom.config.load import resolve
 from seqloom.data.splits import read_split
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import load
+from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 
 LENGTH = 6

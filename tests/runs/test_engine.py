@@ -19,9 +19,9 @@ from seqloom.core.storage import damage
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine import kept
 from seqloom.runs.engine.convert import Precision, convert
-from seqloom.runs.predictor import WORDS_ALONE, Wish
 from seqloom.runs.run import Run, load
 from seqloom.runs.soundness import run_damage
+from seqloom.runs.wish import WORDS_ALONE, Wish
 from seqloom.training.loop import train
 from tiny_runs import recipe, stray
 

@@ -18,8 +18,9 @@ from seqloom.models.interface import Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.runs.asking import Askers
 from seqloom.runs.fitting import as_it_fits, halved
-from seqloom.runs.predictor import WORDS_ALONE, Predictor
+from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import WORDS_ALONE
 from seqloom.serving.batcher import Alone, Errand, Waiting
 from seqloom.tasks.task import Prepared
 from seqloom.training.loop import train

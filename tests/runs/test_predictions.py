@@ -13,8 +13,9 @@ from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, Sa
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.models.interface import Memory
 from seqloom.runs import budget
-from seqloom.runs.predictor import Predictor, Wish
+from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import Wish
 from seqloom.tasks.task import Prepared
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, TRANSFORMER, recipe

@@ -11,9 +11,9 @@ from sacrebleu.metrics.chrf import CHRF
 from seqloom.config.decoding import BeamConfig, MinimumBayesRiskConfig, SampleConfig
 from seqloom.core.errors import ConfigError
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.risk import by_expected_utility
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 from tiny_runs import recipe
 

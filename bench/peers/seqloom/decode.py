@@ -12,7 +12,7 @@ from bench.decoder import TOKENS, serve
 from bench.peers.seqloom.random_run import random_run
 from bench.workload import Workload
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.runs.predictor import WORDS_ALONE
+from seqloom.runs.wish import WORDS_ALONE
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from seqloom.data.example import Example
 from seqloom.metrics.score import Score
 from seqloom.metrics.sentences import sentence_chrf
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Wish
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
 from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.risk import by_expected_utility, searches_for
+from seqloom.runs.wish import WORDS_ALONE, WORDS_LOOKED_AT, Probabilities, Wish
 from seqloom.tasks.task import Prepared
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.running import encode_target, newline_of
@@ -36,39 +37,6 @@ from seqloom.text.vocabulary import END
 
 Advance = Callable[[int, int], None]
 """Told how many inputs of how many are done; may raise to stop."""
-
-
-Probabilities = Literal["unasked", "score", "steps"]
-"""How probable an output is: of no interest, as its score, or piece by piece too."""
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is wanted for each text.
-
-    n_best:        outputs
-    attention:     where each piece looked, too
-    prefixes:      how each output must begin, in words; a blank one leaves it free
-    first:         the number of the first text, if these are a portion of a longer list: errors
-                   name lines by it and samples depend on it, so that portions may be cut anywhere
-    probabilities: torch knows all of them anyway. To CTranslate2 each step of detail is more work:
-                   unasked, its greedy search gives no score (NaN)
-    to:            the target language, where a run has learned several; several of them: first to
-                   one, then from there to the next. None: each text says it by its tag
-    heads:         with attention: that of each layer and head, too
-    """
-
-    n_best: int = 1
-    attention: bool = True
-    prefixes: Sequence[str] | None = None
-    first: int = 0
-    probabilities: Probabilities = "steps"
-    to: str | Sequence[str] | None = None
-    heads: bool = False
-
-
-WORDS_ALONE = Wish(attention=False, probabilities="unasked")
-WORDS_LOOKED_AT = Wish()
 
 
 class Engine(Protocol):

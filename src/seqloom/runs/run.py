@@ -31,7 +31,8 @@ from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
 from seqloom.runs.heads import ALL_HEADS
 from seqloom.runs.parts import score_parts
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import WORDS_ALONE, Advance, Predictor, Wish
+from seqloom.runs.predictor import Advance, Predictor
+from seqloom.runs.wish import WORDS_ALONE, Wish, refuse_a_bare_string
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.vocabulary import SPECIAL
 
@@ -119,7 +120,7 @@ class Run:
                 f"{self.folder}: is a language model, which has no source to translate; "
                 "use `complete`"
             )
-        _refuse_a_bare_string(texts)
+        refuse_a_bare_string(texts)
         chosen = self._decoding(beam, decoding)
         refuse_too_many(chosen, wish.n_best)
         *stops, last = self.directions.path(wish.to)
@@ -162,7 +163,7 @@ class Run:
         """
         if not isinstance(self.task.signature.source, Pixels):
             raise ConfigError(f"{self.folder}: reads no images; a run of task 'captioning' does")
-        _refuse_a_bare_string(images)
+        refuse_a_bare_string(images)
         wish = Wish(attention=self._attention(attention))
         places = [str(image) for image in images]
         return [best[0] for best in self.predict(places, wish, beam=beam, decoding=decoding)]
@@ -180,7 +181,7 @@ class Run:
                 f"{self.folder}: translates, and cannot complete a beginning without a source; "
                 "use `translate`"
             )
-        _refuse_a_bare_string(prompts)
+        refuse_a_bare_string(prompts)
         chosen = decoding or drawn(self.config.decoding, n_best)
         refuse_too_many(chosen, n_best)
         return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
@@ -211,8 +212,8 @@ class Run:
         A language model reads nothing: its sources are blank.
         heads: with attention: that of each layer and head, too
         """
-        _refuse_a_bare_string(sources)
-        _refuse_a_bare_string(targets)
+        refuse_a_bare_string(sources)
+        refuse_a_bare_string(targets)
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
@@ -271,11 +272,6 @@ class Run:
         """What was asked for here, else what the recipe says."""
         chosen = self.config.decoding if decoding is None else decoding
         return chosen if beam is None else widened(chosen, beam)
-
-
-def _refuse_a_bare_string(texts: Sequence[str | Path]) -> None:
-    if isinstance(texts, str | Path):
-        raise DataError("texts come as a list, even a single one: write [text] instead of text")
 
 
 def load(

@@ -9,8 +9,8 @@ from seqloom.core.errors import SeqloomError
 from seqloom.core.signature import Pixels
 from seqloom.data.images import pixels_of
 from seqloom.runs.budget import size_of
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Wish
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import Problem, unusable
 from seqloom.serving.schema import CaptionAnswer

@@ -6,8 +6,8 @@ from seqloom.config.decoding import GreedyConfig, SampleConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.budget import size_of
 from seqloom.runs.choices import drawn, greedily
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Wish
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import CompleteAnswer, Completed, CompleteRequest

@@ -9,7 +9,7 @@ from seqloom.data.series import Window as Observed
 from seqloom.runs.budget import size_of
 from seqloom.runs.choices import widened
 from seqloom.runs.forecaster import Forecaster
-from seqloom.runs.predictor import Wish
+from seqloom.runs.wish import Wish
 from seqloom.serving.manners import Forecasting, Item, Searching
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import (

@@ -13,10 +13,10 @@ from seqloom.inside.explanation import Focus
 from seqloom.inside.lecture import LectureScore, explain_lecture
 from seqloom.nn.attention import Selection
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.question import Alternative, Question
 from seqloom.runs.run import Run
 from seqloom.runs.seeing import no_attention, refuse_sourceless
+from seqloom.runs.wish import Wish
 from seqloom.serving.problems import invalid
 from seqloom.serving.schema_inside import (
     AlternativesAnswer,

@@ -20,8 +20,8 @@ from seqloom.runs.budget import batch_tokens, hypotheses_of
 from seqloom.runs.engine.choose import TORCH
 from seqloom.runs.forecaster import Forecaster
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Wish
 from seqloom.serving.batcher import MOST, Errand, Waiting
 from seqloom.tasks.task import Prepared
 

@@ -10,8 +10,8 @@ from torch import nn
 from seqloom.config.kinds import EngineKind
 from seqloom.config.task import TranslationConfig
 from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
-from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import WORDS_ALONE
 from seqloom.serving.batcher import Batcher
 from seqloom.serving.languages import Pair, named_pairs, pairs_of
 from seqloom.serving.problems import Problem

@@ -20,7 +20,7 @@ from seqloom.core.errors import SeqloomError
 from seqloom.runs.budget import size_of
 from seqloom.runs.choices import greedily
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
+from seqloom.runs.wish import Wish
 from seqloom.serving.completing import check_completion, drawing, prepare_prompts
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid

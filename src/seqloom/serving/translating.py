@@ -9,8 +9,8 @@ from seqloom.decoding.rules import LONGEST
 from seqloom.runs.budget import size_of
 from seqloom.runs.choices import widened
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Probabilities, Wish
 from seqloom.runs.run import Run
+from seqloom.runs.wish import Probabilities, Wish
 from seqloom.serving.languages import Pair
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid, unusable

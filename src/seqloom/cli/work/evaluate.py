@@ -20,8 +20,8 @@ from seqloom.metrics.significance import Comparison
 from seqloom.runs.evaluate import Report, compare_reports
 from seqloom.runs.forecaster import is_forecaster, load_forecaster
 from seqloom.runs.parts import mean_scores
-from seqloom.runs.predictor import WORDS_ALONE
 from seqloom.runs.run import Run, load
+from seqloom.runs.wish import WORDS_ALONE
 
 EXAMPLES = 5
 

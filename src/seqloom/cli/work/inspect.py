@@ -18,9 +18,9 @@ from seqloom.cli.work.texts import checked
 from seqloom.cli.work.view import View
 from seqloom.core.storage import write_file
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Wish
 from seqloom.runs.run import Run, load
 from seqloom.runs.seeing import no_attention, refuse_sourceless
+from seqloom.runs.wish import Wish
 from seqloom.viz.attention import Matrix, save_matrices
 from seqloom.viz.attention_page import Card, save_page
 from seqloom.viz.terminal import Marks, draw_attention

@@ -13,8 +13,8 @@ from seqloom.cli.work.lines import portions
 from seqloom.metrics.alignment import format_pharaoh
 from seqloom.runs.choices import refuse_too_many
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Probabilities, Wish
 from seqloom.runs.run import load
+from seqloom.runs.wish import Probabilities, Wish
 
 SHOWN = 5
 

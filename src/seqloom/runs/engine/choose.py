@@ -17,7 +17,8 @@ from seqloom.runs.engine.kept import Origin, find_or_make
 from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.engine.reasons import model_reasons, request_reasons
 from seqloom.runs.engine.search import CTranslate2Engine
-from seqloom.runs.predictor import Predictor, Wish
+from seqloom.runs.predictor import Predictor
+from seqloom.runs.wish import Wish
 from seqloom.tasks.tokens import TokenTask
 
 INT8_PAYS = platform.machine() in ("x86_64", "AMD64", "aarch64")

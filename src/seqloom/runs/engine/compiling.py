@@ -14,7 +14,7 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.compiled import Compiled
 from seqloom.decoding.greedy import Greedy
 from seqloom.models.seq2seq import Model
-from seqloom.runs.predictor import Wish
+from seqloom.runs.wish import Wish
 
 
 def compiled_reasons(

@@ -14,7 +14,7 @@ from seqloom.nn.attention import DotScore
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
-from seqloom.runs.predictor import Wish
+from seqloom.runs.wish import Wish
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.whitespace import Whitespace
 from seqloom.text.words import Words

@@ -32,7 +32,7 @@ from seqloom.runs.engine.convert import (
     vocabulary_size,
 )
 from seqloom.runs.engine.package import ctranslate2
-from seqloom.runs.predictor import Probabilities
+from seqloom.runs.wish import Probabilities
 from seqloom.tasks.task import Prepared
 from seqloom.text.vocabulary import END
 
