@@ -306,6 +306,15 @@ def test_every_value_knows_where_it_comes_from() -> None:
     assert origins["text.tokenizer.size"] == "default"
 
 
+def test_a_list_that_was_empty_can_be_filled() -> None:
+    """A run whose recipe had no test set is scored on one."""
+    resolved = resolve(tables(data={"test": []}), ["data.test={kind='tsv', path='x.tsv'}"])
+    assert resolved.origins["data.test.path"] == "--set"
+    assert len(resolved.config.data.test) == 1
+    listed = resolve(tables(data={"test": []}), ["data.test=[{kind='tsv', path='x.tsv'}]"])
+    assert listed.origins["data.test[0].path"] == "--set"
+
+
 def test_resolving_changes_nothing_that_was_given() -> None:
     given = tables()
     before = deepcopy(given)

@@ -68,6 +68,23 @@ def test_alternatives_and_lists(server: Server, form: bool) -> None:
     assert "alternatives" not in listed
 
 
+def test_letters_of_a_form_may_be_escaped_or_not(server: Server) -> None:
+    """As `curl -d` sends them, and as the standard wants them."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    def answer(body: bytes) -> tuple[int, Any]:
+        found = server.client.post(f"{server.url}/translate", content=body, headers=form)
+        return found.status_code, found.json()
+
+    plain = server.ask("/translate", q="gefällt", source="la", target="it")
+    assert answer("q=gefällt&source=la&target=it".encode()) == (200, plain)
+    assert answer(b"q=gef%C3%A4llt&source=la&target=it") == (200, plain)
+    for wrong in (b"q=gef\xe4llt&source=la&target=it", b"q=gef%E4llt&source=la&target=it"):
+        status, told = answer(wrong)
+        assert status == 400
+        assert "the form is not valid UTF-8" in told["error"]
+
+
 def test_the_source_may_be_left_to_the_service(server: Server) -> None:
     """A run that labels texts with their language could be asked, but this one knows no Latin."""
     for path in ("/translate", "/detect"):

@@ -8,7 +8,6 @@ import typer
 from seqloom.cli.later import work
 from seqloom.cli.options import (
     BeamWidth,
-    Engine,
     EvaluationSettings,
     Json,
     Partners,
@@ -22,7 +21,7 @@ from seqloom.cli.options import (
 def evaluate(
     run: RunFolder,
     split: Annotated[
-        str, typer.Option(help="Which part of the recipe's data: test or dev.")
+        str, typer.Option(help="Which part of the recipe's data: test, dev or train.")
     ] = "test",
     against: Annotated[
         Path | None,
@@ -30,7 +29,14 @@ def evaluate(
     ] = None,
     beam: BeamWidth = None,
     json: Json = False,
-    engine: Engine = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="torch|ctranslate2",
+            help="What computes: torch, the model itself, unless ctranslate2 is named.",
+        ),
+    ] = None,
     settings: EvaluationSettings = None,
     partners: Partners = None,
     lowercase: Annotated[

@@ -80,7 +80,8 @@ def known_engine(name: str | None) -> str | None:
     """Answer a mistyped engine before anything heavy is loaded."""
     if name is not None and name not in get_args(EngineKind):
         raise typer.BadParameter(
-            f"there is no engine '{name}'; there are {', '.join(get_args(EngineKind))}"
+            f"there is no engine '{name}'; there are {', '.join(get_args(EngineKind))}",
+            param_hint="--engine",
         )
     return name
 

@@ -11,5 +11,5 @@ class EngineConfig(Section):
     """What computes outputs: auto takes ctranslate2 for Transformers on a CPU if it can; compiled
     is torch's own search as compiled code, for one text at a time on a CPU."""
     precision: Literal["auto", "int8", "float32"] = "auto"
-    """Of ctranslate2. auto takes int8 where that is quicker (x86_64) and was found to hold, else
-    float32."""
+    """Of ctranslate2. auto takes int8 where that is quicker (x86_64, aarch64) and was found to
+    hold, else float32."""

@@ -155,7 +155,7 @@ def own_path(path: places.Path, tables: dict[str, Any]) -> tuple[places.Path, bo
         if isinstance(part, int):
             if isinstance(value, dict):
                 continue  # one corpus, written as a table
-            given = given and isinstance(value, list)
+            given = given and isinstance(value, list) and part < len(value)
         else:
             given = given and isinstance(value, dict) and part in value
         own.append(part)

@@ -141,7 +141,11 @@ class Run:
         return choice.given(self.predictor).predict(texts, decoding, wish)
 
     def choose_engine(
-        self, wish: Wish, *, beam: int | None = None, decoding: DecodingConfig | None = None
+        self,
+        wish: Wish = WORDS_ALONE,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
     ) -> Choice:
         """Which engine answers such a request, and why; it is made ready if it was not yet."""
         return self.engines.choose(self.engine, self._decoding(beam, decoding), wish)

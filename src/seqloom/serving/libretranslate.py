@@ -2,19 +2,20 @@
 
 import json
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from seqloom.serving.detecting import Detected, common_language, guesses
 from seqloom.serving.languages import name_of
-from seqloom.serving.problems import ErrorAnswer, Problem
+from seqloom.serving.problems import ErrorAnswer, Problem, quoted
 from seqloom.serving.schema import Text, TranslateRequest
 from seqloom.serving.service import Service, service_of
 from seqloom.serving.translating import translate
 
 AUTO = "auto"
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+ENCODED, PARTS = FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer} for status in (400, 403, 408, 413, 415, 503)
 }
@@ -181,13 +182,15 @@ async def _given(request: Request, schema: type[BaseModel]) -> dict[str, Any]:
             ) from error
         if not isinstance(found, dict):
             raise _refused('the body must be one JSON object, as {"q": …}')
-    elif kind in FORMS:
+    elif kind == ENCODED:
+        found = _fields(await request.body())
+    elif kind == PARTS:
         found = dict(await request.form())
     else:
         raise Problem(
             415,
             "wrong-type",
-            f"the body must be JSON or a form, not '{kind or 'without a type'}'",
+            f"the body must be JSON or a form, and say so by its Content-Type, not {quoted(kind)}",
         )
     try:
         schema.model_validate(found)
@@ -198,6 +201,15 @@ async def _given(request: Request, schema: type[BaseModel]) -> dict[str, Any]:
         ]
         raise _refused("; ".join(dict.fromkeys(wrong))) from error
     return found
+
+
+def _fields(body: bytes) -> dict[str, Any]:
+    """Of an encoded form. Many send letters as they are, where the standard wants them escaped:
+    all of it is UTF-8."""
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
+    except UnicodeDecodeError as error:
+        raise _refused(f"the form is not valid UTF-8: {error}; encode it as UTF-8") from error
 
 
 def _check_languages(service: Service, source: str, target: str) -> None:

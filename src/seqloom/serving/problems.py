@@ -172,3 +172,8 @@ async def tell_internal(request: Request, error: Exception) -> JSONResponse:
         "internal",
         "something went wrong inside the service; its log says what. This is not your fault",
     ).response()
+
+
+def quoted(kind: str) -> str:
+    """The type of a body, in a sentence."""
+    return f"'{kind}'" if kind else "without a type"

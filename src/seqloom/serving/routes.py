@@ -9,7 +9,7 @@ from seqloom.serving.captioning import FORMATS, caption
 from seqloom.serving.completing import complete
 from seqloom.serving.describing import describe_all
 from seqloom.serving.judging import forecast, label, score
-from seqloom.serving.problems import ErrorAnswer, Problem
+from seqloom.serving.problems import ErrorAnswer, Problem, quoted
 from seqloom.serving.schema import (
     CaptionAnswer,
     CompleteAnswer,
@@ -73,8 +73,8 @@ async def json_only(request: Request) -> None:
         raise Problem(
             415,
             "wrong-type",
-            f"the body must be JSON, sent with 'Content-Type: application/json', not "
-            f"'{given or 'without a type'}'",
+            "the body must be JSON, sent with 'Content-Type: application/json', not "
+            f"{quoted(given)}",
         )
 
 
@@ -156,6 +156,6 @@ async def post_caption(
             415,
             "wrong-type",
             f"the body must be an image ({', '.join(FORMATS)}), sent with a type such as "
-            f"'Content-Type: image/jpeg', not '{given or 'without a type'}'",
+            f"'Content-Type: image/jpeg', not {quoted(given)}",
         )
     return await caption(service, await request.body(), run, beam, n_best)

@@ -32,7 +32,10 @@ def check_files(files: Sequence[Path], for_text: str = "") -> None:
     missing = [path for path in files if not path.is_file()]
     if not missing:
         return
-    told = [f"{path}: there is no such file" for path in missing]
+    told = [
+        f"{path}: {'is a folder, not a file' if path.is_dir() else 'there is no such file'}"
+        for path in missing
+    ]
     if for_text and any(" " in str(path) for path in missing):
         told.append(f"If that is meant as text, {for_text}")
     raise NotFoundError("\n".join(told))
