@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -200,8 +201,13 @@ def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
         speaker.translate(["a"])
     with pytest.raises(ConfigError, match=r"cannot complete a beginning.*use `translate`"):
         translator.complete(["a"])
-    with pytest.raises(ConfigError, match="a beam must be 1 or more wide, not 0"):
-        translator.translate(["a"], beam=0)
+    wrong_beams: tuple[Any, ...] = (0, 2.5, "5")
+    for beam in wrong_beams:
+        with pytest.raises(ConfigError, match=f"1 or more wide, a whole number, not {beam!r}"):
+            translator.translate(["a"], beam=beam)
+    plain: Any = {"kind": "greedy"}
+    with pytest.raises(ConfigError, match=r"give one of .* GreedyConfig\(\), not \{'kind'"):
+        translator.translate(["a"], decoding=plain)
     with pytest.raises(ConfigError, match="7 outputs a text need a beam of 7 or more, not 5"):
         translator.translate_n_best(["a"], 7)
     with pytest.raises(ConfigError, match="at least one output a text is needed, not 0"):
@@ -211,6 +217,10 @@ def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
     for use in (translator.translate, speaker.complete, lambda one: translator.score(one, one)):
         with pytest.raises(DataError, match="texts come as a list"):
             use("abc")
+        others: tuple[Any, ...] = (None, b"abc")
+        for other in others:
+            with pytest.raises(DataError, match=f"text 1 of the list, .* is no str but {other!r}"):
+                use(["abc", other])
 
 
 def test_a_beam_keeps_the_rules_of_the_recipe(translator: Run) -> None:

@@ -32,10 +32,23 @@ def drawn(decoding: DecodingConfig, samples: int) -> SampleConfig:
     return SampleConfig(samples=max(samples, 1), **_kept(decoding))
 
 
+def chosen_decoding(
+    recipe: DecodingConfig, beam: int | None, decoding: DecodingConfig | None
+) -> DecodingConfig:
+    """What was asked for, else what the recipe says."""
+    chosen = recipe if decoding is None else decoding
+    if not isinstance(chosen, RulesConfig):
+        raise ConfigError(
+            "decoding: give one of seqloom.config.decoding, as BeamConfig(width=5) or "
+            f"GreedyConfig(), not {decoding!r:.60}"
+        )
+    return chosen if beam is None else widened(chosen, beam)
+
+
 def widened(decoding: DecodingConfig, beam: int) -> BeamConfig:
     """The same rules, with a beam of this width."""
-    if beam < 1:
-        raise ConfigError(f"a beam must be 1 or more wide, not {beam}")
+    if not isinstance(beam, int) or beam < 1:
+        raise ConfigError(f"a beam must be 1 or more wide, a whole number, not {beam!r}")
     if isinstance(decoding, BeamConfig):
         return decoding.model_copy(update={"width": beam})
     return BeamConfig(width=beam, **_kept(decoding))

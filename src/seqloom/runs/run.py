@@ -21,7 +21,7 @@ from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.aligning import stored_heads
 from seqloom.runs.bundle import Bundle, load_bundle
-from seqloom.runs.choices import chosen_engine, drawn, refuse_too_many, widened
+from seqloom.runs.choices import chosen_decoding, chosen_engine, drawn, refuse_too_many
 from seqloom.runs.devices import best_device
 from seqloom.runs.directions import Directions
 from seqloom.runs.engine.choose import TORCH, Choice, Engines
@@ -32,7 +32,7 @@ from seqloom.runs.heads import ALL_HEADS
 from seqloom.runs.parts import score_parts
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Advance, Predictor
-from seqloom.runs.wish import WORDS_ALONE, Wish, refuse_a_bare_string
+from seqloom.runs.wish import WORDS_ALONE, Wish, refuse_other_than_texts
 from seqloom.tasks.tokens import TokenTask
 from seqloom.text.vocabulary import SPECIAL
 
@@ -120,8 +120,8 @@ class Run:
                 f"{self.folder}: is a language model, which has no source to translate; "
                 "use `complete`"
             )
-        refuse_a_bare_string(texts)
-        chosen = self._decoding(beam, decoding)
+        refuse_other_than_texts(texts)
+        chosen = chosen_decoding(self.config.decoding, beam, decoding)
         refuse_too_many(chosen, wish.n_best)
         *stops, last = self.directions.path(wish.to)
         for stop in stops:
@@ -148,7 +148,9 @@ class Run:
         decoding: DecodingConfig | None = None,
     ) -> Choice:
         """Which engine answers such a request, and why; it is made ready if it was not yet."""
-        return self.engines.choose(self.engine, self._decoding(beam, decoding), wish)
+        return self.engines.choose(
+            self.engine, chosen_decoding(self.config.decoding, beam, decoding), wish
+        )
 
     def _attention(self, asked: bool | None) -> bool:
         return self.engine.kind in ("auto", "torch") if asked is None else asked
@@ -167,7 +169,7 @@ class Run:
         """
         if not isinstance(self.task.signature.source, Pixels):
             raise ConfigError(f"{self.folder}: reads no images; a run of task 'captioning' does")
-        refuse_a_bare_string(images)
+        refuse_other_than_texts(images)
         wish = Wish(attention=self._attention(attention))
         places = [str(image) for image in images]
         return [best[0] for best in self.predict(places, wish, beam=beam, decoding=decoding)]
@@ -185,7 +187,7 @@ class Run:
                 f"{self.folder}: translates, and cannot complete a beginning without a source; "
                 "use `translate`"
             )
-        refuse_a_bare_string(prompts)
+        refuse_other_than_texts(prompts)
         chosen = decoding or drawn(self.config.decoding, n_best)
         refuse_too_many(chosen, n_best)
         return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
@@ -216,8 +218,8 @@ class Run:
         A language model reads nothing: its sources are blank.
         heads: with attention: that of each layer and head, too
         """
-        refuse_a_bare_string(sources)
-        refuse_a_bare_string(targets)
+        refuse_other_than_texts(sources)
+        refuse_other_than_texts(targets)
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
@@ -247,7 +249,7 @@ class Run:
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
-        chosen = self._decoding(beam, decoding)
+        chosen = chosen_decoding(self.config.decoding, beam, decoding)
         choice = TORCH
         if self.engine.kind == "ctranslate2":  # compiled code is for one text at a time
             choice = self.engines.choose(self.engine, chosen, WORDS_ALONE)
@@ -271,11 +273,6 @@ class Run:
             data=source,
             engine=choice.name,
         )
-
-    def _decoding(self, beam: int | None, decoding: DecodingConfig | None) -> DecodingConfig:
-        """What was asked for here, else what the recipe says."""
-        chosen = self.config.decoding if decoding is None else decoding
-        return chosen if beam is None else widened(chosen, beam)
 
 
 def load(

@@ -40,6 +40,11 @@ WORDS_ALONE = Wish(attention=False, probabilities="unasked")
 WORDS_LOOKED_AT = Wish()
 
 
-def refuse_a_bare_string(texts: Sequence[str | Path]) -> None:
+def refuse_other_than_texts(texts: Sequence[str | Path]) -> None:
     if isinstance(texts, str | Path):
         raise DataError("texts come as a list, even a single one: write [text] instead of text")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str | Path):
+            raise DataError(
+                f"text {number} of the list, counted from 0, is no str but {text!r:.60}"
+            )
