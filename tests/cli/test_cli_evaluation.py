@@ -55,6 +55,23 @@ def test_a_run_is_scored_on_other_data_that_are_given_now(reverse: Path, tmp_pat
     assert "only settings of decoding and engine and data can be changed now" in foreign.err
 
 
+def test_what_is_replaced_by_scores_of_something_else_is_told(
+    reverse: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(reverse, tmp_path / "run")
+    shutil.rmtree(run / "evaluation", ignore_errors=True)
+    (tmp_path / "x.tsv").write_text("ab\tba\n", encoding="utf-8")
+    other = ("--set", f'data.test={{kind="tsv", path="{tmp_path}/x.tsv"}}', "--beam", "2")
+    place = f"outputs and scores are in {run}/evaluation/test"
+    for options, words in (
+        ((), place),
+        ((), place),
+        (other, f"{place}, in place of those with other data and decoding"),
+        (other, place),
+    ):
+        assert call("evaluate", run, *options).err.splitlines()[-1] == words
+
+
 def test_a_split_that_is_not_set_is_answered_with_what_to_type(sentences: Path) -> None:
     answer = call("evaluate", sentences)
     assert answer.code == 78

@@ -350,6 +350,8 @@ def test_a_missing_recipe_is_told_with_the_nearest_name(tmp_path: Path) -> None:
         load_recipe(tmp_path / "grman.toml")
     with pytest.raises(NotFoundError, match="is a folder; give the recipe's file"):
         load_recipe(tmp_path)
+    with pytest.raises(NotFoundError, match=r"tiny is a preset, .*, or by --set preset=tiny"):
+        load_recipe(Path("tiny"))
     with pytest.raises(NotFoundError, match="zzz: there is no such file"):
         find_recipe("zzz")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from seqloom.config import places
-from seqloom.config.bundled import bundled_recipes
+from seqloom.config.bundled import bundled_presets, bundled_recipes
 from seqloom.config.complete import UnknownKey, complete, for_labels, without_source
 from seqloom.config.overrides import override
 from seqloom.config.places import settings_of, written
@@ -75,6 +75,11 @@ def _not_a_file(path: Path) -> str:
     near = did_you_mean(path.stem, names)
     if path.name in names or path.stem in names:
         return f"there is no such file; for the bundled recipe, write {path.stem}"
+    if path.stem in bundled_presets() and f"{path.stem}.toml" not in beside:
+        return (
+            f"there is no such file; {path.stem} is a preset, on which a recipe builds by "
+            f'`preset = "{path.stem}"`, or by --set preset={path.stem}'
+        )
     if close := did_you_mean(path.name, beside):
         return f"there is no such file; did you mean {path.parent / close}?"
     if near:

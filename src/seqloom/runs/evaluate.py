@@ -83,8 +83,7 @@ class Report:
 
         What an ensemble reaches lies beside what its first run reaches alone.
         """
-        alone = self.members == 1
-        place = folder / EVALUATION / (self.split if alone else f"{self.split}-ensemble")
+        place = self._place(folder)
         with new_folder(place) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")
@@ -94,6 +93,19 @@ class Report:
                 references = ["\t".join(one.references) for one in self.examples]
                 _write_lines(temporary / "references.txt", references)
         return place
+
+    def replaces(self, folder: Path) -> list[str]:
+        """In what the report that `save` would replace is of something else."""
+        path = self._place(folder) / "report.json"
+        old = json.loads(path.read_bytes()) if path.is_file() else {}
+        new = json.loads(json.dumps(self.to_json()))
+        return [
+            name for name in ("data", "decoding", "engine") if old and old.get(name) != new[name]
+        ]
+
+    def _place(self, folder: Path) -> Path:
+        alone = self.members == 1
+        return folder / EVALUATION / (self.split if alone else f"{self.split}-ensemble")
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:

@@ -109,7 +109,9 @@ def _report(
             advance=advance,
         )
     try:
-        tell(f"outputs and scores are in {report.save(run.folder)}")
+        others = " and ".join(report.replaces(run.folder))
+        instead = f", in place of those with other {others}" if others else ""
+        tell(f"outputs and scores are in {report.save(run.folder)}{instead}")
     except StorageError as error:
         warn(f"outputs and scores could not be saved: {error}")
     return report
