@@ -3,9 +3,10 @@
     seqloom train bench/engine_cpu.toml --run RUN --set data.folder=MULTI30K
     python -m bench.engine_cpu RUN [OUT.json] [SENTENCES]
 
-The run may be any Transformer; its own test split is translated. "bare" is CTranslate2's translate_batch
-on the same converted files, given ready tokens and its own batching; the engine gets text and gives
-predictions. The two take turns, so that a machine that gets busy slows them alike.
+The run may be any Transformer; its own test split is translated. "bare" is CTranslate2's
+translate_batch on the same converted files, given ready tokens and its own batching; the engine
+gets text and gives predictions. The two take turns, so that a machine that gets busy slows them
+alike. OUT.json keeps what it holds of other kinds of machines.
 """
 
 import json

@@ -55,15 +55,24 @@ def test_who_has_said_how_they_wait_is_obeyed(how: dict[str, str]) -> None:
     assert of_ctranslate2 == of_torch
 
 
-def test_on_other_processors_nothing_is_said_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("machine", "loaded", "said"),
+    [("aarch64", False, "passive"), ("aarch64", True, None), ("x86_64", False, None)],
+)
+def test_it_is_said_where_it_counts_and_only_when_they_are_loaded(
+    machine: str, loaded: bool, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that finds the package there changes nothing that other threads may look at."""
     for name in package.WAITING:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    told = []
+    monkeypatch.delitem(sys.modules, "ctranslate2", raising=False)
+    if loaded:
+        monkeypatch.setitem(sys.modules, "ctranslate2", package)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    heard = []
     monkeypatch.setattr(
-        package, "require", lambda *_: told.append(os.environ.get("OMP_WAIT_POLICY"))
+        package, "require", lambda *_: heard.append(os.environ.get("OMP_WAIT_POLICY"))
     )
     package.ctranslate2()
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    package.ctranslate2()
-    assert told == [None, "passive"]
+    assert heard == [said]
+    assert "OMP_WAIT_POLICY" not in os.environ

@@ -22,8 +22,8 @@ from seqloom.runs.wish import Wish
 from seqloom.tasks.tokens import TokenTask
 
 INT8_PAYS = platform.machine() in ("x86_64", "AMD64", "aarch64")
-"""Is CTranslate2 quicker with rounded weights? By half in batches, and more for a sentence alone, as
-docs/benchmarks.md shows; elsewhere it was not measured."""
+"""Is CTranslate2 quicker with rounded weights? By a quarter and more on these, as docs/benchmarks.md
+shows; elsewhere it was not measured."""
 
 Ready = tuple[CTranslate2Engine, Precision, Agreement]
 
