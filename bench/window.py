@@ -43,8 +43,7 @@ class Window:
 
     def _open(self, counts: Counts, steps: int, seconds: float) -> None:
         self._counts, self._steps = counts, steps
-        self._began = time.perf_counter()
-        self._until = self._began + seconds
+        self._began, self._seconds = time.perf_counter(), seconds
 
     def ready(self, **about: Any) -> None:
         """Say what this is, and wait for the first request."""
@@ -61,11 +60,11 @@ class Window:
             return
         self._counts.add(self._waiting.popleft())
         self._steps += 1
-        now = time.perf_counter()
-        if now >= self._until:
+        taken = time.perf_counter() - self._began
+        if taken >= self._seconds:
             self.say(
                 {
-                    "seconds": now - self._began,
+                    "seconds": taken,
                     "steps": self._steps,
                     **asdict(self._counts),
                     "peak_memory_mb": peak_memory_mb(),
