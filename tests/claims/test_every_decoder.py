@@ -43,7 +43,7 @@ def some_inputs(rows: int = 3, length: int = 6) -> Tensor:
 
 
 def taught(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
-    return model.decoder.teach(inputs, memory).logits()
+    return model.decoder(inputs, memory).logits()
 
 
 def stepped(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
@@ -238,7 +238,7 @@ def test_programs_go_when_their_decoder_goes() -> None:
 def test_nobody_watching_changes_nothing(specimen: Specimen) -> None:
     model, inputs = specimen.build(), some_inputs()
     memory = specimen.memory(model)
-    state = model.decoder.start(memory, inputs.shape[1], watched=False)
+    state = model.decoder.start(memory, inputs.shape[1], need_attention=False)
     expected = taught(model, inputs, memory)
     for place, tokens in enumerate(inputs.unbind(1)):
         step = model.decoder.step(tokens, state)

@@ -101,7 +101,7 @@ def test_detaching_one_way_leaves_the_other(specimen: Specimen) -> None:
         def loss(cut: str = cut) -> Tensor:
             memory = model.encode(batch.source, batch.size)
             severed = replace(memory, **{cut: getattr(memory, cut).detach()})
-            taught = model.decoder.teach(batch.inputs.values, severed)
+            taught = model.decoder(batch.inputs.values, severed)
             answers = batch.targets.values
             return taught.loss(answers, 0.0, PAD) + 0 * memory.states.sum()
 
@@ -186,7 +186,7 @@ def test_a_chain_shrinks_at_least_as_fast_as_its_matrix_to_the_power_of_the_dist
     inputs, answers = (Padded(torch.tensor([[one]]), torch.tensor([1])) for one in (START, 5))
     memory = model.encode(source, 1)
     last = memory.summary.detach().requires_grad_()
-    taught = model.decoder.teach(inputs.values, replace(memory, summary=last))
+    taught = model.decoder(inputs.values, replace(memory, summary=last))
     [arrived] = torch.autograd.grad(taught.loss(answers.values, 0.0, PAD), last)
     reached = measure(model, Batch(source, inputs, answers)).chain[0].norm(dim=-1)  # (S,)
     most = torch.linalg.matrix_norm(into, 2) * arrived.norm()

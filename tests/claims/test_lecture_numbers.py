@@ -224,7 +224,7 @@ def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(
     sentence = [len(SPECIAL) + word for word in words]
     memory = model.encode(None, 1)
     with torch.no_grad():
-        taught = model.decoder.teach(torch.tensor([[START, *sentence]]), memory)
+        taught = model.decoder(torch.tensor([[START, *sentence]]), memory)
         y = taught.logits()[0].softmax(-1)  # (T, V)
     steps = [float(y[t, token]) for t, token in enumerate([*sentence, END])]
     [forced] = force(model.decoder, memory, [sentence])

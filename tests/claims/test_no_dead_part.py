@@ -21,7 +21,7 @@ def test_the_loss_reaches_every_parameter(specimen: Specimen) -> None:
             module.selection = "softmax"
     generator = torch.Generator().manual_seed(2)
     inputs, targets = torch.randint(4, VOCABULARY, (2, 3, 6), generator=generator)
-    logits = model.decoder.teach(inputs, specimen.memory(model)).logits()
+    logits = model.decoder(inputs, specimen.memory(model)).logits()
     cross_entropy_sum(logits.flatten(0, 1), targets.flatten()).backward()
     dead = [
         name

@@ -23,7 +23,7 @@ def gradients(model: Model, specimen: Specimen) -> dict[str, Tensor | None]:
         4, VOCABULARY, (2, 3, 6), generator=torch.Generator().manual_seed(3)
     )
     memory = model.encode(specimen.source(LENGTHS), 3)
-    loss = model.decoder.teach(inputs, memory).loss(targets, 0.1, PAD)
+    loss = model.decoder(inputs, memory).loss(targets, 0.1, PAD)
     names, weights = zip(*model.named_parameters(), strict=True)
     found = torch.autograd.grad(loss, weights, allow_unused=True)
     return dict(zip(names, found, strict=True))

@@ -1,27 +1,43 @@
 """Small decoders to search over: random, in float64 so that no two hypotheses tie."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.models.interface import Memory, State, Step
+from seqloom.models.interface import Memory, NoRows, State, Step, static_position
 from seqloom.text.vocabulary import START
 
 FLOAT = torch.float64
 
 
-def first(static: bool) -> int | Tensor:
-    """The position before the first token."""
-    return torch.zeros((), dtype=torch.long) if static else 0
+@dataclass(frozen=True)
+class RowTensors:
+    """State of the toy decoders: tensors with one row each."""
+
+    tensors: tuple[Tensor, ...]
+
+    def select(self, rows: Tensor) -> "RowTensors":
+        return RowTensors(tuple(one.index_select(0, rows) for one in self.tensors))
+
+    def copy_(self, later: "RowTensors") -> None:
+        for tensor, new in zip(self.tensors, later.tensors, strict=True):
+            tensor.copy_(new)
 
 
-def row_count(tree: object) -> int:
-    assert isinstance(tree, Tensor)
-    return tree.shape[0]
+class StaticToy:
+    """Adds `start_static` to a decoder whose steps do not depend on the position."""
+
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        raise NotImplementedError
+
+    def start_static(self, memory: Memory, max_steps: int) -> State:
+        state = self.start(memory, max_steps, need_attention=False)
+        return replace(state, position=static_position(memory.mask.device))
 
 
-class EchoDecoder:
+class EchoDecoder(StaticToy):
     """Its hidden state depends on every token so far and on the source, which it cannot attend to.
 
     h' = tanh(A h + e(token) + c(source)), logits = W h'
@@ -40,25 +56,23 @@ class EchoDecoder:
         self.steps: list[int] = []  # rows of each step taken
         self.fed: list[list[int]] = []
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        return State(memory.summary[:, 0], torch.zeros_like(memory.summary[:, 0]), first(static))
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        summary = memory.summary[:, 0]
+        return State(RowTensors((summary,)), RowTensors((torch.zeros_like(summary),)), 0)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        assert isinstance(state.fixed, Tensor)
-        assert isinstance(state.moving, Tensor)
-        rows, sources = len(tokens), row_count(state.fixed)
-        assert row_count(state.moving) == rows
+        [fixed], [moving] = state.fixed.tensors, state.moving.tensors
+        rows, sources = len(tokens), len(fixed)
+        assert len(moving) == rows
         assert rows % sources == 0
         self.steps.append(rows)
         self.fed.append(tokens.tolist())
-        source = state.fixed.repeat_interleave(rows // sources, dim=0)
-        hidden = torch.tanh(state.moving @ self.recurrent + self.embedding[tokens] + source)
-        return Step(hidden @ self.output, State(state.fixed, hidden, state.position + 1), None)
+        source = fixed.repeat_interleave(rows // sources, dim=0)
+        hidden = torch.tanh(moving @ self.recurrent + self.embedding[tokens] + source)
+        return Step(hidden @ self.output, state.after(RowTensors((hidden,))), None)
 
 
-class AttentiveDecoder(nn.Module):
+class AttentiveDecoder(nn.Module, StaticToy):
     """A GRU cell that looks at the source at every step, with two heads."""
 
     def __init__(self, seed: int, words: int, width: int = 6) -> None:
@@ -71,21 +85,14 @@ class AttentiveDecoder(nn.Module):
         for parameter in self.parameters():
             nn.init.normal_(parameter, generator=generator)
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        blank = torch.zeros_like(memory.summary[:, 0])
-        return State((memory.states, memory.mask), (memory.summary[:, 0], blank), first(static))
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        summary = memory.summary[:, 0]
+        fixed = RowTensors((memory.states, memory.mask))
+        return State(fixed, RowTensors((summary, torch.zeros_like(summary))), 0)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        assert isinstance(state.fixed, tuple)
-        assert isinstance(state.moving, tuple)
-        states, mask = state.fixed
-        hidden, context = state.moving
-        assert isinstance(states, Tensor)
-        assert isinstance(mask, Tensor)
-        assert isinstance(hidden, Tensor)
-        assert isinstance(context, Tensor)
+        states, mask = state.fixed.tensors
+        hidden, context = state.moving.tensors
         each = len(tokens) // len(states)
         states, mask = states.repeat_interleave(each, 0), mask.repeat_interleave(each, 0)
         hidden = self.cell(torch.cat([self.embedding(tokens), context], dim=1), hidden)
@@ -94,8 +101,7 @@ class AttentiveDecoder(nn.Module):
         weights = scores.softmax(dim=-1)  # (R, H, S)
         context = (weights @ states).mean(dim=1)
         logits = self.readout(torch.cat([hidden, context], dim=1))
-        moving = State(state.fixed, (hidden, context), state.position + 1)
-        return Step(logits, moving, weights.unsqueeze(1))
+        return Step(logits, state.after(RowTensors((hidden, context))), weights.unsqueeze(1))
 
 
 class TableDecoder:
@@ -106,21 +112,18 @@ class TableDecoder:
         self.other = other
         self.room = 12
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         written = torch.zeros(len(memory.mask), self.room, dtype=torch.long)
-        assert not static, "it looks at every token on the host"
-        return State(None, written, 0)
+        return State(NoRows(), RowTensors((written,)), 0)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        assert isinstance(state.moving, Tensor)
-        written = state.moving.clone()
+        [moving] = state.moving.tensors
+        written = moving.clone()
         written[:, state.position] = tokens
         assert set(written[:, 0].tolist()) == {START}
         rows = [tuple(row[1 : state.position + 1]) for row in written.tolist()]
         answer = torch.tensor([self.table.get(row, self.other) for row in rows], dtype=FLOAT)
-        return Step(answer.log(), State(None, written, state.position + 1), None)
+        return Step(answer.log(), state.after(RowTensors((written,))), None)
 
 
 def random_memory(seed: int, lengths: Sequence[int], width: int = 6) -> Memory:

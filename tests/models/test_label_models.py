@@ -64,7 +64,7 @@ def batch_of(source: Padded, labels: list[list[int]]) -> Batch:
 def logits(model: Model, inputs: Tensor, source: Padded) -> Tensor:
     """(B, T, V)"""
     memory = model.encode(source, len(source.lengths))
-    return model.decoder.teach(inputs, memory).logits()
+    return model.decoder(inputs, memory).logits()
 
 
 def probabilities(model: Model, inputs: Tensor, source: Padded) -> Tensor:
@@ -123,9 +123,9 @@ def test_a_label_is_about_its_own_position() -> None:
     model = model_of("positions")
     memory = model.encode(source_of(6), 1)
     inputs = torch.full((1, 6), START)
-    before = model.decoder.teach(inputs, memory).logits()
+    before = model.decoder(inputs, memory).logits()
     memory.states[0, 2] += 1
-    after = model.decoder.teach(inputs, memory).logits()
+    after = model.decoder(inputs, memory).logits()
     changed = (before != after).any(-1)[0]
     assert changed.tolist() == [False, False, True, False, False, False]
 
@@ -144,11 +144,11 @@ def test_what_is_read_last_is_the_last_state_and_the_mean_is_of_real_positions()
     last, mean = model_of("last"), model_of("mean")
     memory = last.encode(source, 2)
     torch.testing.assert_close(
-        last.decoder.start(memory, 1).fixed[0].squeeze(1), memory.summary[:, -1]
+        last.decoder.start(memory, 1).fixed.vectors.squeeze(1), memory.summary[:, -1]
     )
     memory = mean.encode(source, 2)
     expected = torch.stack([memory.states[0].mean(0), memory.states[1, :2].mean(0)])
-    torch.testing.assert_close(mean.decoder.start(memory, 1).fixed[0].squeeze(1), expected)
+    torch.testing.assert_close(mean.decoder.start(memory, 1).fixed.vectors.squeeze(1), expected)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])

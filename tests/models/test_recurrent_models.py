@@ -130,14 +130,14 @@ def test_a_summary_is_the_top_layers_last_state() -> None:
     for model in (plain, told):
         memory = model.encode(SOURCE, 2)
         inputs = torch.tensor([[1, 4], [1, 4]])
-        own = model.decoder.teach(inputs, memory).features
+        own = model.decoder(inputs, memory).features
         below = memory.summary.clone()
         below[:, 0] = 9  # nobody looks at the lower layer
         other = Memory(memory.states, memory.mask, below)
-        torch.testing.assert_close(model.decoder.teach(inputs, other).features, own)
+        torch.testing.assert_close(model.decoder(inputs, other).features, own)
         below[:, 1] = 9
-        assert not torch.allclose(model.decoder.teach(inputs, other).features, own)
-    assert told.decoder.teach(inputs, memory).features.shape[-1] == WIDTH + 2 * WIDTH
+        assert not torch.allclose(model.decoder(inputs, other).features, own)
+    assert told.decoder(inputs, memory).features.shape[-1] == WIDTH + 2 * WIDTH
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -158,7 +158,7 @@ def test_the_readout_sees_state_context_summary_and_input_side_by_side(
     decoder, inputs = model.decoder, torch.tensor([[1, 4, 5], [1, 7, 6]])
     assert isinstance(decoder, RecurrentDecoder)
     memory = model.encode(SOURCE, 2)
-    features, embedded = decoder.teach(inputs, memory).features, decoder.embedder(inputs)
+    features, embedded = decoder(inputs, memory).features, decoder.embedder(inputs)
     state = decoder.start(memory, 3)
     for place, tokens in enumerate(inputs.unbind(1)):
         state = decoder.step(tokens, state).state

@@ -100,7 +100,7 @@ def test_a_decoder_layer_steps_as_it_teaches(norm: Norm, crosses: bool) -> None:
     mask = torch.tensor([[True, True, True], [True, False, False]])[:, None, None]
     memory = None if cross is None else cross.keys_values(source)
     taught, cache = layer(stream, memory, mask), KeyValueCache(5)
-    across = None if memory is None else Across(memory, mask, watched=True)
+    across = None if memory is None else Across(memory, mask, need_attention=True)
     for place, here in enumerate(stream.unbind(1)):
         stepped, weights = layer.step(here, cache, layer.attention.joined(anew=True), across)
         torch.testing.assert_close(stepped, taught[:, place])

@@ -74,7 +74,7 @@ def test_its_gradient_is_on_average_that_of_the_expected_reward(changes: tuple[s
     count = len(every.values)
     rewards = torch.rand(count, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
-    logits = model.decoder.teach(as_inputs(every.values), memory.repeated(count)).logits()
+    logits = model.decoder(as_inputs(every.values), memory.repeated(count)).logits()
     logs = log_softmax(logits).gather(-1, every.values.unsqueeze(-1)).squeeze(-1)
     probabilities = torch.where(every.mask, logs, 0.0).sum(1).exp()
     assert probabilities.sum().item() == pytest.approx(1)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decoding.search import Stepper, log_softmax
-from seqloom.models.interface import Memory, State, Step
+from seqloom.models.interface import Memory, Rows, State, Step
 from seqloom.text.vocabulary import END
 
 
@@ -34,13 +34,36 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
-class _Left:
-    """The sources that are still searched for, by their places in the batch."""
+class StreamedSources:
+    """The decoder's own `fixed`, and the index in the batch of each remaining source."""
 
-    sources: tuple[int, ...]
+    fixed: Rows
+    indices: tuple[int, ...]
 
-    def select(self, rows: Tensor) -> "_Left":
-        return _Left(tuple(self.sources[row] for row in rows.tolist()))
+    def select(self, rows: Tensor) -> "StreamedSources":
+        return StreamedSources(
+            self.fixed.select(rows), tuple(self.indices[row] for row in rows.tolist())
+        )
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """The decoder's own `moving`, and what is needed to report the next token of each row.
+
+    logits:   (R, V) of the last step; None if no callback listens
+    finished: (R,) True for rows that have generated END
+    """
+
+    moving: Rows
+    logits: Tensor | None = None
+    finished: Tensor | None = None
+
+    def select(self, rows: Tensor) -> "StreamedRows":
+        return StreamedRows(
+            self.moving.select(rows),
+            None if self.logits is None else self.logits.index_select(0, rows),
+            None if self.finished is None else self.finished.index_select(0, rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -59,33 +82,29 @@ class Attended:
     numbers: Sequence[int]
     limits: Sequence[int]
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        """The decoder's own state. Beside it: which sources are left, and that all are silent."""
-        assert not static, "a step that is recorded and replayed asks nobody"
-        state = self.decoder.start(memory, steps, watched=watched)
-        everyone = _Left(tuple(range(len(self.numbers))))
-        return replace(state, fixed=(state.fixed, everyone), moving=(state.moving, None))
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        """The state of the wrapped decoder, extended by what streaming needs."""
+        state = self.decoder.start(memory, max_steps, need_attention=need_attention)
+        indices = tuple(range(len(self.numbers)))
+        fixed = StreamedSources(state.fixed, indices)
+        return replace(state, fixed=fixed, moving=StreamedRows(state.moving))
 
     def step(self, tokens: Tensor, state: State) -> Step:
         """The decoder's own step, which ends the outputs that nobody waits for."""
-        fixed, left = state.fixed
-        moving, said = state.moving
-        if said is not None:
-            before, ended = said
-            ended = ended | (tokens == END)
-            self._tell(left.sources, tokens, before, ended, state.position)
-        else:
-            ended = torch.zeros_like(tokens, dtype=torch.bool)
-        step = self.decoder.step(tokens, replace(state, fixed=fixed, moving=moving))
-        numbers = [self.numbers[source] for source in left.sources]
+        sources: StreamedSources = state.fixed
+        rows: StreamedRows = state.moving
+        ended = torch.zeros_like(tokens, dtype=torch.bool)
+        if rows.logits is not None and rows.finished is not None:
+            ended = rows.finished | (tokens == END)
+            self._tell(sources.indices, tokens, rows.logits, ended, state.position)
+        step = self.decoder.step(tokens, replace(state, fixed=sources.fixed, moving=rows.moving))
+        numbers = [self.numbers[source] for source in sources.indices]
         logits = _only_end(step.logits, [self.audience.gone(number) for number in numbers])
         heard = any(map(self.audience.listens, numbers))
         after = replace(
             step.state,
-            fixed=(step.state.fixed, left),
-            moving=(step.state.moving, (logits, ended) if heard else None),
+            fixed=StreamedSources(step.state.fixed, sources.indices),
+            moving=StreamedRows(step.state.moving, *((logits, ended) if heard else ())),
         )
         return replace(step, logits=logits, state=after)
 

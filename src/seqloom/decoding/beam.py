@@ -51,7 +51,7 @@ class Front:
             nodes=torch.full_like(sources, ROOT),
             sources=sources,
             state=decoder.start(
-                memory, max(request.max_lengths), watched=request.keep_attention is not None
+                memory, max(request.max_lengths), need_attention=request.keep_attention is not None
             ),
         )
 

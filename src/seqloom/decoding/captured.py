@@ -25,7 +25,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request, Search, Stepper
 from seqloom.decoding.tables import tables_for
-from seqloom.models.interface import DecoderModule, Memory, Tree
+from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 
 STRIDE = 8
 """Steps between two looks of the host, where it would have to wait."""
@@ -82,9 +82,9 @@ class Program:
             self.begin, self.advance = self._begin, self._advance
 
     @property
-    def _decoder(self) -> Stepper:
+    def _decoder(self) -> StaticDecoder:
         decoder = self._copy or self._live()
-        assert decoder is not None
+        assert isinstance(decoder, StaticDecoder)
         return decoder
 
     def _begin(self) -> None:
@@ -93,7 +93,7 @@ class Program:
         if self._copy is not None and isinstance(live, nn.Module):
             torch._foreach_copy_(list(self._copy.parameters()), list(live.parameters()))
         self.tables.clear()
-        state = self._decoder.start(self.memory, self.shape.capacity, watched=False, static=True)
+        state = self._decoder.start_static(self.memory, self.shape.capacity)
         self._state = state.select(self.tables.sources)
 
     def _advance(self) -> None:
@@ -101,12 +101,15 @@ class Program:
         step = self._decoder.step(self.tables.last, self._state)
         parents = self.tables.enter(step.logits, self.forced)
         state = step.state if parents is None else step.state.select(parents)
-        self._state.become(state)
+        assert isinstance(self._state.position, Tensor)
+        self._state.moving.copy_(state.moving)
+        self._state.position.copy_(state.position)  # type: ignore[arg-type]  # a tensor, too
 
     def tensors(self) -> list[Tensor]:
         """All that a step leaves to the next."""
         own = [one for one in vars(self.tables).values() if isinstance(one, Tensor)]
-        return [*own, *leaves(self._state.moving), *leaves(self._state.position)]
+        moving = [one for one in vars(self._state.moving).values() if isinstance(one, Tensor)]
+        return [*own, *moving, *([p] if isinstance(p := self._state.position, Tensor) else [])]
 
     def run(self, memory: Memory, request: Request) -> list[list[Hypothesis]]:
         """Search one batch, at most of this program's shape."""
@@ -126,17 +129,10 @@ def stays_put(decoder: Stepper, request: Request) -> bool:
 
     Attention and notes grow with every step, and dropout is drawn anew.
     """
-    moves = isinstance(decoder, DecoderModule) and not decoder.steps_statically
+    static = isinstance(decoder, StaticDecoder)
     draws = isinstance(decoder, nn.Module) and decoder.training
     watched = request.keep_attention is not None or request.recorder is not None
-    return not (moves or draws or watched)
-
-
-def leaves(tree: Tree) -> list[Tensor]:
-    """The tensors of a tree, and not what its Movables hold."""
-    if isinstance(tree, tuple):
-        return [leaf for branch in tree for leaf in leaves(branch)]
-    return [tree] if isinstance(tree, Tensor) else []
+    return static and not (draws or watched)
 
 
 def like_shape(memory: Memory, shape: Shape) -> Memory:

@@ -9,7 +9,7 @@ from seqloom.models.interface import Memory
 
 def roll_out(decoder: Stepper, memory: Memory, first: Tensor, context: Tensor) -> Tensor:
     """y_t = f(y_{t-1}, c_t, source): (B, D) the row before the first, (B, T, C) -> (B, T, D)"""
-    state = decoder.start(memory, context.shape[1], watched=False)
+    state = decoder.start(memory, context.shape[1], need_attention=False)
     row = first
     rows = []
     for known in context.unbind(1):

@@ -74,9 +74,7 @@ class Stepper(Protocol):
     Its logits are numbers, -inf for a token that it never puts out there; one at least is finite.
     """
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State: ...
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State: ...
 
     def step(self, tokens: Tensor, state: State) -> Step: ...
 

@@ -59,7 +59,7 @@ class Rows:
         """As many empty outputs for each source."""
         numbers = torch.arange(memory.mask.shape[0] * outputs, device=memory.mask.device)
         state = decoder.start(
-            memory, max(request.max_lengths), watched=request.keep_attention is not None
+            memory, max(request.max_lengths), need_attention=request.keep_attention is not None
         )
         return cls(
             numbers=numbers,

@@ -133,7 +133,7 @@ def _read(model: Model, batch: Batch) -> tuple[Tensor, Memory]:
 def _answer(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]:
     """(B, T, E) what the decoder takes in, and (B, T) what its answers cost."""
     with _tapped(model.decoder) as kept:
-        taught = model.decoder.teach(batch.inputs.values, memory, batch.packing)
+        taught = model.decoder(batch.inputs.values, memory, batch.packing)
         logits = taught.logits()  # (B, T, V)
     answers = Padded(batch.targets.values, batch.targets.lengths)
     real = answers.mask & (answers.values != PAD)

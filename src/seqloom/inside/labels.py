@@ -29,5 +29,5 @@ def tell_label(decoder: LabelDecoder, scene: Scene) -> Tensor:
         formula = formulas.embedding(decoder.previous, scene.before("y"))
         scene.story.tell("label before", f"w = {formula}", vector[0])
         parts.append("w")
-    features = decoder.teach(scene.tokens, scene.memory).features[:, -1]
+    features = decoder(scene.tokens, scene.memory).features[:, -1]
     return tell_answer(decoder, features, formulas.joined(parts), scene)

@@ -45,7 +45,7 @@ class _Telling:
         state = self.decoder.start(self.scene.memory, self.scene.step)
         for token in self.scene.tokens[:, :-1].unbind(1):
             state = self.decoder.step(token, state).state
-        states, context = state.moving
+        states, context = state.moving.states, state.moving.context
         return states, context
 
     def _state(self, level: int, earlier: bool = False) -> str:

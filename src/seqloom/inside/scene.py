@@ -133,7 +133,7 @@ def tell_answer(decoder: DecoderModule, features: Tensor, formula: str, scene: S
         story.tell("probabilities", "p = softmax(z)", probabilities)
         return probabilities
     tell_copying(decoder.copying, features.unsqueeze(0), copyable, scene)
-    probabilities = decoder.speak(features, copyable)[0].softmax(dim=-1)
+    probabilities = decoder.next_logits(features, copyable)[0].softmax(dim=-1)
     mixed = "p(y) = g · softmax(z)(y) + (1 - g) · Σ α over the places where y stands"
     story.tell("probabilities", mixed, probabilities)
     return probabilities

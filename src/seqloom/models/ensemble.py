@@ -14,9 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Source
-from seqloom.models.interface import DecoderModule, EncoderModule, Memory, State, Step
+from seqloom.models.interface import (
+    DecoderModule,
+    DecoderOutput,
+    EncoderModule,
+    Memory,
+    Rows,
+    State,
+    Step,
+)
 from seqloom.models.seq2seq import Model
-from seqloom.models.taught import Taught
 from seqloom.nn.embedding import Readout
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.stack import stack
@@ -63,6 +70,16 @@ class Passage(Readout):
         return cross_entropy_sum(features.flatten(0, 1), targets.flatten(), smoothing, padding)
 
 
+@dataclass(frozen=True)
+class MemberRows:
+    """The states of all members, in the order of the members."""
+
+    members: tuple[Rows, ...]
+
+    def select(self, rows: Tensor) -> "MemberRows":
+        return MemberRows(tuple(member.select(rows) for member in self.members))
+
+
 class EnsembleDecoder(DecoderModule):
     """Every member takes its own step; their probabilities are averaged, never their logits.
 
@@ -70,47 +87,45 @@ class EnsembleDecoder(DecoderModule):
     first, because members may differ in both: (R, 1, 1, S).
     """
 
-    steps_statically = False
-
     def __init__(self, members: Sequence[DecoderModule]) -> None:
         super().__init__()
         self.members = stack(list(members))
         self.max_length = _shortest(members)
         self.readout = Passage()
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        assert not static, "each member would count its own position"
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         states = [
-            member.start(own, steps, watched=watched)
+            member.start(own, max_steps, need_attention=need_attention)
             for member, own in zip(self.members, self._memories(memory), strict=True)
         ]
-        fixed, moving = (tuple(one.fixed for one in states), tuple(one.moving for one in states))
-        return State(fixed, moving, 0, watched)
+        fixed = MemberRows(tuple(one.fixed for one in states))
+        moving = MemberRows(tuple(one.moving for one in states))
+        return State(fixed, moving, 0, need_attention)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        parts = zip(self.members, state.fixed, state.moving, strict=True)
+        parts = zip(self.members, state.fixed.members, state.moving.members, strict=True)
         steps = [
             member.step(tokens, replace(state, fixed=fixed, moving=moving))
             for member, fixed, moving in parts
         ]
         looks = [one.attention.mean((1, 2)) for one in steps if one.attention is not None]
-        after = state.after(tuple(one.state.moving for one in steps))
+        after = state.after(MemberRows(tuple(one.state.moving for one in steps)))
         return Step(
             logits=mean_log_probability([one.logits for one in steps]),
             state=after,
             attention=torch.stack(looks).mean(0)[:, None, None] if looks else None,
         )
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
         """Its features are (B, T, V) log-probabilities, which `readout` leaves as they are."""
         assert packing is None, "an ensemble is asked, not trained"
         answers = [
-            member.teach(inputs, own).logits()
+            member(tokens, own).logits()
             for member, own in zip(self.members, self._memories(memory), strict=True)
         ]
-        return Taught(mean_log_probability(answers), self.readout)
+        return DecoderOutput(mean_log_probability(answers), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
         """Each member's own; without a source all have the same, which is empty."""

@@ -1,35 +1,35 @@
-"""The contract between a model and everyone who uses one.
+"""The contract between models and the code that uses them.
 
-A model is an encoder that turns a source into a Memory, and a decoder that is asked three things:
+A model is an encoder, which turns a source into a `Memory`, and a decoder with three methods:
 
-    start   what do you remember before the first token?
-    step    given one more token, what comes next, and what do you remember now?
-    teach   given all tokens at once, what would you have answered at each of them?
+    start    the state before the first token
+    step     one more token for every row -> logits of the next token, new state
+    forward  all target positions at once, teacher-forced -> `DecoderOutput`
 
-Training teaches, search steps. Neither asks what kind of model it has.
+Training calls `forward`, search calls `start` and `step`. Neither depends on the kind of model.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Source
-from seqloom.models.taught import Taught, TaughtToCopy
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Readout
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What an encoder hands over.
+    """The output of an encoder.
 
-    states:  (B, S, D) a vector for each source position
+    states:  (B, S, D) one vector per source position
     mask:    (B, S)    True where a position is real
-    summary: (B, L, D) the last state of each layer, or nothing if there is no source; an LSTM
-             puts its cells beside its states: (B, L, 2 D)
-    tokens:  (B, S)    what stands at each source position; None if the source is no text
+    summary: (B, L, D) final state of every encoder layer; an LSTM appends its cell state:
+             (B, L, 2 D). Empty without a source
+    tokens:  (B, S)    source token ids; None if the source is not text
     """
 
     states: Tensor
@@ -38,12 +38,12 @@ class Memory:
     tokens: Tensor | None = None
 
     def only(self, source: int) -> "Memory":
-        """What there is of one source of the batch."""
+        """The memory of one source of the batch."""
         here = slice(source, source + 1)
         return self._map(lambda tensor: tensor[here])
 
     def repeated(self, count: int) -> "Memory":
-        """Every source so many times, one beside the other."""
+        """Each source repeated `count` times; the copies of one source are adjacent rows."""
         return self._map(lambda tensor: tensor.repeat_interleave(count, dim=0))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Memory":
@@ -51,101 +51,65 @@ class Memory:
         return Memory(change(self.states), change(self.mask), change(self.summary), tokens)
 
 
-class Movable(Protocol):
-    """A piece of decoder state that knows how to keep only some of its rows."""
+class Rows(Protocol):
+    """Tensors with one row per source or per hypothesis."""
 
-    def select(self, rows: Tensor) -> "Movable": ...
+    def select(self, rows: Tensor) -> Self:
+        """Keep these rows (R',), in this order; a row may be repeated."""
+        ...
 
 
 @dataclass(frozen=True)
-class Common:
-    """A piece of decoder state that is the same for every row."""
+class NoRows:
+    """The empty part of a state."""
 
-    value: Tensor
-
-    def select(self, rows: Tensor) -> "Common":
+    def select(self, rows: Tensor) -> Self:
         return self
 
-
-Tree = Any
-"""Tensors and Movables in nested tuples, None where there is nothing. Only the decoder that made
-a tree knows its shape."""
-
-
-def select_rows(tree: Tree, rows: Tensor) -> Tree:
-    """The same tree with only these rows, in this order; rows may repeat."""
-    if tree is None:
-        return None
-    if isinstance(tree, tuple):
-        return tuple(select_rows(branch, rows) for branch in tree)
-    if isinstance(tree, Tensor):
-        return tree.index_select(0, rows)
-    movable: Movable = tree
-    return movable.select(rows)
-
-
-def at_position(table: Tensor, position: int | Tensor) -> Tensor:
-    """One row of a table: (T, P) -> (1, P)"""
-    if isinstance(position, Tensor):
-        return table.index_select(0, position.view(1))
-    return table[position : position + 1]
-
-
-def copy_tree(tree: Tree, into: Tree) -> None:
-    """Write the numbers of one tree into another of the same shape; Movables keep their own."""
-    if isinstance(tree, tuple):
-        for branch, place in zip(tree, into, strict=True):
-            copy_tree(branch, place)
-    elif isinstance(tree, Tensor):
-        into.copy_(tree)
-    else:
-        assert tree is into, "a static state's Movables change in place"
+    def copy_(self, later: "NoRows") -> None:
+        """There is nothing to copy."""
 
 
 @dataclass(frozen=True)
 class State:
-    """All a decoder remembers between two steps. Search moves it about and never looks inside.
+    """Everything a decoder keeps between two steps. Search reorders it and never reads it.
 
-    fixed:    one row per source (keys, values): the same for all its hypotheses, never copied
-    moving:   one row per hypothesis (hidden state, cache): follows its hypothesis. The rows of
-              one source stand together: row r belongs to source r // K
-    position: how many tokens have been taken in; a tensor without dimensions if it is static
-    watched:  does anybody want to know where a step looked?
+    fixed:          one row per source (keys, values): shared by its hypotheses, never copied
+    moving:         one row per hypothesis (hidden state, cache). The rows of one source are
+                    adjacent: row r belongs to source r // K
+    position:       number of tokens consumed so far; a 0-dim tensor in a static state
+    need_attention: if False, `Step.attention` is None, which is faster
 
-    A state is spent by the step that takes it: caches are written in place.
+    Caches are updated in place, so a state must not be used again after `step`.
+
+    Each decoder defines the types of `fixed` and `moving`; both implement `Rows`.
     """
 
-    fixed: Tree
-    moving: Tree
+    fixed: Any
+    moving: Any
     position: int | Tensor
-    watched: bool = True
+    need_attention: bool = True
 
     def select(self, rows: Tensor) -> "State":
-        """Keep these hypotheses (R',), of the same sources as before."""
-        return replace(self, moving=select_rows(self.moving, rows))
+        """Keep these hypotheses (R',); the sources stay."""
+        return replace(self, moving=self.moving.select(rows))
 
     def keep_sources(self, sources: Tensor) -> "State":
-        """Drop all sources but these (B',). `select` must keep the matching hypotheses."""
-        return replace(self, fixed=select_rows(self.fixed, sources))
+        """Keep these sources (B',). `select` must keep the matching hypotheses."""
+        return replace(self, fixed=self.fixed.select(sources))
 
-    def after(self, moving: Tree) -> "State":
+    def after(self, moving: Rows) -> "State":
         """The state after one more token."""
         return replace(self, moving=moving, position=self.position + 1)
-
-    def become(self, later: "State") -> None:
-        """Take on what a later state of the same rows holds, in place: for static states."""
-        assert isinstance(self.position, Tensor)
-        copy_tree(later.moving, self.moving)
-        self.position.copy_(later.position)  # type: ignore[arg-type]  # as static as this one
 
 
 @dataclass(frozen=True)
 class Step:
-    """A decoder's answer to one token.
+    """The result of `Decoder.step`.
 
     logits:    (R, V) unnormalised scores of the next token
-    attention: (R, L, H, S) where it looked, layer by layer and head by head; None without
-               attention, or if it is not watched
+    attention: (R, L, H, S) cross-attention weights per layer and head; None if the decoder has no
+               attention or the state was started with `need_attention=False`
     """
 
     logits: Tensor
@@ -153,102 +117,160 @@ class Step:
     attention: Tensor | None
 
 
+@dataclass(frozen=True)
+class DecoderOutput:
+    """The result of `Decoder.forward`: features (B, T, D) and the readout that maps them to logits.
+
+    Logits over the vocabulary are the largest tensor of a training step. They are computed only on
+    request, so that `loss` can avoid holding all of them.
+    """
+
+    features: Tensor
+    readout: Readout
+
+    def logits(self) -> Tensor:
+        """(B, T, V) unnormalised scores of every token at every position."""
+        return self.readout(self.features)
+
+    def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:
+        """Σ -log p(target) over the targets (B, T) that are not padding -> ()"""
+        return self.readout.loss(self.features, targets, smoothing, padding)
+
+
+@dataclass(frozen=True)
+class CopyDecoderOutput(DecoderOutput):
+    """The output of a decoder with a copy mechanism: a mixture of generating and copying."""
+
+    copying: Copying
+    source: Copyable
+
+    def logits(self) -> Tensor:
+        """(B, T, V) log-probabilities."""
+        return self.copying.mix(self.readout(self.features), self.features, self.source)
+
+    def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:
+        logits = self.readout(self.features)
+        losses = self.copying.loss(logits, self.features, self.source, targets, smoothing)
+        return (losses * (targets != padding)).sum()
+
+
 class Encoder(Protocol):
-    """Reads a source, all of it, before the first token is put out."""
+    """Encodes a whole source before the first target token is generated."""
 
     def __call__(self, source: Source, packing: Packing | None = None) -> Memory: ...
 
 
 class Decoder(Protocol):
-    """Puts out a target, token by token. `step` over all tokens and `teach` give the same."""
+    """Generates a target token by token. `step` over all tokens equals `forward`."""
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        """The state before the first token, with room for this many steps; one row per source.
-
-        watched: if not, nobody wants to know where a step looks: `Step.attention` is None
-        static:  a step needs nothing from the host and does the same whatever the position, so
-                 that it can be recorded once and replayed: `position` is a tensor, Movables are
-                 changed in place, and `State.become` brings the rest back to its place. Rows may
-                 only become more before the first step, and sources never fewer
-        """
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        """The state before the first token, one row per source, for at most `max_steps` steps."""
         ...
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        """Take in one token a row: (R,). R is a multiple of the number of sources."""
+        """Consume one token per row (R,). R is a multiple of the number of sources."""
         ...
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
-        """All tokens at once (B, T) -> what it would have answered, as logits or as a loss."""
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
+        """All positions at once: target tokens shifted right (B, T) -> output for each position."""
         ...
+
+
+@runtime_checkable
+class StaticDecoder(Protocol):
+    """A decoder whose steps run the same operations on the same tensors at every position.
+
+    `decoding/fast` captures such a step once, as a CUDA graph or as compiled code, and replays it.
+    """
+
+    def start_static(self, memory: Memory, max_steps: int) -> State:
+        """A state for static steps.
+
+        `position` is a tensor, caches are updated in place, and `moving` has a method `copy_` that
+        overwrites its tensors with those of a later state. The number of hypotheses may only grow
+        before the first step, and no source may be dropped. Attention weights are not returned.
+        """
+        ...
+
+    def step(self, tokens: Tensor, state: State) -> Step: ...
+
+
+def static_position(device: torch.device) -> Tensor:
+    """The position before the first token of a static state: a 0-dim tensor."""
+    return torch.zeros((), dtype=torch.long, device=device)
+
+
+def row_at(table: Tensor, position: int | Tensor) -> Tensor:
+    """One row of a table: (T, P) -> (1, P)"""
+    if isinstance(position, Tensor):
+        return table.index_select(0, position.view(1))
+    return table[position : position + 1]
 
 
 class DecoderModule(nn.Module):
-    """A Decoder that is also an nn.Module: what `models/build.py` makes."""
+    """Base class of decoders: an nn.Module that implements `Decoder`."""
 
     readout: Readout
     max_length: int | None
-    """Tokens it can take in at most (its position table ends there); None means any number."""
-    steps_statically = True
-    """Can `start` be asked for a static state?"""
+    """Maximum number of target tokens (the size of its position table); None means unlimited."""
 
     def __init__(self) -> None:
         super().__init__()
         self.copying: Copying | None = None
-        """What takes tokens from the source; None: all are the decoder's own."""
+        """The copy mechanism; None if the decoder only generates."""
 
     def compile_parts(self) -> None:
-        """Compile what `teach` does over and over."""
+        """Compile the parts that `forward` runs repeatedly."""
         self.readout.compile_loss()
         if self.copying is not None:
             self.copying.compile_loss()
 
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
-        """What may be copied; None if nothing may be.
+        """The source tokens that can be copied; None without a copy mechanism.
 
-        mask: (B, 1 or T, S) where each position may copy from; None: from all of the source
+        mask: (B, 1 or T, S) source positions that each target position may copy; None means all
         """
         if self.copying is None:
             return None
-        assert memory.tokens is not None, "only what has tokens can be copied from"
-        everywhere = memory.mask.unsqueeze(1)
-        visible = everywhere if mask is None else mask
+        assert memory.tokens is not None, "the copy mechanism needs a source of tokens"
+        visible = memory.mask.unsqueeze(1) if mask is None else mask
         return self.copying.prepare(memory.states, memory.tokens, visible)
 
-    def speak(self, features: Tensor, source: Copyable | None) -> Tensor:
-        """One position of every hypothesis: (R, D) -> (R, V) logits"""
+    def next_logits(self, features: Tensor, source: Copyable | None) -> Tensor:
+        """One position of every hypothesis: (R, D) -> (R, V)"""
         logits: Tensor = self.readout(features)
         if self.copying is None or source is None:
             return logits
         return self.copying.step(logits, features, source)
 
-    def taught(self, features: Tensor, source: Copyable | None) -> Taught:
-        """What features (B, T, D) have to say."""
+    def output(self, features: Tensor, source: Copyable | None) -> DecoderOutput:
+        """The result of `forward` for features (B, T, D)."""
         if self.copying is None or source is None:
-            return Taught(features, self.readout)
-        return TaughtToCopy(features, self.readout, self.copying, source)
+            return DecoderOutput(features, self.readout)
+        return CopyDecoderOutput(features, self.readout, self.copying, source)
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: State) -> Step:
         raise NotImplementedError
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
         raise NotImplementedError
 
 
 class EncoderModule(nn.Module):
-    """An Encoder that is also an nn.Module."""
+    """Base class of encoders: an nn.Module that implements `Encoder`."""
 
     max_length: int | None
-    """Tokens it can read at most (its position table ends there); None means any number."""
+    """Maximum number of source tokens (the size of its position table); None means unlimited."""
 
     def compile_parts(self) -> None:
-        """Compile what reading does over and over."""
+        """Compile the parts that `forward` runs repeatedly."""
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

@@ -1,14 +1,21 @@
 """Labels in step with the source, or one for all of it: the simplest decoders there are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from seqloom.core.sequences import Packing
-from seqloom.models.interface import DecoderModule, Memory, State, Step
-from seqloom.models.taught import Taught
+from seqloom.models.interface import (
+    DecoderModule,
+    DecoderOutput,
+    Memory,
+    NoRows,
+    State,
+    Step,
+    static_position,
+)
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Lookup
 from seqloom.nn.labels import LabelReadout
@@ -49,6 +56,17 @@ class LabelDecoderParts:
     dropout: float
 
 
+@dataclass(frozen=True)
+class LabelSource:
+    """The vectors to label, as `Reading` returns them: the `fixed` part of the decoder's state."""
+
+    vectors: Tensor  # (B, N, D)
+    counts: Tensor  # (B,)
+
+    def select(self, rows: Tensor) -> "LabelSource":
+        return LabelSource(self.vectors.index_select(0, rows), self.counts.index_select(0, rows))
+
+
 class LabelDecoder(DecoderModule):
     """At step t the answer to the t-th vector that was read, then END, and nothing else ever.
 
@@ -65,26 +83,28 @@ class LabelDecoder(DecoderModule):
         self.dropout = Dropout(parts.dropout)
         self.max_length = None
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        vectors, counts = self.reading(memory)
-        position = torch.zeros((), dtype=torch.long, device=counts.device) if static else 0
-        return State((vectors, counts), None, position, watched)
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        return State(LabelSource(*self.reading(memory)), NoRows(), 0, need_attention)
+
+    def start_static(self, memory: Memory, max_steps: int) -> State:
+        state = self.start(memory, max_steps, need_attention=False)
+        return replace(state, position=static_position(memory.mask.device))
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        vectors, counts = state.fixed
-        hypotheses = len(tokens) // len(counts)
-        place = (torch.zeros_like(counts) + state.position).unsqueeze(1)  # (B, 1)
-        here = _labelled(vectors, counts, place).squeeze(1)  # (B, D + 1)
+        source: LabelSource = state.fixed
+        hypotheses = len(tokens) // len(source.counts)
+        position = (torch.zeros_like(source.counts) + state.position).unsqueeze(1)  # (B, 1)
+        here = _labelled(source.vectors, source.counts, position).squeeze(1)  # (B, D + 1)
         features = self._features(here.repeat_interleave(hypotheses, dim=0), tokens)
-        return Step(self.readout(features), state.after(None), None)
+        return Step(self.readout(features), state.after(NoRows()), None)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
         assert packing is None, "the pairs of a row would have one end between them"
         vectors, counts = self.reading(memory)
-        places = torch.arange(inputs.shape[1], device=inputs.device).expand_as(inputs)
-        return self.taught(self._features(_labelled(vectors, counts, places), inputs), None)
+        places = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+        return self.output(self._features(_labelled(vectors, counts, places), tokens), None)
 
     def _features(self, here: Tensor, tokens: Tensor) -> Tensor:
         """(…, D + 1), (…) -> (…, D' + 1)"""

@@ -9,17 +9,17 @@ from torch import Tensor, nn
 from seqloom.core.sequences import Packing, Padded, Source
 from seqloom.models.handover import Handover
 from seqloom.models.interface import (
-    Common,
     DecoderModule,
+    DecoderOutput,
     EncoderModule,
     Memory,
     State,
     Step,
-    at_position,
+    row_at,
+    static_position,
 )
-from seqloom.models.taught import Taught
 from seqloom.nn.cache import KeysValues
-from seqloom.nn.copying import Copying
+from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.multihead import MultiHeadAttention
@@ -100,13 +100,45 @@ class RecurrentDecoderParts:
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What is known of the source during decoding; the keys are prepared once."""
+class RecurrentSource:
+    """The `fixed` part of a decoder state: everything computed once per source.
 
-    readable: KeysValues | None
-    mask: Tensor | None  # (B, 1, 1, S); None: all is visible
-    summary: Tensor  # (B, D) the top layer's
-    watched: bool = False  # does anybody want to know where a step looks?
+    keys_values: None without attention
+    mask:        (B, 1, 1, S), or the result of `MultiHeadAttention.visible`
+    summary:     (B, D) final state of the top encoder layer
+    positions:   (T, P) the position table, shared by all rows; None without one
+    """
+
+    keys_values: KeysValues | None
+    mask: Tensor | None
+    summary: Tensor
+    copyable: Copyable | None
+    positions: Tensor | None = None
+
+    def select(self, rows: Tensor) -> "RecurrentSource":
+        return RecurrentSource(
+            keys_values=None if self.keys_values is None else self.keys_values.select(rows),
+            mask=None if self.mask is None else self.mask.index_select(0, rows),
+            summary=self.summary.index_select(0, rows),
+            copyable=None if self.copyable is None else self.copyable.select(rows),
+            positions=self.positions,
+        )
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """The `moving` part of a decoder state: states (R, L, C) of all layers, context (R, A)."""
+
+    states: Tensor
+    context: Tensor
+
+    def select(self, rows: Tensor) -> "RecurrentState":
+        return RecurrentState(self.states.index_select(0, rows), self.context.index_select(0, rows))
+
+    def copy_(self, later: "RecurrentState") -> None:
+        """Overwrite the tensors with those of a later state."""
+        self.states.copy_(later.states)
+        self.context.copy_(later.context)
 
 
 class RecurrentDecoder(DecoderModule):
@@ -152,63 +184,62 @@ class RecurrentDecoder(DecoderModule):
         super().compile_parts()
         self._advance = torch.compile(self._advance, dynamic=False)  # type: ignore[method-assign]
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        source = self._source(memory)
-        states = self.handover(memory.summary)  # (B, L, C)
-        readable = source.readable
-        keys = None if readable is None else (readable.keys, readable.values)
-        table = self.embedder.positions.tabulate(steps, states)
-        common = None if table is None else Common(table)
-        position = torch.zeros((), dtype=torch.long, device=states.device) if static else 0
-        mask = source.mask
-        if self.attention is not None and mask is not None and not (watched or static):
-            mask = self.attention.visible(mask, states.dtype)
-        return State(
-            (keys, mask, source.summary, common, self.copyable(memory)),
-            (states, self._no_context(states)),
-            position,
-            watched,
-        )
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        moving = self._initial(memory)
+        source = self._source(memory, max_steps, moving.states)
+        if self.attention is not None and source.mask is not None and not need_attention:
+            mask = self.attention.visible(source.mask, moving.states.dtype)
+            source = replace(source, mask=mask)
+        return State(source, moving, 0, need_attention)
+
+    def start_static(self, memory: Memory, max_steps: int) -> State:
+        moving = self._initial(memory)
+        source = self._source(memory, max_steps, moving.states)
+        return State(source, moving, static_position(memory.mask.device), need_attention=False)
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        keys, mask, summary, table, copyable = state.fixed
-        states, context = state.moving
-        memory = None if keys is None else KeysValues(*keys)
-        source = _Source(memory, mask, summary, state.watched)
-        row = None if table is None else at_position(table.value, state.position)
+        source: RecurrentSource = state.fixed
+        table = source.positions
+        row = None if table is None else row_at(table, state.position)
         inputs = self.embedder.step(tokens, row)
-        features, states, context, weights = self._advance(inputs, source, states, context)
-        logits = self.speak(self.dropout(features), copyable)
+        features, moving, weights = self._advance(
+            inputs, source, state.moving, state.need_attention
+        )
+        logits = self.next_logits(self.dropout(features), source.copyable)
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
-        return Step(logits, state.after((states, context)), attention)
+        return Step(logits, state.after(moving), attention)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
         assert packing is None, "a chain of states would run from one pair into the next"
-        source = self._source(memory)
-        states = self.handover(memory.summary)
-        embedded = self.embedder(inputs)  # (B, T, E)
+        moving = self._initial(memory)
+        source = self._source(memory, 0, moving.states)
+        embedded = self.embedder(tokens)  # (B, T, E)
         if self.uses & {"input", "state"}:
-            features = self._teach_in_turn(embedded, source, states)
+            features = self._forward_stepwise(embedded, source, moving)
         else:
-            features = self._teach_at_once(embedded, source, states)
-        return self.taught(self.dropout(features), self.copyable(memory))
+            features = self._forward_parallel(embedded, source, moving.states)
+        return self.output(self.dropout(features), source.copyable)
 
-    def _teach_in_turn(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
-        """The context runs back into the recurrence, so one position must wait for the other."""
-        if self.attention is not None and source.readable is not None and source.mask is not None:
-            readable = self.attention.in_turn(source.readable, source.mask, embedded.shape[1])
-            source = replace(source, readable=readable)
-        context = self._no_context(states)
+    def _forward_stepwise(
+        self, embedded: Tensor, source: RecurrentSource, moving: RecurrentState
+    ) -> Tensor:
+        """The context feeds back into the recurrence, so positions are computed one by one."""
+        keys_values, mask = source.keys_values, source.mask
+        if self.attention is not None and keys_values is not None and mask is not None:
+            shared = self.attention.in_turn(keys_values, mask, embedded.shape[1])
+            source = replace(source, keys_values=shared)
         features = []
         for inputs in embedded.unbind(1):
-            feature, states, context, _ = self._advance(inputs, source, states, context)
+            feature, moving, _ = self._advance(inputs, source, moving, need_attention=False)
             features.append(feature)
         return torch.stack(features, dim=1)
 
-    def _teach_at_once(self, embedded: Tensor, source: _Source, states: Tensor) -> Tensor:
-        """No state depends on a context: run each layer over all positions, attend to all at once."""
+    def _forward_parallel(
+        self, embedded: Tensor, source: RecurrentSource, states: Tensor
+    ) -> Tensor:
+        """No state depends on a context: run each layer, then attention, over all positions."""
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)
         hidden = torch.cat((embedded, summary), -1) if "input" in self.summary_uses else embedded
@@ -219,21 +250,22 @@ class RecurrentDecoder(DecoderModule):
             start = states[:, level]
             hidden, _ = layer(hidden if level == 0 else self.dropout(hidden), start)
             if self.attention is not None and level == self.asking_layer:
-                assert source.readable is not None
+                assert source.keys_values is not None
                 before = torch.cat((start[:, None, : self.width], hidden[:, :-1]), dim=1)
                 queries = before if self.asks_with_previous else hidden
-                context = self.attention.read(queries, source.readable, source.mask)
+                context = self.attention.read(queries, source.keys_values, source.mask)
         return self.features(hidden, context, summary, embedded)
 
     def _advance(
-        self, inputs: Tensor, source: _Source, states: Tensor, context: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """One position: features (R, F), states (R, L, C), context (R, A), weights (R, H, S)."""
+        self, inputs: Tensor, source: RecurrentSource, moving: RecurrentState, need_attention: bool
+    ) -> tuple[Tensor, RecurrentState, Tensor | None]:
+        """One position: features (R, F), the new state, weights (R, H, S) if `need_attention`."""
         weights: Tensor | None = None
+        states, context = moving.states, moving.context
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
         before = list(states.unbind(1))  # L of (R, C)
         if self.attention is not None and self.asks_with_previous:
-            context, weights = self._look(before[self.asking_layer], source)
+            context, weights = self._attend(before[self.asking_layer], source, need_attention)
             before[self.asking_layer] = self.after_asking(before[self.asking_layer], context)
         hidden = inputs
         if "input" in self.uses:
@@ -247,12 +279,12 @@ class RecurrentDecoder(DecoderModule):
             state = layer.step(hidden if level == 0 else self.dropout(hidden), before[level])
             asks = self.attention is not None and level == self.asking_layer
             if asks and not self.asks_with_previous:
-                context, weights = self._look(state, source)
+                context, weights = self._attend(state, source, need_attention)
                 state = self.after_asking(state, context)
             hidden = state[:, : self.width]
             after.append(state)
         features = self.features(hidden, context, summary, inputs)
-        return features, torch.stack(after, dim=1), context, weights
+        return features, RecurrentState(torch.stack(after, dim=1), context), weights
 
     def features(
         self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
@@ -267,12 +299,14 @@ class RecurrentDecoder(DecoderModule):
             parts.append(inputs)
         return torch.cat(parts, dim=-1)
 
-    def _look(self, state: Tensor, source: _Source) -> tuple[Tensor, Tensor | None]:
-        """Ask with the h of a state (R, C): context (R, A), weights (R, H, S) if watched."""
+    def _attend(
+        self, state: Tensor, source: RecurrentSource, need_attention: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention with the h of a state (R, C) as query: context (R, A), weights (R, H, S)."""
         assert self.attention is not None
-        assert source.readable is not None
+        assert source.keys_values is not None
         return self.attention.step_across(
-            state[:, : self.width], source.readable, source.mask, source.watched
+            state[:, : self.width], source.keys_values, source.mask, need_attention
         )
 
     def after_asking(self, state: Tensor, context: Tensor) -> Tensor:
@@ -282,11 +316,18 @@ class RecurrentDecoder(DecoderModule):
         cell = state[:, self.width :]  # an LSTM's c stays; others have none
         return torch.cat((self.to_state(context), cell), dim=-1)
 
-    def _source(self, memory: Memory) -> _Source:
-        readable = None if self.attention is None else self.attention.keys_values(memory.states)
-        top = memory.summary[:, -1] if memory.summary.shape[1] else memory.summary.flatten(1)
-        return _Source(readable, memory.mask[:, None, None], top)
+    def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
+        """like: a tensor with the dtype and device of the position table"""
+        attention, positions = self.attention, self.embedder.positions
+        return RecurrentSource(
+            keys_values=None if attention is None else attention.keys_values(memory.states),
+            mask=memory.mask[:, None, None],
+            summary=memory.summary[:, -1] if memory.summary.shape[1] else memory.summary.flatten(1),
+            copyable=self.copyable(memory),
+            positions=positions.tabulate(max_steps, like) if max_steps else None,
+        )
 
-    def _no_context(self, states: Tensor) -> Tensor:
-        """Before the first step nothing has been read: (B, A) zeros."""
-        return states.new_zeros(states.shape[0], self.context_width)
+    def _initial(self, memory: Memory) -> RecurrentState:
+        """The state before the first step: the initial state and a context of zeros."""
+        states = self.handover(memory.summary)  # (B, L, C)
+        return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))

@@ -4,8 +4,7 @@ import torch
 from torch import nn
 
 from seqloom.core.sequences import Batch, Packing, Source
-from seqloom.models.interface import DecoderModule, EncoderModule, Memory
-from seqloom.models.taught import Taught
+from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule, Memory
 
 
 class Model(nn.Module):
@@ -38,7 +37,7 @@ class Model(nn.Module):
             summary=some.new_zeros(size, 0, 0),
         )
 
-    def forward(self, batch: Batch) -> Taught:
-        """What it has to say about every target position."""
+    def forward(self, batch: Batch) -> DecoderOutput:
+        """Teacher-forced output for every target position."""
         memory = self.encode(batch.source, batch.size, batch.packing)
-        return self.decoder.teach(batch.inputs.values, memory, batch.packing)
+        return self.decoder(batch.inputs.values, memory, batch.packing)

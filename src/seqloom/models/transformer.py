@@ -1,22 +1,25 @@
 """Transformer encoder and decoder."""
 
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor, nn
 
 from seqloom.core.sequences import Packing, Padded, Source
 from seqloom.models.interface import (
-    Common,
     DecoderModule,
+    DecoderOutput,
     EncoderModule,
     Memory,
     State,
     Step,
-    at_position,
+    row_at,
+    static_position,
 )
-from seqloom.models.taught import Taught
 from seqloom.nn.cache import Ancestry, KeysValues, KeyValueCache, StaticCache
-from seqloom.nn.copying import Copying
+from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.linear import Layout
 from seqloom.nn.stack import stack
 from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Norm
 
@@ -54,6 +57,50 @@ class TransformerEncoder(EncoderModule):
         return Memory(states, mask, total / source.lengths[:, None, None], source.tokens)
 
 
+@dataclass(frozen=True)
+class TransformerSource:
+    """The `fixed` part of a decoder state: everything computed once per source.
+
+    keys_values: one entry per layer; None without cross-attention
+    mask:        (B, 1, 1, S), or the result of `MultiHeadAttention.visible`
+    positions:   (T, P) the position table, shared by all rows; None without one
+    projections: joined query, key and value projections of each layer, shared by all rows
+    """
+
+    keys_values: tuple[KeysValues | None, ...]
+    mask: Tensor | None
+    positions: Tensor | None
+    projections: tuple[Layout | None, ...]
+    copyable: Copyable | None
+
+    def select(self, rows: Tensor) -> "TransformerSource":
+        return replace(
+            self,
+            keys_values=tuple(None if kv is None else kv.select(rows) for kv in self.keys_values),
+            mask=None if self.mask is None else self.mask.index_select(0, rows),
+            copyable=None if self.copyable is None else self.copyable.select(rows),
+        )
+
+
+@dataclass(frozen=True)
+class TransformerCache:
+    """The `moving` part of a decoder state: keys and values of all previous target positions.
+
+    ancestry: where each hypothesis finds its positions in static caches; None in ordinary ones
+    """
+
+    layers: tuple[KeyValueCache | StaticCache, ...]
+    ancestry: Ancestry | None = None
+
+    def select(self, rows: Tensor) -> "TransformerCache":
+        ancestry = None if self.ancestry is None else self.ancestry.select(rows)
+        return TransformerCache(tuple(layer.select(rows) for layer in self.layers), ancestry)
+
+    def copy_(self, later: "TransformerCache") -> None:
+        """Static caches are updated in place, so there is nothing to copy."""
+        assert self.ancestry is later.ancestry
+
+
 class TransformerDecoder(DecoderModule):
     """All target positions at once in training; one at a time, with a cache, in search."""
 
@@ -78,58 +125,69 @@ class TransformerDecoder(DecoderModule):
         self.copying = copying
         self.max_length = embedder.positions.max_length
 
-    def start(
-        self, memory: Memory, steps: int, *, watched: bool = True, static: bool = False
-    ) -> State:
-        readable = tuple(
-            None if kv is None else (kv.keys, kv.values) for kv in self._readable(memory)
-        )
-        some = next(self.parameters())
-        table = self.embedder.positions.tabulate(steps, some)
-        cross, mask = self.layers[0].cross_attention, memory.mask[:, None, None]
-        fixed = (
-            readable,
-            mask if watched or static or cross is None else cross.visible(mask, some.dtype),
-            None if table is None else Common(table),
-            tuple(layer.attention.joined(anew=static) for layer in self.layers),
-            self.copyable(memory),
-        )
-        if not static:
-            caches = tuple(KeyValueCache(steps) for _ in self.layers)
-            return State(fixed, (None, caches), 0, watched)
-        position = torch.zeros((), dtype=torch.long, device=some.device)
-        ancestry = Ancestry(len(memory.mask), steps, position)
-        example = some.new_zeros(1, 1, self.embedder.width)
-        statics = tuple(
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        cross = self.layers[0].cross_attention
+        mask: Tensor | None = memory.mask[:, None, None]
+        if cross is not None and not need_attention:
+            mask = cross.visible(memory.mask[:, None, None], next(self.parameters()).dtype)
+        caches = TransformerCache(tuple(KeyValueCache(max_steps) for _ in self.layers))
+        return State(self._source(memory, mask, max_steps), caches, 0, need_attention)
+
+    def start_static(self, memory: Memory, max_steps: int) -> State:
+        weight = next(self.parameters())
+        position = static_position(weight.device)
+        ancestry = Ancestry(len(memory.mask), max_steps, position)
+        example = weight.new_zeros(1, 1, self.embedder.width)
+        caches = tuple(
             StaticCache(ancestry, layer.attention.keys_values(example)) for layer in self.layers
         )
-        return State(fixed, (ancestry, statics), position, watched)
+        source = self._source(memory, memory.mask[:, None, None], max_steps, static=True)
+        return State(source, TransformerCache(caches, ancestry), position, need_attention=False)
+
+    def _source(
+        self, memory: Memory, mask: Tensor | None, max_steps: int, static: bool = False
+    ) -> "TransformerSource":
+        return TransformerSource(
+            keys_values=tuple(self._readable(memory)),
+            mask=mask,
+            positions=self.embedder.positions.tabulate(max_steps, next(self.parameters())),
+            projections=tuple(layer.attention.joined(anew=static) for layer in self.layers),
+            copyable=self.copyable(memory),
+        )
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        readable, mask, table, joined, copyable = state.fixed
-        row = None if table is None else at_position(table.value, state.position)
+        source: TransformerSource = state.fixed
+        caches: TransformerCache = state.moving
+        table = source.positions
+        row = None if table is None else row_at(table, state.position)
         stream = self.embedder.step(tokens, row)  # (R, D)
-        seen = []
-        for layer, past, keys, one_map in zip(
-            self.layers, state.moving[1], readable, joined, strict=True
+        attention = []
+        for layer, cache, keys_values, projection in zip(
+            self.layers, caches.layers, source.keys_values, source.projections, strict=True
         ):
-            across = None if keys is None else Across(KeysValues(*keys), mask, state.watched)
-            stream, weights = layer.step(stream, past, one_map, across)
+            across = (
+                None
+                if keys_values is None
+                else Across(keys_values, source.mask, state.need_attention)
+            )
+            stream, weights = layer.step(stream, cache, projection, across)
             if weights is not None:
-                seen.append(weights)
-        logits = self.speak(self.norm(stream), copyable)
-        attention = torch.stack(seen, dim=1) if seen else None  # (R, L, H, S)
-        return Step(logits, state.after(state.moving), attention)
+                attention.append(weights)
+        logits = self.next_logits(self.norm(stream), source.copyable)
+        stacked = torch.stack(attention, dim=1) if attention else None  # (R, L, H, S)
+        return Step(logits, state.after(caches), stacked)
 
-    def teach(self, inputs: Tensor, memory: Memory, packing: Packing | None = None) -> Taught:
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
         place = 0 if packing is None else packing.target_positions
         mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
         back = None if packing is None else packing.target_mask
-        stream = self.embedder(inputs, place)  # (B, T, D)
+        stream = self.embedder(tokens, place)  # (B, T, D)
         for layer, readable in zip(self.layers, self._readable(memory), strict=True):
             stream = layer(stream, readable, mask, back, place)
         # (B, 1, T or 1, S), the same for every head -> (B, T or 1, S)
-        return self.taught(self.norm(stream), self.copyable(memory, mask.squeeze(1)))
+        return self.output(self.norm(stream), self.copyable(memory, mask.squeeze(1)))
 
     def _readable(self, memory: Memory) -> list[KeysValues | None]:
         """Every layer's keys and values of the source, computed once."""

@@ -14,6 +14,10 @@ class KeysValues:
     keys: Tensor
     values: Tensor
 
+    def select(self, rows: Tensor) -> "KeysValues":
+        """Keep these rows."""
+        return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+
 
 class Past(Protocol):
     """All positions so far, of every row."""

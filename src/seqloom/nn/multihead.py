@@ -200,10 +200,10 @@ class MultiHeadAttention(nn.Module):
         return self.merge(context.flatten(1))
 
     def step_across(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, watched: bool
+        self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_attention: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """One query for each hypothesis: (R, Dq) -> (R, C), and (R, H, S) if it is watched."""
-        if watched:
+        """One query for each hypothesis: (R, Dq) -> (R, C), and (R, H, S) if `need_attention`."""
+        if need_attention:
             assert mask is not None
             return self.look_once(states, memory, mask)
         rows, heads, sources = states.shape[0], self.plan.heads, memory.keys.shape[0]

@@ -19,14 +19,14 @@ Norm = Literal["pre", "post"]
 
 @dataclass(frozen=True)
 class Across:
-    """What a decoder's layer sees of the source, and whether anybody watches it look.
+    """The source as a decoder layer sees it, and whether to return the attention weights.
 
     mask: (B, 1, 1, S), or what `MultiHeadAttention.visible` makes of it
     """
 
     memory: KeysValues
     mask: Tensor | None
-    watched: bool
+    need_attention: bool
 
 
 class Residual(nn.Module):
@@ -165,7 +165,7 @@ class DecoderLayer(nn.Module):
 
             def look_across(states: Tensor) -> Tensor:
                 context, seen[0] = cross.step_across(
-                    states, across.memory, across.mask, across.watched
+                    states, across.memory, across.mask, across.need_attention
                 )
                 return context
 

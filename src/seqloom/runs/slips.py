@@ -206,7 +206,7 @@ def _asked(
     fed = torch.tensor([_filled((START, *row), longest) for row in words])
     asked = torch.tensor([_filled(row, longest) for row in references])
     device = memory.mask.device
-    logits: Tensor = run.model.decoder.teach(fed.to(device), memory).logits()  # (B, T, V)
+    logits: Tensor = run.model.decoder(fed.to(device), memory).logits()  # (B, T, V)
     own = log_softmax(logits).gather(2, asked.to(device).unsqueeze(2)).squeeze(2).cpu()
     lines = own.tolist()
     return [line[: len(row)] for line, row in zip(lines, references, strict=True)]

@@ -97,7 +97,7 @@ def judged(drawn: Sequence[Sequence[Hypothesis]], batch: Batch, judge: Judge) ->
 def surrogate(model: Model, memory: Memory, outputs: Outputs) -> Tensor:
     """-1/K Σ advantage · log p, summed over the sources: () whose gradient is that of the risk."""
     samples = outputs.rewards.shape[1]
-    logits = model.decoder.teach(outputs.inputs, memory.repeated(samples)).logits()  # (B · K, T, V)
+    logits = model.decoder(outputs.inputs, memory.repeated(samples)).logits()  # (B · K, T, V)
     logs = log_softmax(logits).gather(-1, outputs.targets.values.unsqueeze(-1)).squeeze(-1)
     total = torch.where(outputs.targets.mask, logs, 0.0).sum(dim=1)  # (B · K,)
     return -(outputs.advantages.flatten() * total).sum() / samples

@@ -35,7 +35,7 @@ def _run_ahead(model: Model, batch: Batch, share: float) -> Tensor:
     assert batch.packing is None, "a search knows one pair a row"
     truth = batch.inputs.values  # (B, T)
     memory = model.encode(batch.source, batch.size)
-    state = model.decoder.start(memory, truth.shape[1], watched=False)
+    state = model.decoder.start(memory, truth.shape[1], need_attention=False)
     fed = [truth[:, 0]]  # START is always true
     for position in range(1, truth.shape[1]):
         step = model.decoder.step(fed[-1], state)

@@ -13,6 +13,7 @@ from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.compiled import Compiled
 from seqloom.decoding.greedy import Greedy
+from seqloom.models.interface import StaticDecoder
 from seqloom.models.seq2seq import Model
 from seqloom.runs.wish import Wish
 
@@ -25,7 +26,7 @@ def compiled_reasons(
         yield "there is a GPU, on which torch records its searches anyway"
     if model.encoder is None:
         yield "a language model has no source, and stays on torch"
-    if not model.decoder.steps_statically:
+    if not isinstance(model.decoder, StaticDecoder):
         kind = type(model.decoder).__name__
         yield f"the steps of this decoder ({kind}) are not the same operations every time"
     if decoding.kind not in ("greedy", "beam"):
