@@ -69,7 +69,7 @@ def first_step(model: Model) -> tuple[Memory, Tensor, Step]:
     """The memory, the states before the first token (B, L, C), and the answer to it."""
     memory = model.encode(SOURCE, 2)
     state = model.decoder.start(memory, 1)
-    before, _ = state.moving
+    before = state.moving.states
     return memory, before, model.decoder.step(torch.tensor([1, 1]), state)
 
 
@@ -107,7 +107,7 @@ def test_a_context_used_as_the_state_takes_the_place_of_the_state_that_asked(
     assert isinstance(decoder, RecurrentDecoder)
     asking = 0 if also else layers - 1
     memory, before, step = first_step(model)
-    after, context = step.state.moving
+    after, context = step.state.moving.states, step.state.moving.context
     assert step.attention is not None
     torch.testing.assert_close(step.attention[:, 0, 0, None] @ memory.states, context[:, None])
     if query == "current":  # the new h asked, and a is now in its place
@@ -162,6 +162,6 @@ def test_the_readout_sees_state_context_summary_and_input_side_by_side(
     state = decoder.start(memory, 3)
     for place, tokens in enumerate(inputs.unbind(1)):
         state = decoder.step(tokens, state).state
-        states, context = state.moving
+        states, context = state.moving.states, state.moving.context
         seen = (states[:, 0, :WIDTH], context, memory.summary[:, 0], embedded[:, place])
         torch.testing.assert_close(features[:, place], torch.cat(seen, -1))
