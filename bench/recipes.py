@@ -69,7 +69,7 @@ def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int
 
     import seqloom
     from seqloom.config.load import find_recipe
-    from seqloom.training.journal import Event
+    from seqloom.training.event_log import Event
 
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:

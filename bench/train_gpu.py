@@ -26,8 +26,8 @@ from seqloom.data.corpus import Corpus
 from seqloom.runs.devices import best_device
 from seqloom.training import loop
 from seqloom.training.distributed import World
-from seqloom.training.opening import open_session
 from seqloom.training.session import Session
+from seqloom.training.setup import open_session
 
 SIDES = ("encoder", "decoder")
 COMMON = ("training.r_drop=0.0", "training.averaging={kind='none'}", "training.compile=false")
@@ -74,7 +74,7 @@ def open_at(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> Session:
     config = find_recipe("multi30k-de-en", settings).config
     world = World(0, 1, best_device())
     session = open_session(config, folder, False, world, lambda event: None)
-    session.recorder = loop._recorder(session)
+    session.captured_steps = loop.capture_steps(session)
     session.model.train()
     return session
 
@@ -95,7 +95,7 @@ def epoch(session: Session, batches: int) -> float:
     torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(batches):
-        loop._take_step(session)
+        loop.take_step(session)
     torch.cuda.synchronize()
     return time.perf_counter() - began
 
@@ -108,7 +108,7 @@ def measure(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str,
     counts = [sum(column) for column in zip(*map(tokens, plan), strict=True)]
     torch.cuda.reset_peak_memory_stats()
     first = epoch(session, len(plan))
-    recording = session.recorder.seconds if session.recorder else 0.0
+    recording = session.captured_steps.seconds if session.captured_steps else 0.0
     second = epoch(session, len(plan))
     return {
         "steps": len(plan),
@@ -136,7 +136,7 @@ def check(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, A
             multi30k,
             (*precise, f"training.loop={kind}", f"training.batching={batching}"),
         )
-        losses[kind] = [float(loop._take_step(session).loss) for _ in range(50)]
+        losses[kind] = [float(loop.take_step(session).loss) for _ in range(50)]
     worst = max(abs(a - b) for a, b in zip(*losses.values(), strict=True))
     return {"largest_difference": worst, "first": losses["plain"][0], "last": losses["plain"][-1]}
 

@@ -8,7 +8,7 @@ from typing import Any
 from seqloom.config.load import resolve
 from seqloom.config.run import RunConfig
 from seqloom.runs.soundness import checkpoint_shelf
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 
 LETTERS = {"kind": "synthetic", "task": "reverse", "min_length": 2, "max_length": 4, "symbols": 4}
 

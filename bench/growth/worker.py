@@ -74,7 +74,7 @@ def main() -> None:
     watch.enter("vocabulary")
     learn_tokenizers(config)
     watch.enter("opening")
-    take_step = loop._take_step
+    take_step = loop.take_step
     taken: list[int] = []
 
     def watched(session: Any) -> Any:
@@ -88,7 +88,7 @@ def main() -> None:
             watch.enter("closing")
         return result
 
-    loop._take_step = watched
+    loop.take_step = watched
     loop.train(config, folder)
     print(json.dumps({"steps": steps, "peaks": watch.peaks, "ends": watch.ends}))
 

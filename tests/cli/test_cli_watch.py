@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.cli.work.watch import LiveView, fitting, step_news
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 
 NEWS = {"loss": 1.5, "perplexity": 4.48, "tokens_per_second": 1234.0, "seconds_left": 61.0}
 

@@ -28,10 +28,10 @@ from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import load_task
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World
-from seqloom.training.journal import Event, Journal
+from seqloom.training.event_log import Event, EventLog
 from seqloom.training.loop import train
-from seqloom.training.opening import open_session
 from seqloom.training.session import Session
+from seqloom.training.setup import open_session
 from tiny_runs import journal, outcome, recipe, saved_record, stray
 
 CPU = torch.device("cpu")
@@ -53,7 +53,7 @@ def session(run: Path) -> Iterator[Session]:
     session = open_session(config, run, True, World(0, 1, CPU), lambda event: None)
     session.step += 1
     yield session
-    session.journal.close()
+    session.event_log.close()
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,20 @@ class Saving:
 @pytest.fixture
 def saving(run: Path, session: Session, tmp_path: Path) -> Iterator[Callable[[], Saving]]:
     """Makes fresh copies of the run to write into."""
-    journals: list[Journal] = []
+    journals: list[EventLog] = []
 
     def fresh() -> Saving:
         copy = tmp_path / "runs" / "run"
         shutil.rmtree(copy.parent, ignore_errors=True)
         shutil.copytree(run, copy)
         session.folder = copy
-        session.journal = Journal(copy / JOURNAL)
-        journals.append(session.journal)
+        session.event_log = EventLog(copy / JOURNAL)
+        journals.append(session.event_log)
         return Saving(session, copy)
 
-    kept = session.journal
+    kept = session.event_log
     yield fresh
-    session.journal = kept
+    session.event_log = kept
     for journal_ in journals:
         journal_.close()
 
@@ -193,7 +193,7 @@ def test_a_run_folder_is_made_whole_or_not_at_all(run: Path, tmp_path: Path) -> 
 
 def test_a_failing_journal_is_told_and_does_not_fail_again_when_closed(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
-    book = Journal(tmp_path / "metrics.jsonl")
+    book = EventLog(tmp_path / "metrics.jsonl")
     with pytest.raises(StorageError, match=r"metrics\.jsonl: cannot be written: No space left"):
         book.write(Event("note", 1, {"text": "x"}))
     book.close()

@@ -13,7 +13,7 @@ from forking import CAMPAIGN, Child, Number, in_child
 from seqloom.config.run import RunConfig
 from seqloom.runs.soundness import is_run, run_damage
 from seqloom.training import loop
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
@@ -45,14 +45,14 @@ class Trial:
         with pytest.MonkeyPatch.context() as patch:
             # Nothing of a cache that an earlier training filled: that is work to be killed too.
             patch.setenv("XDG_CACHE_HOME", str(self.folder.parent / "cache"))
-            take_step = loop._take_step
+            take_step = loop.take_step
 
             def noted(session: Session) -> StepResult:
                 result = take_step(session)
                 self.reached.set(session.step)
                 return result
 
-            patch.setattr(loop, "_take_step", noted)
+            patch.setattr(loop, "take_step", noted)
             train(self.config, self.folder, resume=is_run(self.folder), report=self.hear)
 
     def hear(self, event: Event) -> None:

@@ -13,9 +13,9 @@ from forking import CAMPAIGN, Number, in_child
 from seqloom.config.run import RunConfig
 from seqloom.runs.soundness import run_damage
 from seqloom.training import evaluation, loop
-from seqloom.training.interruption import Interruption, heed_signals
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
+from seqloom.training.signals import SignalState, catch_signals
 from tiny_runs import journal, outcome, recipe, saved_record, stray
 
 TRIALS = 5 * CAMPAIGN
@@ -113,15 +113,15 @@ def test_before_the_first_step_a_signal_ends_the_process_at_once(
 
 
 def test_asked_twice_by_ctrl_c_now_means_now() -> None:
-    interruption = Interruption()
-    interruption.ask(signal.SIGINT)
-    interruption.ask(signal.SIGTERM)
+    interruption = SignalState()
+    interruption.handle(signal.SIGINT)
+    interruption.handle(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
-        interruption.ask(signal.SIGINT)
+        interruption.handle(signal.SIGINT)
 
 
 def test_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with heed_signals():
+    with catch_signals():
         assert signal.getsignal(signal.SIGINT) != before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

@@ -17,7 +17,7 @@ from seqloom.runs.run import load
 from seqloom.runs.shelf import Shelf
 from seqloom.runs.soundness import weights_shelf
 from seqloom.runs.weights import read_tensors, write_tensors
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from tiny_runs import Watcher, recipe
 

@@ -13,14 +13,15 @@ from seqloom.core.signature import Tokens, Vectors
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout
 from seqloom.tasks.likelihood import token_loss
-from seqloom.training import fast, loop
+from seqloom.training import loop
 from seqloom.training.distributed import World
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
+from seqloom.training.fast import select
+from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.loop import train
-from seqloom.training.opening import open_session
 from seqloom.training.optimizer import build_optimizer
-from seqloom.training.recorded import Recorder
 from seqloom.training.session import Session
+from seqloom.training.setup import open_session
 from seqloom.training.step import train_step
 from tiny_runs import STILL, TRANSFORMER, outcome, recipe
 
@@ -46,7 +47,7 @@ PACKABLE = {
 def session_of(folder: Path, *changes: str, world: World = ALONE) -> Session:
     config = recipe(*changes)
     session = open_session(config, folder, False, world, lambda event: None)
-    session.journal.close()
+    session.event_log.close()
     return session
 
 
@@ -105,7 +106,7 @@ def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
         return token_loss(session.model, batch, 0.1)
 
     world = session.world
-    recorder = Recorder(session.model, optimizer, loss_of, 1.0, world)
+    recorder = CapturedSteps(session.model, optimizer, loss_of, 1.0, world)
     losses = []
     for _ in range(STEPS):
         batches = [next(session.stream) for _ in range(accumulate)]
@@ -163,14 +164,14 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
 
 def memory_for(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a GPU run out of memory with batches of more tokens than this."""
-    original = loop._loss
+    original = loop.batch_loss
 
     def loss(session: Session, step: int, batch: Batch) -> torch.Tensor:
         if batch.targets.values.numel() > tokens:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
         return original(session, step, batch)
 
-    monkeypatch.setattr(loop, "_loss", loss)
+    monkeypatch.setattr(loop, "batch_loss", loss)
 
 
 @pytest.mark.parametrize("kind", ["plain", "recorded"])
@@ -218,15 +219,15 @@ def test_a_precision_is_used_on_a_cpu_only_where_it_was_measured_to_be_faster(
         seen.add(side)
         return 1.0 if dtype == torch.float32 else 1 / (small if side == 32 else large)
 
-    monkeypatch.setattr(fast, "product_seconds", seconds)
+    monkeypatch.setattr(select, "product_seconds", seconds)
     settings = recipe().training
     words, numbers = Tokens(8), Vectors(2)
-    assert fast.choose_precision(settings, words, ALONE.device) == chosen
+    assert select.choose_precision(settings, words, ALONE.device) == chosen
     assert seen == tried
-    assert fast.choose_precision(settings, numbers, ALONE.device) == "fp32"
+    assert select.choose_precision(settings, numbers, ALONE.device) == "fp32"
     asked = recipe("training.precision=bf16").training
-    assert fast.choose_precision(asked, numbers, ALONE.device) == "bf16"
+    assert select.choose_precision(asked, numbers, ALONE.device) == "bf16"
 
 
 def test_a_matrix_product_can_be_timed() -> None:
-    assert 0 < fast.product_seconds(torch.float32, 32) < 5
+    assert 0 < select.product_seconds(torch.float32, 32) < 5

@@ -25,8 +25,8 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.likelihood import token_loss
 from seqloom.text.vocabulary import END, START
-from seqloom.training.feeding import feed
-from seqloom.training.schedule import rate_factor, truth_share
+from seqloom.training.schedule import learning_rate_factor, target_share
+from seqloom.training.scheduled_sampling import mix_decoder_inputs
 from tiny_runs import STILL, TRANSFORMER, recipe
 
 SIZE = 9
@@ -73,12 +73,12 @@ def own_words(model: Model, batch: Batch) -> torch.Tensor:
 
 
 def test_a_share_of_one_changes_nothing(model: Model, batch: Batch) -> None:
-    assert feed(model, batch, 1.0) is batch
+    assert mix_decoder_inputs(model, batch, 1.0) is batch
 
 
 @torch.no_grad()
 def test_a_share_of_zero_feeds_the_models_own_words(model: Model, batch: Batch) -> None:
-    fed = feed(model, batch, 0.0)
+    fed = mix_decoder_inputs(model, batch, 0.0)
     expected = own_words(model.eval(), batch)
     assert torch.equal(fed.inputs.values, expected)
     assert not torch.equal(fed.inputs.values, batch.inputs.values)
@@ -91,7 +91,7 @@ def test_the_models_own_words_are_found_without_dropout(batch: Batch) -> None:
     signature = Signature(Tokens(SIZE), Tokens(SIZE), shared=False)
     changes = ("model.encoder.dropout=0.9", "model.decoder.dropout=0.9")
     model = build_model(recipe(*changes).model, signature).train()
-    fed = feed(model, batch, 0.0)
+    fed = mix_decoder_inputs(model, batch, 0.0)
     assert torch.equal(fed.inputs.values, own_words(model.eval(), batch))
 
 
@@ -111,7 +111,7 @@ def test_a_mixture_is_of_truth_and_own_words_and_begins_with_start(
     torch.manual_seed(0)
     shares = []
     for share in (0.2, 0.8):
-        fed = torch.cat([feed(model, batch, share).inputs.values for _ in range(20)])
+        fed = torch.cat([mix_decoder_inputs(model, batch, share).inputs.values for _ in range(20)])
         truth = batch.inputs.values.repeat(20, 1)
         assert (fed[:, 0] == START).all()
         shares.append(float((fed == truth)[:, 1:].float().mean()))
@@ -122,15 +122,15 @@ def test_a_mixture_is_of_truth_and_own_words_and_begins_with_start(
 def test_feeding_leaves_the_model_as_it_was(model: Model, batch: Batch) -> None:
     for training in (True, False):
         model.train(training)
-        feed(model, batch, 0.0)
+        mix_decoder_inputs(model, batch, 0.0)
         assert model.training == training
         assert all(part.training == training for part in model.modules())
         assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_the_truth_is_always_or_never_shown_without_a_schedule() -> None:
-    assert {truth_share(TeacherForcingConfig(), step) for step in range(1, 99)} == {1.0}
-    assert {truth_share(FreeRunningConfig(), step) for step in range(1, 99)} == {0.0}
+    assert {target_share(TeacherForcingConfig(), step) for step in range(1, 99)} == {1.0}
+    assert {target_share(FreeRunningConfig(), step) for step in range(1, 99)} == {0.0}
 
 
 @given(
@@ -145,7 +145,7 @@ def test_a_schedule_goes_from_start_to_end_without_turning_back(
     config = ScheduledSamplingConfig.model_validate(
         {"shape": shape, "start": start, "end": end, "steps": steps}
     )
-    shares = [truth_share(config, step) for step in range(1, steps + 10)]
+    shares = [target_share(config, step) for step in range(1, steps + 10)]
     assert shares[0] == pytest.approx(start)
     assert shares[steps - 1 :] == pytest.approx([end] * 10)
     assert all(0 <= share <= 1 for share in shares)
@@ -166,7 +166,7 @@ SCHEDULES = [
 @pytest.mark.parametrize("config", SCHEDULES, ids=lambda config: f"{config.kind}-{config.warmup}")
 def test_a_rate_warms_up_evenly_and_never_leaps_or_rises_again(config: ScheduleConfig) -> None:
     steps = 60
-    rates = [rate_factor(config, step, steps) for step in range(1, steps + 1)]
+    rates = [learning_rate_factor(config, step, steps) for step in range(1, steps + 1)]
     warm = config.warmup or 0
     assert rates[:warm] == pytest.approx([step / warm for step in range(1, warm + 1)])
     assert max(rates) == pytest.approx(1.0, abs=1e-2)
@@ -179,18 +179,26 @@ def test_a_rate_warms_up_evenly_and_never_leaps_or_rises_again(config: ScheduleC
 def test_a_warm_up_that_is_left_out_is_a_tenth_of_the_steps_and_never_too_long() -> None:
     schedule = InverseSquareRootConfig()
     for steps, warm in ((5, 1), (100, 10), (4_000, 400), (1_000_000, 4_000)):
-        rates = {step: rate_factor(schedule, step, steps) for step in (warm, warm + 1, steps)}
+        rates = {
+            step: learning_rate_factor(schedule, step, steps) for step in (warm, warm + 1, steps)
+        }
         assert rates[warm] == 1.0
         assert rates[warm + 1] < 1.0
-        assert rate_factor(schedule, 1, steps) == pytest.approx(1 / warm)
+        assert learning_rate_factor(schedule, 1, steps) == pytest.approx(1 / warm)
 
 
 def test_rates_end_where_they_should() -> None:
-    assert rate_factor(ConstantConfig(warmup=5), 1000, 1000) == 1.0
-    assert rate_factor(InverseSquareRootConfig(warmup=10), 1000, 1000) == pytest.approx(0.1)
-    assert rate_factor(CosineConfig(warmup=10, floor=0.2), 1000, 1000) == pytest.approx(0.2)
-    assert rate_factor(CosineConfig(warmup=10, floor=0.2), 2000, 1000) == pytest.approx(0.2)
-    assert rate_factor(CosineConfig(warmup=0), 500, 1000) == pytest.approx(0.5)
+    assert learning_rate_factor(ConstantConfig(warmup=5), 1000, 1000) == 1.0
+    assert learning_rate_factor(InverseSquareRootConfig(warmup=10), 1000, 1000) == pytest.approx(
+        0.1
+    )
+    assert learning_rate_factor(CosineConfig(warmup=10, floor=0.2), 1000, 1000) == pytest.approx(
+        0.2
+    )
+    assert learning_rate_factor(CosineConfig(warmup=10, floor=0.2), 2000, 1000) == pytest.approx(
+        0.2
+    )
+    assert learning_rate_factor(CosineConfig(warmup=0), 500, 1000) == pytest.approx(0.5)
 
 
 def test_a_run_ahead_that_fails_leaves_the_model_learning(
@@ -204,5 +212,5 @@ def test_a_run_ahead_that_fails_leaves_the_model_learning(
 
     monkeypatch.setattr(model.decoder, "step", fail)
     with pytest.raises(torch.OutOfMemoryError):
-        feed(model, batch, 0.5)
+        mix_decoder_inputs(model, batch, 0.5)
     assert model.training

@@ -24,7 +24,7 @@ from seqloom.tasks.likelihood import token_loss
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
-from seqloom.training.step import accumulate
+from seqloom.training.step import train_step
 from tiny_runs import STILL, TRANSFORMER, journal, latest, outcome, recipe, stray
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -57,8 +57,12 @@ def batch_of(examples: list[tuple[list[int], list[int]]]) -> Batch:
 
 def gradient(model: Model, batches: list[Batch], smoothing: float = 0.1) -> tuple[Tensor, Tensor]:
     """(loss, gradient of all weights as one vector)"""
-    model.zero_grad()
-    loss, _ = accumulate(model, batches, lambda batch: token_loss(model, batch, smoothing), ALONE)
+    still = torch.optim.SGD(model.parameters(), lr=0.0)
+
+    def compute_loss(batch: Batch) -> Tensor:
+        return token_loss(model, batch, smoothing)
+
+    loss = train_step(model, still, batches, compute_loss, None, ALONE).loss
     return loss, torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 

@@ -12,8 +12,8 @@ from seqloom.runs.run import load
 from seqloom.tasks.likelihood import token_loss
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
-from seqloom.training.opening import open_session
 from seqloom.training.session import Session
+from seqloom.training.setup import open_session
 from tiny_runs import STILL, recipe
 
 LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
@@ -53,7 +53,7 @@ def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, reads: str) ->
     config = recipe(STILL[0], *changes(tmp_path, reads))
     alone = World(0, 1, torch.device("cpu"))
     session = open_session(config, tmp_path / "run", False, alone, lambda event: None)
-    session.journal.close()
+    session.event_log.close()
     padded = loss_of_all(session, PaddedLayout(100))
     assert loss_of_all(session, BucketLayout(100)) == pytest.approx(padded)
 

@@ -5,7 +5,7 @@ import pytest
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
-from seqloom.training.memory import StepMemory, blank_batch, step_memory
+from seqloom.training.memory_estimate import StepMemory, blank_batch, step_memory
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
 
 

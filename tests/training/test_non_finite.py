@@ -17,7 +17,7 @@ from tiny_runs import journal, recipe
 
 def _poison(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At step 5 a number becomes none."""
-    loss_of, take_step = loop._loss, loop._take_step
+    loss_of, take_step = loop.batch_loss, loop.take_step
 
     def loss(session: Session, step: int, batch: Any) -> Tensor:
         found = loss_of(session, step, batch)
@@ -34,8 +34,8 @@ def _poison(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 next(session.model.parameters())[0, 0] = float("nan")
         return result
 
-    monkeypatch.setattr(loop, "_loss", loss)
-    monkeypatch.setattr(loop, "_take_step", step)
+    monkeypatch.setattr(loop, "batch_loss", loss)
+    monkeypatch.setattr(loop, "take_step", step)
 
 
 @pytest.mark.parametrize("averaging", ["none", "moving"])

@@ -8,9 +8,9 @@ import torch
 from seqloom.core.errors import ConfigError
 from seqloom.data.stream import BatchStream
 from seqloom.training.distributed import World
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
-from seqloom.training.opening import open_session
+from seqloom.training.setup import open_session
 from tiny_runs import journal, outcome
 from tiny_texts import running_recipe
 

@@ -17,10 +17,10 @@ from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.evaluation import evaluate
 from seqloom.training.loop import train
-from seqloom.training.meter import Meter
-from seqloom.training.opening import open_session
 from seqloom.training.optimizer import build_optimizer
+from seqloom.training.progress import ProgressMeter
 from seqloom.training.session import Session
+from seqloom.training.setup import open_session
 from tiny_runs import STILL, TRANSFORMER, journal, recipe
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ HEAVY = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
 def session_of(folder: Path, *changes: str) -> Session:
     """A training that has not taken its first step."""
     session = open_session(recipe(*changes), folder, False, World(0, 1, CPU), lambda event: None)
-    session.journal.close()
+    session.event_log.close()
     return session
 
 
@@ -41,10 +41,10 @@ def gradient_norm(model: nn.Module) -> float:
 
 def test_the_gradient_that_is_followed_is_no_longer_than_the_clip(tmp_path: Path) -> None:
     free = session_of(tmp_path / "free", *STILL, "training.clip=none")
-    whole = loop._take_step(free).norm
+    whole = loop.take_step(free).norm
     assert gradient_norm(free.model) == pytest.approx(float(whole), rel=1e-4)
     clipped = session_of(tmp_path / "clipped", *STILL, f"training.clip={float(whole) / 10}")
-    result = loop._take_step(clipped)
+    result = loop.take_step(clipped)
     assert float(result.norm) == pytest.approx(float(whole), rel=1e-4)  # told as it was
     assert gradient_norm(clipped.model) == pytest.approx(float(whole) / 10, rel=1e-3)
 
@@ -88,7 +88,7 @@ def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) 
         for amount in (0.0, 0.3)
     }
     assert losses[0.0] != pytest.approx(losses[0.3], rel=1e-3)
-    result = loop._take_step(session_of(tmp_path / "run", *changes))
+    result = loop.take_step(session_of(tmp_path / "run", *changes))
     assert float(result.loss) == pytest.approx(losses[smoothing], rel=1e-5)
 
 
@@ -99,7 +99,7 @@ def draws(session: Session, steps: int) -> list[int]:
         lambda module, arguments: seen.append(torch.initial_seed())
     )
     for _ in range(steps):
-        loop._take_step(session)
+        loop.take_step(session)
     handle.remove()
     return seen
 
@@ -133,7 +133,7 @@ def test_products_have_the_precision_of_the_recipe_and_weights_stay_whole(
     for part in session.model.modules():
         if isinstance(part, nn.Linear):
             part.register_forward_hook(look)
-    loop._take_step(session)
+    loop.take_step(session)
     assert seen == {kind}
     assert {weight.dtype for weight in session.model.parameters()} == {torch.float32}
 
@@ -142,7 +142,7 @@ def test_products_have_the_precision_of_the_recipe_and_weights_stay_whole(
 def test_a_minute_has_sixty_seconds(
     seconds: float, reason: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Meter, "seconds", lambda meter: seconds)
+    monkeypatch.setattr(ProgressMeter, "seconds", lambda meter: seconds)
     config = recipe("training.steps=2", "training.stopping.max_minutes=1.0")
     summary = train(config, tmp_path / "run")
     assert (summary.reason, summary.step) == (reason, step)
@@ -165,10 +165,10 @@ def test_dropout_is_back_after_an_evaluation(tmp_path: Path) -> None:
     session = open_session(config, tmp_path / "run", False, World(0, 1, CPU), lambda event: None)
     modes: list[bool] = []
     session.model.register_forward_pre_hook(lambda module, arguments: modes.append(module.training))
-    loop._take_step(session)
+    loop.take_step(session)
     evaluate(session, lambda: None)
-    loop._take_step(session)
-    session.journal.close()
+    loop.take_step(session)
+    session.event_log.close()
     assert modes[0]
     assert modes[-1]
     assert not any(modes[1:-1])

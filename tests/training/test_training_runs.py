@@ -18,22 +18,22 @@ from seqloom.runs.run import load
 from seqloom.runs.soundness import checkpoint_shelf, run_damage, weights_shelf
 from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
-from seqloom.training.evaluation import Measured
-from seqloom.training.journal import Event
+from seqloom.training.early_stopping import BestScore
+from seqloom.training.evaluation import DevScores
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
-from seqloom.training.opening import only_writer
-from seqloom.training.stopping import Progress
+from seqloom.training.setup import lock_folder
 from tiny_runs import SPEAKER, STILL, TRANSFORMER, Watcher, journal, latest, outcome, recipe, stray
 
-Measure = Callable[..., Measured]
+Measure = Callable[..., DevScores]
 
 
 def scripted(scores: list[float], key: str, rising: bool) -> Measure:
     """Evaluations that come out as told."""
     left = iter(scores)
 
-    def measure(*_: object) -> Measured:
-        return Measured({"loss": 1.0, key: next(left)}, frozenset([key] if rising else []))
+    def measure(*_: object) -> DevScores:
+        return DevScores({"loss": 1.0, key: next(left)}, frozenset([key] if rising else []))
 
     return measure
 
@@ -43,7 +43,7 @@ def test_patience_ends_training_and_the_best_weights_are_those_of_the_best_evalu
     key: str, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = [sign * score for score in (3.0, 2.0, 2.5, 2.0, 1.0)]
-    monkeypatch.setattr(evaluation, "_measure", scripted(scores, key, sign < 0))
+    monkeypatch.setattr(evaluation, "score_dev", scripted(scores, key, sign < 0))
     config = recipe(
         f"training.stopping.score={key}",
         "training.stopping.patience=2",
@@ -69,23 +69,23 @@ def test_what_was_best_and_how_long_ago_is_remembered_when_training_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = ("training.stopping.patience=2", "training.evaluate_every=2")
-    monkeypatch.setattr(evaluation, "_measure", scripted([1.0, 2.0], "loss", False))
+    monkeypatch.setattr(evaluation, "score_dev", scripted([1.0, 2.0], "loss", False))
     assert train(recipe("training.steps=4", *changes), tmp_path / "run").reason == "done"
-    monkeypatch.setattr(evaluation, "_measure", scripted([1.5], "loss", False))
+    monkeypatch.setattr(evaluation, "score_dev", scripted([1.5], "loss", False))
     summary = train(recipe("training.steps=12", *changes), tmp_path / "run", resume=True)
     assert (summary.reason, summary.step) == ("patience", 6)
     assert (summary.best, summary.best_step) == (1.0, 2)
 
 
 def test_progress_counts_evaluations_without_a_better_score() -> None:
-    progress = Progress()
+    progress = BestScore()
     waited = []
     for step, score in enumerate([5.0, 4.0, 4.0, 6.0, 3.0]):
         progress = progress.after(score, step, higher_is_better=False)
         waited.append(progress.waited)
     assert waited == [0, 0, 1, 2, 0]
     assert (progress.best, progress.best_step) == (3.0, 4)
-    assert not Progress(waited=10**6).should_stop(None)
+    assert not BestScore(waited=10**6).should_stop(None)
 
 
 def test_time_ends_training_with_an_evaluation_and_more_time_lets_it_go_on(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_another_recipe_is_refused_before_the_first_checkpoint_too(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_take_step", stop)
+    monkeypatch.setattr(loop, "take_step", stop)
     with pytest.raises(KeyboardInterrupt):
         train(recipe(), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"training\.seed: 1 in the run, 2 now"):
@@ -228,7 +228,7 @@ def test_one_process_at_a_time_writes_to_a_run(tmp_path: Path) -> None:
     held, done = Number(), Number()
 
     def hold() -> None:
-        with only_writer(tmp_path / "run"):
+        with lock_folder(tmp_path / "run"):
             held.set(1)
             while not done.get():
                 pass
@@ -251,7 +251,7 @@ def test_a_lock_on_a_file_that_is_gone_is_no_lock(
         (tmp_path / ".run.lock").unlink()  # by the one who held it, just before it let go
 
     monkeypatch.setattr(fcntl, "flock", lock)
-    with pytest.raises(StorageError, match="another process"), only_writer(tmp_path / "run"):
+    with pytest.raises(StorageError, match="another process"), lock_folder(tmp_path / "run"):
         raise AssertionError("two at once")
 
 

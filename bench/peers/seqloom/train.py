@@ -13,7 +13,7 @@ from bench.window import Counts, Window
 from bench.workload import Workload
 from seqloom.core.sequences import Batch
 from seqloom.data.stream import BatchStream
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from seqloom.lab.claim import Settings, Trial
 from seqloom.metrics.overlap import token_accuracy
 from seqloom.runs.run import Run, load
 from seqloom.runs.soundness import is_run
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 
 Tables = dict[str, Any]

@@ -1,1 +1,1 @@
-"""The loop, and what keeps it honest: one division, exact resumption, a journal."""
+"""Training: the loop, one optimiser step, evaluation, checkpoints and exact resumption."""

@@ -1,4 +1,4 @@
-"""Averages of weights along the way, which are often better than any one of them."""
+"""Weight averaging: averages over training often score better than the last weights."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Keeps no average: the weights are used as they are."""
+    """No averaging: the current weights are used."""
 
     def after_step(self, model: nn.Module) -> None: ...
 
@@ -29,19 +29,19 @@ class Averager:
         return weights_of(model)
 
     def tensors(self) -> Weights:
-        """Its memory, for a checkpoint."""
+        """The state to store in a checkpoint."""
         return {}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None: ...
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """Inside, the model has the average for its weights."""
-        yield  # which are what they are
+        """A context in which the model uses the averaged weights."""
+        yield
 
 
 class Average(Averager):
-    """Keeps weights of its own, which take the model's place for a while."""
+    """Base of averagers that keep a copy of the weights."""
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -54,12 +54,12 @@ class Average(Averager):
 
 
 class LastWeights(Average):
-    """The plain mean of the weights at the last few evaluations."""
+    """The mean of the weights at the last few evaluations."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.kept: dict[int, Weights] = {}
-        """By step, so that an evaluation that is repeated counts once."""
+        """Weights by step: a repeated evaluation counts once."""
 
     def before_evaluation(self, model: nn.Module, step: int) -> None:
         self.kept[step] = {name: weight.clone() for name, weight in weights_of(model).items()}
@@ -89,7 +89,10 @@ class LastWeights(Average):
 
 
 class MovingAverage(Average):
-    """m ← d m + (1 - d) w after every step, d rising to `decay` so that the start is forgotten."""
+    """Exponential moving average: m ← d m + (1 - d) w after every step.
+
+    d rises to `decay`, so that the first weights lose their influence.
+    """
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
@@ -103,8 +106,7 @@ class MovingAverage(Average):
         if not self.mean:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
             return
-        # All tensors in one call: a small model has a hundred of them, and to launch a hundred
-        # small kernels takes longer than to run them.
+        # One call for all tensors: launching a hundred small kernels takes longer than running them.
         means = [self.mean[name] for name in weights]
         torch._foreach_lerp_(means, list(weights.values()), 1 - decay)
 

@@ -1,4 +1,4 @@
-"""All that is needed to go on as if nothing had happened."""
+"""Checkpoints: saving and restoring everything a training needs to resume bit-exactly."""
 
 import json
 import platform
@@ -14,15 +14,15 @@ from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.runs.soundness import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
 from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
+from seqloom.training.early_stopping import BestScore
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.session import Session
-from seqloom.training.stopping import Progress
 
 OPTIMIZER = "optimizer.safetensors"
 AVERAGES = "averages.safetensors"
 
-KEPT = 2
-"""Checkpoints on disk: the newest, and one to fall back to."""
+KEPT_CHECKPOINTS = 2
+"""Number of checkpoints on disk: the newest, and one to fall back to."""
 
 MAY_CHANGE = (
     "data.folder",
@@ -33,93 +33,93 @@ MAY_CHANGE = (
     "training.evaluate_examples",
     "training.checkpoint_every",
 )
-"""What a resumed run may set anew: where the data lies, how long and how often, never what is
-learned."""
+"""Settings that a resumed run may change: the data folder, durations and intervals."""
 
 
 def save_checkpoint(session: Session) -> None:
-    """Weights, optimiser, averages, place in the data and in the journal; whole or not at all.
+    """Write weights, optimiser state, averages, and positions in the data and the event log.
 
-    No state of a random generator is needed: every draw is a function of seed and step.
+    The folder is written atomically. No random state is saved: every draw is a function of seed
+    and step.
     """
 
-    def fill(folder: Path) -> None:
+    def write(folder: Path) -> None:
         (folder / CONFIG).write_text(dump(session.config), encoding="utf-8")
         write_tensors(folder / WEIGHTS, weights_of(session.model))
         moments = optimizer_tensors(session.optimizer, session.model)
         write_tensors(folder / OPTIMIZER, moments)
         write_tensors(folder / AVERAGES, session.averager.tensors())
-        number, index = session.stream.position
+        round_number, index = session.stream.position
         record = {
             "step": session.step,
-            "round": number,
+            "round": round_number,
             "index": index,
             "evaluated": session.evaluated,
             "seconds": session.seconds,
-            "progress": vars(session.progress),
-            "journal": session.journal.position(),
+            "progress": vars(session.best_score),
+            "journal": session.event_log.position(),
         }
         (folder / TRAINER).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
-    shelf = checkpoint_shelf(session.folder)
-    shelf.add(session.step, fill, KEPT, **_circumstances(session))
+    store = checkpoint_shelf(session.folder)
+    store.add(session.step, write, KEPT_CHECKPOINTS, **_environment(session))
 
 
 def restore_checkpoint(session: Session) -> list[str]:
-    """Go back to the newest whole checkpoint; returns what was wrong on the way there."""
-    shelf = checkpoint_shelf(session.folder)
-    place, trouble = next(shelf.sound(), (None, []))
-    if place is None and shelf.places():
+    """Restore the newest intact checkpoint. Returns the damage found in newer ones."""
+    store = checkpoint_shelf(session.folder)
+    checkpoint, damage = next(store.sound(), (None, []))
+    if checkpoint is None and store.places():
         raise StorageError(
-            f"{session.folder}: no checkpoint is whole, so training cannot go on from any; "
-            "restore the folder from a copy, or train again in another"
+            f"{session.folder}: every checkpoint is damaged, so training cannot resume. Restore the "
+            "folder from a backup, or train again in another folder"
         )
-    journal: dict[str, Any] = {"bytes": 0}
-    if place is not None:
-        journal = _restore(session, place)
-    # No rank changes the folder before all have read it.
-    session.world.wait()
-    if session.world.leads:
-        if place is not None:
-            shelf.go_back(place)
-            path = session.journal.path
-            trouble += beginning_damage(path, journal["bytes"], journal["sha256"])
-        session.journal.cut(journal["bytes"])
-    return trouble
+    log_position: dict[str, Any] = {"bytes": 0}
+    if checkpoint is not None:
+        log_position = _restore(session, checkpoint)
+    # No rank changes the folder before all ranks have read it.
+    session.world.barrier()
+    if session.world.is_main:
+        if checkpoint is not None:
+            store.go_back(checkpoint)
+            path = session.event_log.path
+            damage += beginning_damage(path, log_position["bytes"], log_position["sha256"])
+        session.event_log.truncate(log_position["bytes"])
+    return damage
 
 
-def _restore(session: Session, place: Path) -> dict[str, Any]:
-    """Put a whole checkpoint into the session; returns the place in the journal."""
-    record = json.loads((place / TRAINER).read_bytes())
-    assign_weights(session.model, read_tensors(place / WEIGHTS), place)
-    restore_optimizer(session.optimizer, session.model, read_tensors(place / OPTIMIZER))
+def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
+    """Load a checkpoint into the session. Returns its position in the event log."""
+    record = json.loads((checkpoint / TRAINER).read_bytes())
+    assign_weights(session.model, read_tensors(checkpoint / WEIGHTS), checkpoint)
+    restore_optimizer(session.optimizer, session.model, read_tensors(checkpoint / OPTIMIZER))
     device = session.world.device
-    averages = read_tensors(place / AVERAGES)
+    averages = read_tensors(checkpoint / AVERAGES)
     session.averager.restore({name: tensor.to(device) for name, tensor in averages.items()})
     session.step = record["step"]
     session.stream.position = (record["round"], record["index"])
     session.evaluated = record["evaluated"]
     session.saved = (session.step, session.evaluated)
     session.seconds = record["seconds"]
-    session.progress = Progress(**record["progress"])
+    session.best_score = BestScore(**record["progress"])
     return record["journal"]
 
 
-def changes_since(session: Session) -> list[str]:
-    """What about the machine is not as it was, so that sums may come out in another order."""
-    place = checkpoint_shelf(session.folder).pointed_to()
-    if place is None:
+def environment_changes(session: Session) -> list[str]:
+    """Differences to the machine of the last checkpoint that can change the order of sums."""
+    checkpoint = checkpoint_shelf(session.folder).pointed_to()
+    if checkpoint is None:
         return []
-    then = read_manifest(place)
-    now = {"machine": platform.machine(), **_circumstances(session)}
+    before = read_manifest(checkpoint)
+    now = {"machine": platform.machine(), **_environment(session)}
     return [
-        f"{what}: {then[what]} then, {value} now"
-        for what, value in now.items()
-        if then.get(what, value) != value
+        f"{name}: {before[name]} before, {value} now"
+        for name, value in now.items()
+        if before.get(name, value) != value
     ]
 
 
-def _circumstances(session: Session) -> dict[str, int | str]:
+def _environment(session: Session) -> dict[str, int | str]:
     return {
         "threads": torch.get_num_threads(),
         "ranks": session.world.size,
@@ -127,23 +127,24 @@ def _circumstances(session: Session) -> dict[str, int | str]:
     }
 
 
-def refuse_other_config(saved: RunConfig, wanted: RunConfig, folder: Path) -> None:
-    """A run goes on by the recipe it was started with, but for a few settings."""
-    ours, theirs = _flat(saved.model_dump()), _flat(wanted.model_dump())
-    different = [
-        f"  {key}: {ours.get(key)!r} in the run, {theirs.get(key)!r} now"
-        for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and key not in MAY_CHANGE
+def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
+    """Raise a ConfigError if a resumed run would change a setting not in `MAY_CHANGE`."""
+    saved_values, new_values = _flatten(saved.model_dump()), _flatten(new.model_dump())
+    differences = [
+        f"  {key}: {saved_values.get(key)!r} in the run, {new_values.get(key)!r} now"
+        for key in sorted(saved_values.keys() | new_values.keys())
+        if saved_values.get(key) != new_values.get(key) and key not in MAY_CHANGE
     ]
-    if different:
+    if differences:
         raise ConfigError(
-            f"{folder}: was trained by another recipe, so it cannot be resumed with this one:\n"
-            + "\n".join(different)
-            + "\nUse the recipe it was started with, or another --run folder."
+            f"{folder}: this run was started with a different recipe, so it cannot be resumed with "
+            "this one:\n"
+            + "\n".join(differences)
+            + "\nUse the original recipe, or choose another --run folder."
         )
 
 
-def _flat(tree: object, path: str = "") -> dict[str, object]:
+def _flatten(tree: object, path: str = "") -> dict[str, object]:
     if isinstance(tree, dict):
         pairs: Sequence[tuple[str, object]] = [
             (f"{path}.{k}".strip("."), v) for k, v in tree.items()
@@ -154,5 +155,5 @@ def _flat(tree: object, path: str = "") -> dict[str, object]:
         return {path: tree}
     flat: dict[str, object] = {}
     for key, value in pairs:
-        flat |= _flat(value, key)
+        flat |= _flatten(value, key)
     return flat

@@ -1,7 +1,7 @@
-"""Several processes that train one model. The only file that knows of ranks.
+"""Data-parallel training. The only module that knows about ranks.
 
-Each rank takes its share of the batches; losses are summed, gradients added up and divided once by
-the number of targets of all ranks, so that two ranks train as one.
+Each rank processes its share of the batches. Losses are sums; gradients are summed over all ranks
+and divided once by the global number of targets, so that two ranks compute what one would.
 """
 
 import os
@@ -16,55 +16,56 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class World:
-    """This process' place among those that train together."""
+    """The process group and this process's rank in it."""
 
     rank: int
     size: int
     device: torch.device
 
     @property
-    def leads(self) -> bool:
-        """Only the first rank writes files and talks."""
+    def is_main(self) -> bool:
+        """True on rank 0, the only rank that writes files and reports progress."""
         return self.rank == 0
 
-    def total(self, number: float) -> float:
-        """The sum over all ranks."""
+    def sum(self, number: float) -> float:
+        """The sum of a number over all ranks."""
         if self.size == 1:
             return number
-        carrier = torch.tensor(number, dtype=torch.float64, device=self.device)
-        torch_distributed.all_reduce(carrier)
-        return float(carrier)
+        tensor = torch.tensor(number, dtype=torch.float64, device=self.device)
+        torch_distributed.all_reduce(tensor)
+        return float(tensor)
 
     def any(self, flag: bool) -> bool:
-        """Does any rank say so? Then all must act."""
-        return self.total(float(flag)) > 0
+        """True on every rank if the flag is set on any rank."""
+        return self.sum(float(flag)) > 0
 
-    def add_up(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks, where it is."""
+    def all_reduce_(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all ranks, in place."""
         if self.size > 1:
             torch_distributed.all_reduce(tensor)
 
-    def agreed(self, number: float) -> float:
-        """The first rank's number: what all ranks decide by must be the same to the last bit."""
-        return self.total(number if self.leads else 0.0)
+    def broadcast(self, number: float) -> float:
+        """The number of rank 0, so that all ranks take the same decision to the last bit."""
+        return self.sum(number if self.is_main else 0.0)
 
-    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+    def all_reduce_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over all ranks."""
         if self.size == 1:
             return
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            self.add_up(parameter.grad)
+            self.all_reduce_(parameter.grad)
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
+        """Wait until all ranks reach this call."""
         if self.size > 1:
             torch_distributed.barrier()
 
 
 @contextmanager
 def join_world(device: torch.device) -> Iterator[World]:
-    """Join the processes that torchrun started; alone, a world of one."""
+    """Join the process group that torchrun started; without torchrun, a world of one process."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(0, 1, device)

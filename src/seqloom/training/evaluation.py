@@ -1,4 +1,4 @@
-"""A look at the dev split: is this the best model so far?"""
+"""Evaluation on the dev split during training."""
 
 import math
 from collections.abc import Callable
@@ -13,88 +13,88 @@ from seqloom.runs.predictor import Predictor
 from seqloom.runs.soundness import WEIGHTS, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.tokens import TokenTask
-from seqloom.training.journal import Event
+from seqloom.training.event_log import Event
 from seqloom.training.session import Session
-from seqloom.training.step import ADVICE, refuse_non_finite_weights
+from seqloom.training.step import ADVICE, check_weights_are_finite
 
-KEPT = 1
-"""The best weights alone; checkpoints hold the others."""
+KEPT_WEIGHTS = 1
+"""Number of best weights on disk; checkpoints hold the other weights."""
 
 
-def evaluate(session: Session, pause: Callable[[], None]) -> None:
-    """Measure, remember, and put the weights on the shelf if they are the best so far.
+@dataclass(frozen=True)
+class DevScores:
+    """The scores of one evaluation.
 
-    `pause` is called between pieces of work and may raise: an evaluation can be done again.
+    values:           by name, as in recipes
+    higher_is_better: names of the scores for which higher is better
+    groups:           the scores of each language pair or other group of the dev split, if several
     """
-    refuse_non_finite_weights(session.model)
+
+    values: dict[str, float]
+    higher_is_better: frozenset[str] = frozenset()
+    groups: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
+    """Score the model on the dev split and save its weights if they are the best so far.
+
+    check_signals: called between batches; it may raise, because an evaluation can be repeated
+    """
+    check_weights_are_finite(session.model)
     session.averager.before_evaluation(session.model, session.step)
     session.model.eval()
     try:
         with session.averager.applied(session.model):
-            found = _measure(session, pause)
-            wanted = session.config.training.stopping.score
-            session.progress = session.progress.after(
-                session.world.agreed(found.figures[wanted]),
+            scores = score_dev(session, check_signals)
+            name = session.config.training.stopping.score
+            session.best_score = session.best_score.after(
+                session.world.broadcast(scores.values[name]),
                 session.step,
-                wanted in found.rising,
+                name in scores.higher_is_better,
             )
-            best = session.progress.is_best(session.step)
-            if best and session.world.leads:
-                _keep(session)
+            is_best = session.best_score.is_best(session.step)
+            if is_best and session.world.is_main:
+                _save_weights(session)
     finally:
         session.model.train()
     session.evaluated = session.step
-    parts = {"parts": found.parts} if found.parts else {}
-    session.tell(Event("evaluate", session.step, {**found.figures, "best": best, **parts}))
+    groups = {"parts": scores.groups} if scores.groups else {}
+    session.log(Event("evaluate", session.step, {**scores.values, "best": is_best, **groups}))
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a look at the dev split has found.
-
-    figures: by their names in recipes
-    rising:  those of which more is better
-    parts:   the scores of each pair of languages, or other part, if there are several
-    """
-
-    figures: dict[str, float]
-    rising: frozenset[str] = frozenset()
-    parts: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
-def _measure(session: Session, pause: Callable[[], None]) -> Measured:
-    """Loss over the whole dev split, scores of greedy outputs over the first of it."""
-    device, budget = session.world.device, session.config.training.batch_tokens
-    batches = corpus_batches(session.dev, budget)
-    total, count = summed_loss(session.model, session.task, batches, device, pause)
+def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
+    """Loss over the whole dev split, and scores of greedy outputs for its first examples."""
+    device, batch_tokens = session.world.device, session.config.training.batch_tokens
+    batches = corpus_batches(session.dev, batch_tokens)
+    total, count = summed_loss(session.model, session.task, batches, device, check_signals)
     if not math.isfinite(total):
         raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
-    figures = {"loss": total / count}
+    values = {"loss": total / count}
     task, examples = session.task, session.dev_examples
     if not isinstance(task, TokenTask):
-        return Measured(figures)
-    figures["perplexity"] = math.exp(min(total / count, 100.0))
-    questions = [task.question(example) for example in examples]
-    if not any(questions):
-        return Measured(figures)
+        return DevScores(values)
+    values["perplexity"] = math.exp(min(total / count, 100.0))
+    sources = [task.question(example) for example in examples]
+    if not any(sources):
+        return DevScores(values)
     predictor = Predictor(session.model, task, device)
     greedy = greedily(session.config.decoding)
-    found = predictor.predict(questions, greedy, advance=lambda done, of: pause())
-    outputs = [best[0].text for best in found]
+    predictions = predictor.predict(sources, greedy, advance=lambda done, of: check_signals())
+    outputs = [best[0].text for best in predictions]
     task = task.while_training(session.config.training.stopping.score)
-    parts = score_parts(task, examples, outputs)
-    # Where there are several parts none outweighs another, however many sentences it has.
-    scores = mean_scores(parts) or task.scores(outputs, examples)
-    figures |= {score.key: score.value for score in scores}
-    return Measured(
-        figures,
+    groups = score_parts(task, examples, outputs)
+    # With several groups each one counts the same, whatever its number of sentences.
+    scores = mean_scores(groups) or task.scores(outputs, examples)
+    values |= {score.key: score.value for score in scores}
+    return DevScores(
+        values,
         frozenset(score.key for score in scores if score.higher_is_better),
-        {part.part: {one.key: one.value for one in part.scores} for part in parts},
+        {group.part: {one.key: one.value for one in group.scores} for group in groups},
     )
 
 
-def _keep(session: Session) -> None:
-    def fill(folder: Path) -> None:
+def _save_weights(session: Session) -> None:
+    def write(folder: Path) -> None:
         write_tensors(folder / WEIGHTS, weights_of(session.model))
 
-    weights_shelf(session.folder).add(session.step, fill, KEPT)
+    weights_shelf(session.folder).add(session.step, write, KEPT_WEIGHTS)

@@ -1,49 +1,54 @@
 """The training loop."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
 
+from seqloom.config.load import load_recipe
 from seqloom.config.run import RunConfig
 from seqloom.core.allocation import before_training
+from seqloom.core.errors import TrainingError
 from seqloom.core.sequences import Batch
 from seqloom.data.mixture import parts_of, shares_of
 from seqloom.runs.devices import best_device
-from seqloom.tasks.objective import Objective
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate
-from seqloom.training.fast import is_recorded
-from seqloom.training.feeding import feed
-from seqloom.training.interruption import Interrupted, Interruption, heed_signals
-from seqloom.training.journal import Event, Report
-from seqloom.training.meter import Meter
-from seqloom.training.opening import only_writer, open_session
-from seqloom.training.optimizer import set_rate
-from seqloom.training.recorded import Recorder, compile_parts
-from seqloom.training.room import in_parts_that_fit
-from seqloom.training.schedule import rate_factor, takes_risks, truth_share
+from seqloom.training.event_log import Event, EventCallback
+from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_parts
+from seqloom.training.fast.select import uses_cuda_graphs
+from seqloom.training.loss import batch_loss
+from seqloom.training.optimizer import set_learning_rate
+from seqloom.training.out_of_memory import split_on_out_of_memory
+from seqloom.training.progress import ProgressMeter
+from seqloom.training.schedule import learning_rate_factor, uses_minimum_risk
 from seqloom.training.session import Session
+from seqloom.training.setup import lock_folder, open_session
+from seqloom.training.signals import Interrupted, SignalState, catch_signals
 from seqloom.training.step import (
     StepResult,
-    refuse_non_finite,
-    refuse_non_finite_weights,
+    check_step_is_finite,
+    check_weights_are_finite,
     train_step,
 )
-from seqloom.training.trouble import explained_trouble
+
+MAX_LISTED_EXAMPLES = 10
+"""Training examples that an error message names."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a training ended.
+    """The result of a training.
 
-    reason: done · patience · time · signal
+    best:   best dev score; None if nothing was evaluated
+    reason: why training ended: done · patience · time · signal
+    signal: the number of the signal that ended it
     """
 
     folder: Path
@@ -55,178 +60,149 @@ class Summary:
 
 
 def train(
-    config: RunConfig,
+    recipe: RunConfig | str | Path | Mapping[str, Any],
     folder: str | Path,
     *,
     resume: bool = False,
-    report: Report = lambda event: None,
+    report: EventCallback = lambda event: None,
 ) -> Summary:
-    """Train by a recipe into a run folder; with `resume`, go on where it was left."""
+    """Train a model and write it to a run folder.
+
+    recipe: a loaded recipe, the name of a bundled one ("demo"), a TOML file, or a dict
+    folder: the run folder; it must not exist yet unless `resume` is set
+    resume: continue from the last checkpoint in `folder`
+    report: called with every event (progress, evaluation, checkpoint …)
+    """
+    config = recipe if isinstance(recipe, RunConfig) else load_recipe(recipe).config
     folder = Path(folder)
     if folder.name in ("", ".."):
-        folder = folder.resolve()  # what is written beside the folder is called after it
-    with join_world(best_device()) as world, _writing(folder, world):
+        folder = folder.resolve()  # temporary folders beside it are named after it
+    with (
+        join_world(best_device()) as world,
+        lock_folder(folder) if world.is_main else nullcontext(),
+    ):
         session = open_session(config, folder, resume, world, report)
         try:
-            # Before this a signal ends the process at once: there is nothing yet to save.
-            with heed_signals() as signals:
-                return _run(session, signals)
+            # Before this point a signal ends the process: there is nothing to save yet.
+            with catch_signals() as signals:
+                before_training()  # after the corpus is read: its memory is not needed again
+                progress = ProgressMeter(session)
+                session.captured_steps = capture_steps(session)
+                session.log(Event("start", session.step, _start_data(session)))
+                reason = _after_step(session, progress, signals) if session.step else None
+                while reason is None:
+                    with _locate_failure(session):
+                        progress.add(take_step(session))
+                        reason = _after_step(session, progress, signals)
         finally:
             session.stream.close()
-            session.journal.close()
+            session.event_log.close()
+    score = session.best_score
+    return Summary(folder, session.step, score.best, score.best_step, reason, signals.signal)
 
 
-def _run(session: Session, signals: Interruption) -> Summary:
-    before_training()  # but after a corpus was read, which is not needed again
-    meter = Meter(session)
-    session.recorder = _recorder(session)
-    _announce(session)
-    reason = _settle(session, meter, signals) if session.step else None
-    while reason is None:
-        place = session.stream.position
-        with explained_trouble(session, place):
-            meter.add(_take_step(session))
-            reason = _settle(session, meter, signals)
-    return Summary(
-        session.folder,
-        session.step,
-        session.progress.best,
-        session.progress.best_step,
-        reason,
-        signals.signal,
-    )
-
-
-def _take_step(session: Session) -> StepResult:
-    """The next batches, all that is random about this step, and the optimiser's step."""
+def take_step(session: Session) -> StepResult:
+    """Take the next optimiser step: next batches, random seed, learning rate, update."""
     settings, step = session.config.training, session.step + 1
     batches = [next(session.stream) for _ in range(settings.accumulate)]
-    _draw_from(settings.seed, step, session.world)
-    set_rate(
+    _seed_step(settings.seed, step, session.world)
+    factor = learning_rate_factor(settings.schedule, step, settings.steps)
+    set_learning_rate(session.optimizer, settings.optimizer.learning_rate * factor)
+    run_step: Callable[[Sequence[Batch]], StepResult] = partial(
+        train_step,
+        session.model,
         session.optimizer,
-        settings.optimizer.learning_rate * rate_factor(settings.schedule, step, settings.steps),
+        compute_loss=partial(batch_loss, session, step),
+        clip=settings.clip,
+        world=session.world,
     )
-    result = in_parts_that_fit(partial(_step, session, step), batches, session)
+    if session.captured_steps is not None and not uses_minimum_risk(settings, step):
+        run_step = session.captured_steps.step
+    result = split_on_out_of_memory(run_step, batches, session)
     session.averager.after_step(session.model)
     session.step = step
     return result
 
 
-def _step(session: Session, step: int, batches: Sequence[Batch]) -> StepResult:
-    """The plain way, or the same replayed."""
-    if session.recorder is not None and not takes_risks(session.config.training, step):
-        return session.recorder.step(batches)
-    return train_step(
-        session.model,
-        session.optimizer,
-        [batch.to(session.world.device) for batch in batches],
-        partial(_loss, session, step),
-        session.config.training.clip,
-        session.world,
-    )
-
-
-def _recorder(session: Session) -> Recorder | None:
+def capture_steps(session: Session) -> CapturedSteps | None:
+    """Set up CUDA graphs of whole training steps, if the recipe and the device use them."""
     settings = session.config.training
-    if not is_recorded(settings, session.world.device):
+    if not uses_cuda_graphs(settings, session.world.device):
         return None
     if settings.compile:
         compile_parts(session.model)
-    return Recorder(
-        session.model,
-        session.optimizer,
-        # Only what is taught by the truth is recorded, and there all steps are alike.
-        partial(_loss, session, 0),
-        settings.clip,
-        session.world,
+    # Captured steps are teacher-forced without minimum risk, so the step number does not matter.
+    compute_loss = partial(batch_loss, session, 0)
+    return CapturedSteps(
+        session.model, session.optimizer, compute_loss, settings.clip, session.world
     )
 
 
-def _loss(session: Session, step: int, batch: Batch) -> Tensor:
-    """The summed loss of a batch, fed as the recipe says."""
-    settings = session.config.training
-    risk = settings.risk if takes_risks(settings, step) else None
-    objective = Objective(settings.label_smoothing, settings.r_drop, risk)
-    with _precision(session):
-        fed = feed(session.model, batch, truth_share(settings.feeding, step))
-        return session.task.loss(session.model, fed, objective)
-
-
-def _settle(session: Session, meter: Meter, signals: Interruption) -> str | None:
-    """After a step: evaluate, save, and find out whether there is a reason to stop."""
+def _after_step(session: Session, progress: ProgressMeter, signals: SignalState) -> str | None:
+    """Evaluate and save if due. Returns the reason to stop, or None to continue."""
     settings, step = session.config.training, session.step
 
-    def pause() -> None:
-        # All ranks evaluate the same batches, so all are asked here and leave together.
+    def check_signals() -> None:
+        # All ranks evaluate the same batches, so all of them call this and stop together.
         if session.world.any(signals.signal is not None):
             raise Interrupted
 
-    finished = step >= settings.steps
-    out_of_time = _out_of_time(session, meter)
-    due = finished or out_of_time or step % settings.evaluate_every == 0
+    max_minutes = settings.stopping.max_minutes
+    is_last = step >= settings.steps
+    is_out_of_time = session.world.any(
+        max_minutes is not None and progress.seconds() > 60 * max_minutes
+    )
+    evaluation_due = is_last or is_out_of_time or step % settings.evaluate_every == 0
+    reason = None
     try:
-        pause()
-        if due and step > session.evaluated:
-            evaluate(session, pause)
+        check_signals()
+        if evaluation_due and step > session.evaluated:
+            evaluate(session, check_signals)
     except Interrupted:
-        return _leave(session, meter, "signal")
-    if finished:
-        return _leave(session, meter, "done")
-    if session.progress.should_stop(settings.stopping.patience):
-        return _leave(session, meter, "patience")
-    if out_of_time:
-        return _leave(session, meter, "time")
-    if step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):
-        _save(session, meter)
-    return None
-
-
-def _leave(session: Session, meter: Meter, reason: str) -> str:
-    """Write down why, then save: the journal's last line is covered by the last checkpoint."""
-    refuse_non_finite_weights(session.model)
-    data = {
-        "reason": reason,
-        "best": session.progress.best,
-        "best_step": session.progress.best_step,
-    }
-    session.tell(Event("end", session.step, data))
-    _save(session, meter)
+        reason = "signal"
+    else:
+        if is_last:
+            reason = "done"
+        elif session.best_score.should_stop(settings.stopping.patience):
+            reason = "patience"
+        elif is_out_of_time:
+            reason = "time"
+    if reason is not None:
+        check_weights_are_finite(session.model)
+        score = session.best_score
+        data = {"reason": reason, "best": score.best, "best_step": score.best_step}
+        # Logged before the checkpoint, which stores the size of the event log.
+        session.log(Event("end", step, data))
+        _save(session, progress)
+    elif step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):
+        _save(session, progress)
     return reason
 
 
-def _save(session: Session, meter: Meter) -> None:
-    """A checkpoint, unless a number in it is none."""
-    if meter.last is not None:
-        refuse_non_finite(session.model, meter.last)
-    refuse_non_finite_weights(session.model)
-    session.seconds = meter.seconds()
-    if session.world.leads:
+def _save(session: Session, progress: ProgressMeter) -> None:
+    """Write a checkpoint, unless a loss, gradient or weight is not finite."""
+    if progress.last is not None:
+        check_step_is_finite(session.model, progress.last)
+    check_weights_are_finite(session.model)
+    session.seconds = progress.seconds()
+    if session.world.is_main:
         save_checkpoint(session)
         session.report(Event("checkpoint", session.step))
     session.saved = (session.step, session.evaluated)
-    session.world.wait()
+    session.world.barrier()
 
 
-def _out_of_time(session: Session, meter: Meter) -> bool:
-    minutes = session.config.training.stopping.max_minutes
-    return session.world.any(minutes is not None and meter.seconds() > 60 * minutes)
+def _seed_step(seed: int, step: int, world: World) -> None:
+    """Seed torch with a function of seed, step and rank.
 
-
-def _draw_from(seed: int, step: int, world: World) -> None:
-    """Every random draw of a step depends on seed, step and rank alone, so nothing about
-    randomness needs to be saved."""
+    Checkpoints therefore need no random state, and a resumed run draws the same numbers.
+    """
     digest = hashlib.sha256(f"{seed} {step} {world.rank}".encode()).digest()
     torch.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
-def _precision(session: Session) -> AbstractContextManager[object]:
-    """bf16 arithmetic with fp32 weights where the recipe and the machine want it."""
-    if session.precision == "bf16":
-        return torch.autocast(session.world.device.type, dtype=torch.bfloat16)
-    return nullcontext()
-
-
-def _announce(session: Session) -> None:
+def _start_data(session: Session) -> dict[str, Any]:
+    report = session.stream.corpus.report
     data = {
         "parameters": sum(parameter.numel() for parameter in session.model.parameters()),
         "examples": len(session.stream.corpus),
@@ -236,17 +212,27 @@ def _announce(session: Session) -> None:
         "ranks": session.world.size,
         "precision": session.precision,
         "folder": str(session.folder),
-        "corpus": asdict(session.stream.corpus.report),
+        "corpus": asdict(report),
     }
-    parts = parts_of(session.stream.corpus.report)
-    if len(parts) > 1:
-        shares = shares_of(parts, session.config.data.temperature)
+    groups = parts_of(report)
+    if len(groups) > 1:
+        shares = shares_of(groups, session.config.data.temperature)
         data["parts"] = [asdict(share) for share in shares]
-    session.tell(Event("start", session.step, data))
+    return data
 
 
 @contextmanager
-def _writing(folder: Path, world: World) -> Iterator[None]:
-    """The first rank alone holds the folder."""
-    with only_writer(folder) if world.leads else nullcontext():
+def _locate_failure(session: Session) -> Iterator[None]:
+    """Add the step and its training examples to the message of a TrainingError."""
+    step, position = session.step + 1, session.stream.position
+    try:
         yield
+    except TrainingError as error:
+        batches = session.config.training.accumulate * session.world.size
+        examples = session.stream.examples_from(position, batches)
+        listed = ", ".join(str(example) for example in examples[:MAX_LISTED_EXAMPLES])
+        more = len(examples) - MAX_LISTED_EXAMPLES
+        raise TrainingError(
+            f"{session.folder}: step {step:,}: {error}. Training examples of this step, counted "
+            f"from 0 after filters: {listed}{f' and {more:,} more' if more > 0 else ''}"
+        ) from error

@@ -1,4 +1,4 @@
-"""AdamW, and its memory as plain tensors."""
+"""The AdamW optimiser and its state as named tensors."""
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,15 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 def build_optimizer(
-    config: AdamWConfig, model: nn.Module, recorded: bool = False
+    config: AdamWConfig, model: nn.Module, capturable: bool = False
 ) -> torch.optim.AdamW:
-    """Weight decay pulls on matrices only: a bias or a norm's gain has nothing to gain from it.
+    """AdamW with weight decay on matrices only, not on biases and norm gains.
 
-    recorded: a recording reads the learning rate from a tensor that stays in its place
+    capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """
     rate: float | Tensor = config.learning_rate
     on_gpu = next(model.parameters()).is_cuda
-    if recorded:
+    if capturable:
         rate = torch.tensor(rate, device=next(model.parameters()).device)
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
@@ -30,11 +30,12 @@ def build_optimizer(
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
         fused=True,
-        capturable=recorded and on_gpu,
+        capturable=capturable and on_gpu,
     )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameter groups."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
@@ -43,7 +44,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Every moment of every parameter, by the parameter's name."""
+    """The optimiser state of every parameter, by parameter name."""
     return {
         f"{name}:{moment}": optimizer.state[parameter][moment]
         for name, parameter in model.named_parameters()
@@ -55,6 +56,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
+    """Load the state that `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():
         state = {
             moment: tensors[f"{name}:{moment}"].to(parameter.device)

@@ -1,4 +1,4 @@
-"""What changes with the step: the learning rate, what is fed in, and what teaches."""
+"""Values that change with the step: learning rate, share of target inputs, minimum risk."""
 
 import math
 from typing import assert_never
@@ -16,8 +16,8 @@ from seqloom.config.training import (
 )
 
 
-def rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
-    """The share of the highest learning rate that step 1, 2, …, `steps` uses."""
+def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
+    """The fraction of the peak learning rate at step 1, 2, …, `steps`, warm-up included."""
     warmup = max(min(4_000, steps // 10), 1) if config.warmup is None else config.warmup
     if step < warmup:
         return step / warmup
@@ -33,8 +33,8 @@ def rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
             assert_never(config)
 
 
-def truth_share(config: FeedingConfig, step: int) -> float:
-    """How often the decoder is fed the true previous token, rather than its own, at step 1, 2, …"""
+def target_share(config: FeedingConfig, step: int) -> float:
+    """The probability of feeding the decoder the target token instead of its own prediction."""
     match config:
         case TeacherForcingConfig():
             return 1.0
@@ -42,25 +42,24 @@ def truth_share(config: FeedingConfig, step: int) -> float:
             return 0.0
         case ScheduledSamplingConfig(shape=shape, start=start, end=end, steps=steps):
             progress = 1.0 if step >= steps else (step - 1) / (steps - 1)
-            left = _left(shape, progress)
-            return end + (start - end) * left
+            return end + (start - end) * _decay(shape, progress)
         case _:
             assert_never(config)
 
 
-def takes_risks(settings: TrainingConfig, step: int) -> bool:
-    """Does step 1, 2, … learn from outputs of the model's own?"""
+def uses_minimum_risk(settings: TrainingConfig, step: int) -> bool:
+    """True if this step minimises the expected risk of sampled outputs."""
     return settings.risk is not None and step > settings.risk.after
 
 
-def _left(shape: str, progress: float) -> float:
-    """A curve from 1 down to 0 (Bengio et al. 2015, figure 2)."""
+def _decay(shape: str, progress: float) -> float:
+    """A curve from 1 at progress 0 to 0 at progress 1 (Bengio et al. 2015, figure 2)."""
     match shape:
         case "linear":
             return 1 - progress
         case "exponential":
             return (math.exp(-5 * progress) - math.exp(-5)) / (1 - math.exp(-5))
-        case _:  # inverse sigmoid: slow, then fast, then slow
+        case _:  # inverse sigmoid
 
             def sigmoid(x: float) -> float:
                 return 1 / (1 + math.exp(10 * (x - 0.5)))

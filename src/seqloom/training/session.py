@@ -1,4 +1,4 @@
-"""Session: everything the loop moves."""
+"""Session: the state of a training in progress."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +13,15 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Trainable
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
-from seqloom.training.fast import Precision
-from seqloom.training.journal import Event, Journal, Report
-from seqloom.training.recorded import Recorder
-from seqloom.training.stopping import Progress
+from seqloom.training.early_stopping import BestScore
+from seqloom.training.event_log import Event, EventCallback, EventLog
+from seqloom.training.fast.cuda_graphs import CapturedSteps
+from seqloom.training.fast.select import Precision
 
 
 @dataclass
 class Session:
-    """A training in progress. What a checkpoint holds comes first."""
+    """Everything the training loop reads and changes. The first fields are saved in checkpoints."""
 
     model: Model
     optimizer: torch.optim.Optimizer
@@ -29,17 +29,17 @@ class Session:
     stream: BatchStream
     step: int = field(default=0, init=False)
     evaluated: int = field(default=0, init=False)
-    """The last step that was evaluated."""
+    """The last evaluated step."""
     seconds: float = field(default=0.0, init=False)
-    """Time spent in all sittings so far."""
-    progress: Progress = field(default=Progress(), init=False)
+    """Training time, earlier sessions included."""
+    best_score: BestScore = field(default=BestScore(), init=False)
     saved: tuple[int, int] | None = field(default=None, init=False)
-    """Step and last evaluation of the last checkpoint: the same again need not be saved."""
+    """(step, last evaluated step) of the last checkpoint. An equal pair needs no new checkpoint."""
 
-    recorder: Recorder | None = field(default=None, init=False)
-    """Takes the steps by replaying them, where that is faster."""
-    largest: int | None = field(default=None, init=False)
-    """Tokens of the largest part of a batch that fits into memory, once that is known."""
+    captured_steps: CapturedSteps | None = field(default=None, init=False)
+    """Replays training steps as CUDA graphs; None runs them eagerly."""
+    max_part_tokens: int | None = field(default=None, init=False)
+    """Largest number of tokens that fit into memory, known after an out-of-memory error."""
 
     config: RunConfig
     folder: Path
@@ -48,11 +48,11 @@ class Session:
     dev_examples: list[Example]
     world: World
     precision: Precision
-    journal: Journal
-    report: Report
+    event_log: EventLog
+    report: EventCallback
 
-    def tell(self, event: Event) -> None:
-        """Into the journal, and to whoever watches."""
-        if self.world.leads:
-            self.journal.write(event)
+    def log(self, event: Event) -> None:
+        """Write an event to the event log and report it."""
+        if self.world.is_main:
+            self.event_log.write(event)
             self.report(event)

@@ -1,4 +1,7 @@
-"""One optimiser step; the only place where a loss is divided."""
+"""One optimiser step: forward, loss, backward, clip, update.
+
+This is the only module that divides a loss.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,81 +13,79 @@ from seqloom.core.errors import TrainingError
 from seqloom.core.sequences import Batch
 from seqloom.training.distributed import World
 
-LossOf = Callable[[Batch], Tensor]
+LossFunction = Callable[[Batch], Tensor]
+"""Maps a batch to the *sum* of its loss over targets."""
 
 ADVICE = (
     "Lower training.optimizer.learning_rate, lengthen the warm-up, or set training.clip; "
-    "the last checkpoint is untouched"
+    "the last checkpoint is unchanged"
 )
 
 
 @dataclass(frozen=True)
 class StepResult:
+    """The result of one step.
+
+    loss:    () mean loss per target over all ranks, label smoothing and R-Drop included
+    targets: number of targets on all ranks
+    norm:    () gradient norm before clipping
+    """
+
     loss: Tensor
-    """() the mean per target of all ranks' parts, smoothing and R-Drop's penalty included."""
     targets: int
     norm: Tensor
-    """() of the gradient, before clipping."""
-
-
-def accumulate(
-    model: nn.Module, batches: Sequence[Batch], loss_of: LossOf, world: World
-) -> tuple[Tensor, int]:
-    """Add up the gradient of the mean loss per target, over all batches on all ranks.
-
-    loss_of returns a *sum* over targets. Summing first and dividing once means that neither the
-    number of batches nor the number of ranks can change the gradient.
-    """
-    targets = round(world.total(sum(batch.num_targets for batch in batches)))
-    total = torch.zeros((), device=world.device)
-    for batch in batches:
-        loss = loss_of(batch) / targets
-        loss.backward()
-        total += loss.detach()
-    world.add_up(total)
-    world.add_gradients(model.parameters())
-    return total, targets
 
 
 def train_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
-    loss_of: LossOf,
+    compute_loss: LossFunction,
     clip: float | None,
     world: World,
 ) -> StepResult:
+    """Update the weights once, by the gradient of the mean loss per target.
+
+    The loss is summed over all batches on all ranks and divided once by the global number of
+    targets. Neither the number of batches nor the number of ranks changes the gradient.
+    """
     optimizer.zero_grad(set_to_none=True)
-    loss, targets = accumulate(model, batches, loss_of, world)
-    limit = float("inf") if clip is None else clip
-    norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
-    result = StepResult(loss, targets, norm)
-    if world.device.type == "cpu":  # elsewhere a look at the number would make the GPU wait
-        refuse_non_finite(model, result)
+    targets = round(world.sum(sum(batch.num_targets for batch in batches)))
+    total = torch.zeros((), device=world.device)
+    for batch in [batch.to(world.device) for batch in batches]:
+        loss = compute_loss(batch) / targets
+        loss.backward()
+        total += loss.detach()
+    world.all_reduce_(total)
+    world.all_reduce_gradients(model.parameters())
+    norm = nn.utils.clip_grad_norm_(model.parameters(), float("inf") if clip is None else clip)
+    result = StepResult(total, targets, norm)
+    if world.device.type == "cpu":  # on a GPU, reading the value would wait for the device
+        check_step_is_finite(model, result)
     optimizer.step()
     return result
 
 
-def refuse_non_finite(model: nn.Module, result: StepResult) -> None:
-    """Stop before a number that is none reaches the weights."""
+def check_step_is_finite(model: nn.Module, result: StepResult) -> None:
+    """Raise a TrainingError if the loss or the gradient norm is infinite or NaN."""
     if torch.isfinite(result.loss) and torch.isfinite(result.norm):
         return
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    culprit = first_non_finite(gradients) or "none: only the loss"
+    name = first_non_finite(gradients) or "none, only the loss"
     raise TrainingError(
-        f"the loss is {float(result.loss)} and the gradient's norm {float(result.norm)}; first "
-        f"gradient that is not a number: {culprit}. {ADVICE}"
+        f"the loss is {float(result.loss)} and the gradient norm {float(result.norm)}; first "
+        f"non-finite gradient: {name}. {ADVICE}"
     )
 
 
-def refuse_non_finite_weights(model: nn.Module) -> None:
-    """Stop before a weight that is no number is measured or saved."""
-    if culprit := first_non_finite(dict(model.named_parameters())):
-        raise TrainingError(f"the weight '{culprit}' is not a number any more. {ADVICE}")
+def check_weights_are_finite(model: nn.Module) -> None:
+    """Raise a TrainingError if a weight is infinite or NaN."""
+    if name := first_non_finite(dict(model.named_parameters())):
+        raise TrainingError(f"the weight '{name}' is not finite. {ADVICE}")
 
 
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
-    """The name of the first tensor with an infinity or a NaN in it."""
+    """The name of the first tensor that contains an infinity or a NaN."""
     for name, tensor in tensors.items():
         if tensor is not None and not torch.isfinite(tensor).all():
             return name

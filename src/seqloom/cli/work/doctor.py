@@ -19,7 +19,7 @@ from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.survey import Histogram, Side, Survey
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
-from seqloom.training.memory import StepMemory, blank_batch, step_memory
+from seqloom.training.memory_estimate import StepMemory, blank_batch, step_memory
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 BAR = 40

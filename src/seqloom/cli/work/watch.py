@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
 from seqloom.cli.output import colour_allowed, tell
-from seqloom.training.journal import Event, Report
+from seqloom.training.event_log import Event, EventCallback
 
 PLAIN_EVERY = 10.0
 """Seconds between two plain lines about steps."""
@@ -24,7 +24,7 @@ WIDE = 105
 
 
 @contextmanager
-def watched(progress: str | None) -> Iterator[Report]:
+def watched(progress: str | None) -> Iterator[EventCallback]:
     """A listener for the events of a training: rich, plain or none; by itself if not said."""
     if progress is None:
         progress = "rich" if sys.stderr.isatty() else "plain"
@@ -41,7 +41,7 @@ class PlainView:
         self.told = time.monotonic()
         self.steps = 0
 
-    def __enter__(self) -> Report:
+    def __enter__(self) -> EventCallback:
         return self.show
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +76,7 @@ class LiveView:
         self.steps = 0
         self.score = ""
 
-    def __enter__(self) -> Report:
+    def __enter__(self) -> EventCallback:
         self.progress.start()
         return self.show
 

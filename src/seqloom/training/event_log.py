@@ -1,4 +1,4 @@
-"""What happened, one JSON line an event. The console is a view of it."""
+"""The event log of a run, `metrics.jsonl`: one JSON object per line."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from seqloom.core.storage import explained, sha256
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened at a step.
+    """An event at a training step.
 
     kind: tokenise · start · step · evaluate · checkpoint · note · end
     """
@@ -23,36 +23,36 @@ class Event:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-Report = Callable[[Event], None]
+EventCallback = Callable[[Event], None]
 
 
-class Journal:
-    """metrics.jsonl: the truth about a run, and all that plots and tables are made from."""
+class EventLog:
+    """Appends events to `metrics.jsonl`. Plots and tables are made from this file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with explained(path):
-            # Unbuffered: what could not be written is not tried again when the file is closed.
+            # Unbuffered: closing the file never retries a failed write.
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: Event) -> None:
         line = {"event": event.kind, "step": event.step, "time": round(time.time(), 3)}
-        left = json.dumps(line | event.data, allow_nan=False).encode() + b"\n"
+        remaining = json.dumps(line | event.data, allow_nan=False).encode() + b"\n"
         with explained(self.path):
-            while left:
-                left = left[self.file.write(left) :]
+            while remaining:
+                remaining = remaining[self.file.write(remaining) :]
 
     def position(self) -> dict[str, Any]:
-        """How long it is and its digest, once it is on the disk."""
+        """Size and digest of the file, after it is synced to disk. Checkpoints store them."""
         with explained(self.path):
             os.fsync(self.file.fileno())
         size = self.path.stat().st_size
         return {"bytes": size, "sha256": sha256(self.path, size)}
 
-    def cut(self, size: int) -> None:
-        """Forget what was written after a checkpoint that training goes back to.
+    def truncate(self, size: int) -> None:
+        """Remove the events after the checkpoint that training resumes from.
 
-        A journal that was damaged and is shorter keeps its whole lines.
+        A damaged, shorter file keeps its complete lines.
         """
         with explained(self.path):
             if self.path.stat().st_size < size:

@@ -1,4 +1,4 @@
-"""Opening a session: from a recipe and a folder to the first step, or to where it was left."""
+"""Setting up a training session: from a recipe and a folder to the first step, or to a resumed one."""
 
 import fcntl
 import os
@@ -19,6 +19,7 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed,
 )
+from seqloom.data.ahead import AheadStream
 from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout
@@ -33,28 +34,23 @@ from seqloom.runs.soundness import CONFIG, JOURNAL, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Trainable
 from seqloom.training.averaging import build_averager
-from seqloom.training.checkpoint import (
-    changes_since,
-    refuse_other_config,
-    restore_checkpoint,
-)
+from seqloom.training.checkpoint import check_same_recipe, environment_changes, restore_checkpoint
 from seqloom.training.distributed import World
-from seqloom.training.fast import (
+from seqloom.training.event_log import Event, EventCallback, EventLog
+from seqloom.training.fast.select import (
     Batching,
-    ahead,
     build_layout,
     choose_batching,
     choose_precision,
-    is_recorded,
+    uses_cuda_graphs,
 )
-from seqloom.training.journal import Event, Journal, Report
 from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """One process at a time writes to a run folder; the lock dies with its holder."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a run folder for one process. The system releases the lock when the process ends."""
     path = folder.with_name(f".{folder.name}.lock")
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,14 +58,14 @@ def only_writer(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it before may have removed the file since it was opened here.
-            held = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
+            # The previous holder may have removed the file after it was opened here.
+            is_held = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
         except OSError:
-            held = False
-        if not held:
+            is_held = False
+        if not is_held:
             raise StorageError(
-                f"{folder}: another process is training in this folder; wait for it, or choose "
-                "another with --run"
+                f"{folder}: another process is training in this folder. Wait for it, or choose "
+                "another folder with --run"
             )
         try:
             yield
@@ -78,138 +74,147 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 def open_session(
-    config: RunConfig, folder: Path, resume: bool, world: World, report: Report
+    config: RunConfig, folder: Path, resume: bool, world: World, report: EventCallback
 ) -> Session:
-    """From a recipe to a session at its first step, or where it was left.
+    """Build data, model and optimiser, and restore the last checkpoint if `resume` is set.
 
-    Data, vocabulary and model are looked at first: a recipe that cannot be trained leaves no folder.
+    Data, vocabulary and model are checked before the folder is created.
     """
-    if world.leads:
-        _refuse_folder(config, folder, resume)
-    world.wait()
+    if world.is_main:
+        _check_folder(config, folder, resume)
+    world.barrier()
     task = read_setup(folder)[1] if resume else learn_task(config)
-    train = _corpus(config, task, "train", report)
-    dev = _corpus(config, task, "dev", report)
+    train = _load_corpus(config, task, "train", report)
+    dev = _load_corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
-    _refuse_too_long(layout, model, train, dev)
-    if world.leads:
-        _make_folder(config, folder, resume, task, {"corpus": train.digest, "batching": batching})
-    world.wait()
+    _check_lengths(layout, model, train, dev)
+    if world.is_main:
+        facts = {"corpus": train.digest, "batching": batching}
+        _prepare_folder(config, folder, resume, task, facts)
+    world.barrier()
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
     session = Session(
         model=model,
         optimizer=build_optimizer(
-            config.training.optimizer, model, is_recorded(config.training, world.device)
+            config.training.optimizer, model, uses_cuda_graphs(config.training, world.device)
         ),
         averager=build_averager(config.training.averaging),
-        stream=_stream(config, train, batching, world),
+        stream=_build_stream(config, train, batching, world),
         config=config,
         folder=folder,
         task=task,
         dev=dev,
-        dev_examples=_dev_examples(config),
+        dev_examples=_read_dev_examples(config),
         world=world,
         precision=choose_precision(config.training, task.signature.target, world.device),
-        journal=Journal(folder / JOURNAL),
+        event_log=EventLog(folder / JOURNAL),
         report=report,
     )
     if resume:
-        _go_on(session)
+        _resume(session)
     return session
 
 
-def _stream(config: RunConfig, train: Examples, batching: Batching, world: World) -> BatchStream:
+def _build_stream(
+    config: RunConfig, train: Examples, batching: Batching, world: World
+) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
     stream = BatchStream(
         train, layout, settings.seed, world.rank, world.size, config.data.temperature
     )
-    return ahead(stream) if world.device.type == "cuda" else stream
+    if world.device.type != "cuda":
+        return stream
+    # A GPU copies from pinned memory without waiting for the CPU.
+    return AheadStream(stream, lambda batch: batch.map(torch.Tensor.pin_memory))
 
 
-def _go_on(session: Session) -> None:
-    """Take a session to where it was left, and say if something there was damaged."""
+def _resume(session: Session) -> None:
+    """Restore the last intact checkpoint and report any damage."""
     try:
         for problem in restore_checkpoint(session):
-            text = f"{problem}; training goes on from step {session.step:,}, which is whole"
-            session.tell(Event("note", session.step, {"text": text}))
-        if changes := changes_since(session):
+            text = f"{problem}; training resumes from step {session.step:,}, which is intact"
+            session.log(Event("note", session.step, {"text": text}))
+        if changes := environment_changes(session):
             text = (
-                "the result may differ in its last bits from a run that was never stopped "
+                "the result may differ in its last bits from an uninterrupted run "
                 f"({'; '.join(changes)})"
             )
-            session.tell(Event("note", session.step, {"text": text}))
+            session.log(Event("note", session.step, {"text": text}))
     except BaseException:
-        session.journal.close()
+        session.event_log.close()
         raise
 
 
-def _refuse_folder(config: RunConfig, folder: Path, resume: bool) -> None:
-    """Is this a place to begin, or to go on by this recipe?"""
+def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
+    """Raise a ConfigError if training cannot start, or resume with this recipe, in the folder."""
     remove_leftovers_beside(folder)
     if resume and not is_run(folder):
-        raise ConfigError(f"{folder}: there is no run to resume; leave --resume out to start one")
+        raise ConfigError(f"{folder}: no run to resume. Remove --resume to start a new one")
     if not resume and is_run(folder):
         raise ConfigError(
-            f"{folder}: holds a run already; go on with it by --resume, or choose another --run"
+            f"{folder}: already contains a run. Continue it with --resume, or choose another --run"
         )
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: is a file; choose another --run")
+        raise ConfigError(f"{folder}: is a file. Choose another --run")
     if not resume and folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder}: is not empty and not a run; choose another --run")
+        raise ConfigError(f"{folder}: is not empty and not a run. Choose another --run")
     if resume:
         remove_leftovers(folder)
-        refuse_other_config(read_setup(folder)[0], config, folder)
+        check_same_recipe(read_setup(folder)[0], config, folder)
 
 
-def _make_folder(
+def _prepare_folder(
     config: RunConfig, folder: Path, resume: bool, task: Trainable, facts: Mapping[str, str]
 ) -> None:
-    """Make the run folder, or make sure that the one there is of this data."""
+    """Create the run folder, or check that an existing one was trained on the same data."""
     if not resume:
         create_run(folder, config, task, facts)
         return
     if read_manifest(folder)["corpus"] != facts["corpus"]:
         raise DataError(
-            f"{folder}: the training data is not what it was when this run was started, so it "
-            "cannot go on as if nothing had happened; restore the data, or train again in another "
-            "--run folder"
+            f"{folder}: the training data has changed since this run was started, so it cannot be "
+            "resumed. Restore the data, or train again in another --run folder"
         )
     if read_setup(folder)[0] != config:
-        # What may change is part of the recipe from now on: the next resume goes by it.
+        # Settings that may change become part of the recipe, and the next resume compares to them.
         replace_listed(folder, CONFIG, dump(config).encode())
 
 
-def _corpus(config: RunConfig, task: Trainable, split: Split, report: Report) -> Examples:
+def _load_corpus(
+    config: RunConfig, task: Trainable, split: Split, report: EventCallback
+) -> Examples:
     def progress(examples: int) -> None:
         report(Event("tokenise", 0, {"split": split, "examples": examples}))
 
     return task.corpus(config, split, progress)
 
 
-def _dev_examples(config: RunConfig) -> list[Example]:
-    """The first few dev sentences of every part, which are translated at every evaluation."""
+def _read_dev_examples(config: RunConfig) -> list[Example]:
+    """The first dev examples of every group, which each evaluation translates."""
     if isinstance(config.task, ForecastConfig):
-        return []  # the loss says it all
+        return []  # forecasts are scored by their loss
     examples = read_split(config.data, "dev")
     if config.data.merge_references:
         examples = iter(merge_references(examples))
     return first_of_each_part(examples, config.training.evaluate_examples)
 
 
-def _refuse_too_long(layout: Layout, model: Model, train: Examples, dev: Examples) -> None:
-    """No example may be longer than a batch or than the model's positions reach: nothing is cut
-    silently."""
+def _check_lengths(layout: Layout, model: Model, train: Examples, dev: Examples) -> None:
+    """Raise a DataError if an example exceeds a batch or the model's positions.
+
+    Nothing is truncated silently.
+    """
     for variant in train.variants():
         layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
         problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
         if problems:
             raise DataError(
-                "lines are longer than the model's positions reach:\n" + "\n".join(problems)
+                "some lines are longer than the model's maximum length:\n" + "\n".join(problems)
             )
 
 
@@ -222,17 +227,17 @@ def _beyond_positions(model: Model, corpus: Examples, split: Split) -> list[str]
     for side, lengths, limit, part in sides:
         if lengths is None or limit is None:
             continue
-        longer = int((lengths + 1 > limit).sum())
-        if longer:
+        count = int((lengths + 1 > limit).sum())
+        if count:
             if isinstance(corpus, WindowedText):
                 remedy = f"set data.{split}.length = {limit}"
             elif split == "train":
-                remedy = f"leave them out by data.filter.max_{side}_tokens = {limit - 1}"
+                remedy = f"drop them with data.filter.max_{side}_tokens = {limit - 1}"
             else:
-                remedy = "take them out of its files"  # no filter touches what is scored
+                remedy = "remove them from the file"  # filters apply to the training split only
+            longest = int(lengths.max()) + 1
             problems.append(
-                f"  {split}: {longer} {side}s have more than {limit} tokens, the longest "
-                f"{int(lengths.max()) + 1}; set model.{part}.positions.max_length = "
-                f"{int(lengths.max()) + 1}, or {remedy}"
+                f"  {split}: {count} {side}s have more than {limit} tokens, the longest {longest}; "
+                f"set model.{part}.positions.max_length = {longest}, or {remedy}"
             )
     return problems

@@ -1,0 +1,190 @@
+"""Training steps as CUDA graphs: captured once per batch shape, then replayed.
+
+Launching an operation from Python takes longer than most operations run on a GPU. A CUDA graph of
+a whole step (forward, loss, backward, clip, update) needs a single launch. The result equals that
+of `step.train_step`; a test compares the two.
+
+A graph always reads and writes the same memory. The batch is therefore copied into fixed tensors,
+and the learning rate and the number of targets are tensors, too.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.sequences import Batch
+from seqloom.models.seq2seq import Model
+from seqloom.training.distributed import World
+from seqloom.training.step import LossFunction, StepResult
+
+WARM_UPS = 3
+"""Runs before a capture, in which libraries choose algorithms and allocate workspaces."""
+
+
+def compile_parts(model: Model) -> None:
+    """Compile the layers, for captured steps only.
+
+    Other code runs them with varying lengths, and every new shape would be compiled again.
+    """
+    torch.compiler.set_stance("force_eager")
+    if model.encoder is not None:
+        model.encoder.compile_parts()
+    model.decoder.compile_parts()
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A captured function of a batch, with its fixed input and output tensors."""
+
+    batch: Batch
+    loss: Tensor
+    replay: Callable[[], object]
+
+    def run(self, batch: Batch) -> None:
+        """Copy a batch into the fixed tensors and replay the graph."""
+        for target, tensor in zip(self.batch.tensors(), batch.tensors(), strict=True):
+            target.copy_(tensor, non_blocking=True)
+        self.replay()
+
+
+class CapturedSteps:
+    """Runs training steps by replaying one CUDA graph per batch shape.
+
+    A step of a single batch is one graph. Steps of several batches or on several ranks combine
+    gradients before the update, so gradients and update are captured separately.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: torch.optim.Optimizer,
+        compute_loss: LossFunction,
+        clip: float | None,
+        world: World,
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.compute_loss = compute_loss
+        self.max_norm = float("inf") if clip is None else clip
+        self.world = world
+        self.targets = torch.ones((), device=world.device)
+        self.norm = torch.zeros((), device=world.device)
+        self._captures: dict[object, Capture] = {}
+        self._replay_update: Callable[[], object] | None = None
+        self._gradients: list[Tensor] | None = None
+        self.seconds = 0.0
+        """Time spent on captures, compilation included."""
+        on_gpu = world.device.type == "cuda"
+        self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
+        # One stream for all warm-ups: the allocator reuses memory of a stream only on that stream.
+        self._stream = torch.cuda.Stream(world.device) if on_gpu else None
+
+    def step(self, batches: Sequence[Batch]) -> StepResult:
+        """One optimiser step over batches in host or device memory."""
+        targets = sum(batch.num_targets for batch in batches)
+        if len(batches) == 1 and self.world.size == 1:
+            self.targets.fill_(targets)
+            capture = self._capture_for(batches[0], self._full_step)
+            capture.run(batches[0])
+            return StepResult(capture.loss, targets, self.norm)
+        targets = round(self.world.sum(targets))
+        self.targets.fill_(targets)
+        self._zero_gradients()
+        total = torch.zeros_like(self.targets)
+        for batch in batches:
+            capture = self._capture_for(batch, self._add_gradient)
+            capture.run(batch)
+            total += capture.loss
+        self.world.all_reduce_(total)
+        self.world.all_reduce_gradients(self.model.parameters())
+        if self._replay_update is None:
+            self._replay_update = self._capture(self._update)
+        self._replay_update()
+        return StepResult(total, targets, self.norm)
+
+    def _full_step(self, batch: Batch) -> Tensor:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._add_gradient(batch)
+        self._update()
+        return loss
+
+    def _add_gradient(self, batch: Batch) -> Tensor:
+        loss = self.compute_loss(batch) / self.targets
+        loss.backward()
+        return loss.detach()
+
+    def _update(self) -> None:
+        self.norm.copy_(nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm))
+        self.optimizer.step()
+
+    def _zero_gradients(self) -> None:
+        """Set all gradients to zero, in fixed tensors."""
+        if self._gradients is None:
+            self._gradients = [torch.zeros_like(each) for each in self.model.parameters()]
+        for parameter, gradient in zip(self.model.parameters(), self._gradients, strict=True):
+            parameter.grad = gradient
+        torch._foreach_zero_(self._gradients)
+
+    def _capture_for(self, batch: Batch, function: Callable[[Batch], Tensor]) -> Capture:
+        """The capture of a function for this batch shape."""
+        key = (function.__name__, *(tensor.shape for tensor in batch.tensors()))
+        if key not in self._captures:
+            fixed = batch.map(lambda tensor: tensor.to(self.world.device, copy=True))
+            loss = torch.zeros((), device=self.world.device)
+            self._captures[key] = Capture(
+                fixed, loss, self._capture(lambda: loss.copy_(function(fixed)))
+            )
+        return self._captures[key]
+
+    def _capture(self, function: Callable[[], object]) -> Callable[[], object]:
+        """A function that replays the graph of `function`; without a GPU, `function` itself."""
+        stream = self._stream
+        if stream is None:
+            return function
+        start = time.monotonic()
+        graph = torch.cuda.CUDAGraph()
+        with self._restored(), torch.compiler.set_stance("default"):
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_UPS):
+                    function()
+            # Capture this thread only: another thread prefetches batches meanwhile.
+            with torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local"):
+                function()
+            torch.cuda.current_stream().wait_stream(stream)
+        self.seconds += time.monotonic() - start
+        return graph.replay
+
+    @contextmanager
+    def _restored(self) -> Iterator[None]:
+        """Undo the updates of warm-up runs: weights, moments, gradients and random state."""
+        tensors = self._updated_tensors()
+        before = [tensor.detach().clone() for tensor in tensors]
+        random = torch.cuda.get_rng_state(self.world.device)
+        try:
+            yield
+        finally:
+            known = {id(tensor) for tensor in tensors}
+            with torch.no_grad():
+                for tensor, value in zip(tensors, before, strict=True):
+                    tensor.copy_(value)
+                for tensor in self._updated_tensors():
+                    if id(tensor) not in known:  # a moment that the warm-up created
+                        tensor.zero_()
+            torch.cuda.set_rng_state(random, self.world.device)
+            if self._gradients is None:
+                self.optimizer.zero_grad(set_to_none=True)  # they are in the graph's memory pool
+
+    def _updated_tensors(self) -> list[Tensor]:
+        """All tensors that a step changes: weights, fixed gradients, moments."""
+        moments = [
+            value
+            for state in self.optimizer.state.values()
+            for value in state.values()
+            if isinstance(value, Tensor)
+        ]
+        return [*self.model.parameters(), *(self._gradients or ()), *moments]

@@ -1,0 +1,106 @@
+"""Choice of the training loop, the batch layout and the precision for a model and a device."""
+
+import time
+from typing import Literal, assert_never
+
+import torch
+
+from seqloom.config.run import RunConfig
+from seqloom.config.task import ForecastConfig
+from seqloom.config.training import TeacherForcingConfig, TrainingConfig
+from seqloom.core.signature import Target, Vectors
+from seqloom.data.examples import Examples
+from seqloom.data.layout import Layout, PaddedLayout
+from seqloom.data.packing import BucketLayout, PackedLayout, row_length
+from seqloom.data.text_windows import WindowedText, WindowLayout
+
+Batching = Literal["padded", "packed", "bucketed", "windows"]
+Precision = Literal["fp32", "bf16"]
+
+MATRIX_SIZES = (32, 256)
+"""Sizes of the matrices whose products are timed, the small one first."""
+MIN_SPEEDUP = 1.5
+"""Speed-up of bf16 matrix products required on a CPU: all other operations become slower."""
+MAX_SLOWDOWN = 4
+"""If a small bf16 product is this many times slower than fp32, the CPU has no bf16 instructions.
+The large product, which could take a quarter of a second, is then not timed."""
+
+
+def choose_batching(config: RunConfig, device: torch.device) -> Batching:
+    """The batch layout of a new run. A resumed run keeps the layout it started with."""
+    if config.data.is_running_text:
+        return "windows"
+    if config.training.batching != "auto":
+        return config.training.batching
+    if isinstance(config.task, ForecastConfig):
+        return "padded"  # all windows have the same size
+    if not uses_cuda_graphs(config.training, device):
+        return "padded"
+    can_pack = config.model.takes_packed and config.training.risk is None
+    return "packed" if can_pack else "bucketed"
+
+
+def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
+    """True if training steps are captured and replayed.
+
+    "auto" captures on a GPU with teacher forcing. With other decoder inputs every step runs
+    different operations.
+    """
+    if settings.loop == "auto":
+        return device.type == "cuda" and isinstance(settings.feeding, TeacherForcingConfig)
+    return settings.loop == "recorded"
+
+
+def choose_precision(settings: TrainingConfig, target: Target, device: torch.device) -> Precision:
+    """The precision of the arithmetic.
+
+    "auto" uses bf16 where it is faster, but never for regression: bf16 has only 8 significant
+    bits.
+    """
+    if settings.precision != "auto":
+        return settings.precision
+    if isinstance(target, Vectors):
+        return "fp32"
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if bf16_is_faster_on_cpu() else "fp32"
+
+
+def bf16_is_faster_on_cpu() -> bool:
+    """Time matrix products. On a CPU without bf16 instructions they can be 100 times slower."""
+    small, large = MATRIX_SIZES
+    if product_seconds(torch.bfloat16, small) > MAX_SLOWDOWN * product_seconds(
+        torch.float32, small
+    ):
+        return False
+    return MIN_SPEEDUP * product_seconds(torch.bfloat16, large) < product_seconds(
+        torch.float32, large
+    )
+
+
+def product_seconds(dtype: torch.dtype, size: int) -> float:
+    """The minimum time of four products of square matrices."""
+    factor = torch.ones(size, size, dtype=dtype)
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        torch.mm(factor, factor)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def build_layout(batching: Batching, batch_tokens: int, corpus: Examples) -> Layout:
+    """The batch layout of this name."""
+    match batching:
+        case "padded":
+            return PaddedLayout(batch_tokens)
+        case "packed":
+            length = row_length(corpus.source_lengths, corpus.target_lengths)
+            return PackedLayout(batch_tokens, length)
+        case "bucketed":
+            return BucketLayout(batch_tokens)
+        case "windows":
+            assert isinstance(corpus, WindowedText), "windows need a long text"
+            return WindowLayout(batch_tokens, corpus.shape.length)
+        case _:
+            assert_never(batching)

@@ -1,0 +1,66 @@
+"""Estimate of the memory that a training step needs."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.core.sequences import Batch, Images, Padded, Source
+from seqloom.core.signature import Pixels, Signature, Tokens
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.task import Trainable
+
+ADAM_COPIES = 4
+"""Copies of every parameter: the weight, its gradient and two moments."""
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """Memory of a training step in bytes.
+
+    weights:     parameters, gradients and optimiser moments
+    activations: tensors that the forward pass saves for the backward pass, for one batch
+    """
+
+    weights: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.activations
+
+
+def blank_batch(signature: Signature, rows: int, source_length: int, target_length: int) -> Batch:
+    """A batch of this shape that repeats one token, or holds black images."""
+
+    def tokens(length: int) -> Padded:
+        values = torch.full((rows, length), 4)
+        return Padded(values, torch.full((rows,), length))
+
+    source: Source | None = None
+    match signature.source:
+        case Tokens():
+            source = tokens(source_length)
+        case Pixels(channels, height, width):
+            source = Images(torch.zeros(rows, channels, height, width, dtype=torch.uint8))
+    return Batch(source, tokens(target_length), tokens(target_length))
+
+
+def step_memory(model: Model, task: Trainable, batch: Batch) -> StepMemory:
+    """Run one batch forward in fp32 and count the tensors that autograd saves."""
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    parameter_storages = {
+        parameter.untyped_storage().data_ptr() for parameter in model.parameters()
+    }
+    saved: dict[int, int] = {}
+
+    def save(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameter_storages:  # count shared storage once
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    model.train()
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        task.loss(model, batch)
+    return StepMemory(weights * ADAM_COPIES, sum(saved.values()))

@@ -1,0 +1,47 @@
+"""Decoder inputs in training: the target, the model's own predictions, or a mixture."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from seqloom.core.sequences import Batch, Padded
+from seqloom.models.seq2seq import Model
+
+
+def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch:
+    """Replace some target tokens in the decoder input by the model's own predictions.
+
+    target_share: probability, at each position, of feeding the target token. 1 is teacher forcing,
+                  0 is free running, and anything between is scheduled sampling
+
+    The model first predicts all positions without gradients; training then runs teacher-forced on
+    the mixture. No gradient flows through a chosen token, so this equals feeding each prediction
+    back as it is made. An early END is fed like any other token: the position after it still has a
+    target and therefore a valid loss.
+    """
+    if target_share >= 1:
+        return batch
+    was_training = model.training
+    model.eval()
+    try:
+        mixed = _predict_inputs(model, batch, target_share)
+    finally:  # also after an out-of-memory error: the step is then repeated on smaller batches
+        model.train(was_training)
+    return replace(batch, inputs=Padded(mixed, batch.inputs.lengths))
+
+
+@torch.no_grad()
+def _predict_inputs(model: Model, batch: Batch, target_share: float) -> Tensor:
+    """(B, T) decoder inputs, predicted position by position."""
+    assert batch.packing is None, "stepwise decoding needs one pair per row"
+    targets = batch.inputs.values  # (B, T)
+    memory = model.encode(batch.source, batch.size)
+    state = model.decoder.start(memory, targets.shape[1], need_attention=False)
+    inputs = [targets[:, 0]]  # always START
+    for position in range(1, targets.shape[1]):
+        step = model.decoder.step(inputs[-1], state)
+        state = step.state
+        use_target = torch.rand(batch.size, device=targets.device) < target_share
+        inputs.append(torch.where(use_target, targets[:, position], step.logits.argmax(-1)))
+    return torch.stack(inputs, dim=1)

@@ -1,0 +1,40 @@
+"""SIGINT and SIGTERM: finish the current step, save a checkpoint, exit."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupted(Exception):
+    """A signal arrived during work that can be repeated later."""
+
+
+class SignalState:
+    """The first signal received, or None."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def handle(self, number: int, _: FrameType | None = None) -> None:
+        if self.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt  # a second Ctrl-C stops at once
+        self.signal = number
+
+
+@contextmanager
+def catch_signals() -> Iterator[SignalState]:
+    """Record SIGINT and SIGTERM instead of exiting, and restore the old handlers at the end."""
+    state = SignalState()
+    if threading.current_thread() is not threading.main_thread():
+        yield state  # Python allows signal handlers in the main thread only
+        return
+    previous = {
+        number: signal.signal(number, state.handle) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield state
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
