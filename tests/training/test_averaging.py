@@ -1,4 +1,4 @@
-"""Averages of weights: what they are, and that they come back."""
+"""Weight averaging: formulas, checkpoints, and the saved weights."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from tiny_runs import STILL, journal, latest, recipe
 CONFIGS = [NoAveragingConfig(), LastWeightsConfig(count=3), MovingAverageConfig(decay=0.6)]
 
 
-def walk(model: nn.Module, averager: Averager, steps: range) -> list[Tensor]:
-    """Random steps, every second one evaluated; returns the weight after each."""
+def random_steps(model: nn.Module, averager: Averager, steps: range) -> list[Tensor]:
+    """Take random steps, evaluating every second one. Returns the weight after each step."""
     seen = []
     for step in steps:
         with torch.no_grad():
@@ -31,25 +31,25 @@ def walk(model: nn.Module, averager: Averager, steps: range) -> list[Tensor]:
     return seen
 
 
-def test_no_average_is_the_last_weight() -> None:
+def test_without_averaging_the_last_weight_is_used() -> None:
     model, averager = nn.Linear(3, 2), build_averager(NoAveragingConfig())
-    seen = walk(model, averager, range(1, 5))
+    seen = random_steps(model, averager, range(1, 5))
     assert torch.equal(averager.average(model)["weight"], seen[-1])
 
 
-def test_the_average_of_the_last_is_their_mean() -> None:
+def test_last_weights_average_is_the_mean_of_the_last_evaluations() -> None:
     model, averager = nn.Linear(3, 2), build_averager(LastWeightsConfig(count=3))
     assert torch.equal(averager.average(model)["weight"], model.weight)
-    seen = walk(model, averager, range(1, 11))
+    seen = random_steps(model, averager, range(1, 11))
     expected = torch.stack([seen[5], seen[7], seen[9]]).mean(0)
     assert torch.allclose(averager.average(model)["weight"], expected)
-    averager.before_evaluation(model, 10)  # done again after an interruption
+    averager.before_evaluation(model, 10)  # repeated after an interruption
     assert torch.allclose(averager.average(model)["weight"], expected)
 
 
-def test_a_moving_average_moves_by_its_formula() -> None:
+def test_the_moving_average_follows_its_formula() -> None:
     model, averager = nn.Linear(3, 2), build_averager(MovingAverageConfig(decay=0.6))
-    seen = walk(model, averager, range(1, 31))
+    seen = random_steps(model, averager, range(1, 31))
     mean = seen[0]
     for step, weight in enumerate(seen[1:], start=2):
         decay = min(0.6, step / (step + 10))
@@ -58,29 +58,29 @@ def test_a_moving_average_moves_by_its_formula() -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.kind)
-def test_an_average_restored_goes_on_exactly(
+def test_a_restored_average_continues_exactly(
     config: NoAveragingConfig | LastWeightsConfig | MovingAverageConfig,
 ) -> None:
     model, averager = nn.Linear(3, 2), build_averager(config)
-    walk(model, averager, range(1, 8))
-    again = build_averager(config)
-    again.restore({name: tensor.clone() for name, tensor in averager.tensors().items()})
-    own = {name: weight.clone() for name, weight in weights_of(model).items()}
-    walk(model, averager, range(8, 14))
+    random_steps(model, averager, range(1, 8))
+    restored = build_averager(config)
+    restored.restore({name: tensor.clone() for name, tensor in averager.tensors().items()})
+    weights = {name: weight.clone() for name, weight in weights_of(model).items()}
+    random_steps(model, averager, range(8, 14))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(own[name])
-    walk(model, again, range(8, 14))
+            parameter.copy_(weights[name])
+    random_steps(model, restored, range(8, 14))
     for name, average in averager.average(model).items():
-        assert torch.equal(average, again.average(model)[name])
+        assert torch.equal(average, restored.average(model)[name])
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.kind)
-def test_inside_the_model_is_its_average_and_outside_it_is_itself(
+def test_the_context_applies_the_average_and_restores_the_weights(
     config: NoAveragingConfig | LastWeightsConfig | MovingAverageConfig,
 ) -> None:
     model, averager = nn.Linear(3, 2), build_averager(config)
-    seen = walk(model, averager, range(1, 8))
+    seen = random_steps(model, averager, range(1, 8))
     average = averager.average(model)["weight"].clone()
 
     def fail() -> None:
@@ -93,24 +93,24 @@ def test_inside_the_model_is_its_average_and_outside_it_is_itself(
     assert torch.equal(model.weight, seen[-1])
 
 
-def test_where_nothing_is_averaged_nothing_is_copied() -> None:
+def test_without_averaging_nothing_is_copied() -> None:
     model, averager = nn.Linear(3, 2), build_averager(NoAveragingConfig())
-    places = [parameter.data_ptr() for parameter in model.parameters()]
+    pointers = [parameter.data_ptr() for parameter in model.parameters()]
     versions = [parameter._version for parameter in model.parameters()]
     with averager.applied(model):
-        assert [parameter.data_ptr() for parameter in model.parameters()] == places
+        assert [parameter.data_ptr() for parameter in model.parameters()] == pointers
     assert [parameter._version for parameter in model.parameters()] == versions
 
 
 @pytest.mark.parametrize("kind", ["last", "moving"])
-def test_the_best_weights_are_the_averaged_ones_that_were_evaluated(
+def test_the_saved_weights_are_the_averaged_ones_that_were_evaluated(
     kind: str, tmp_path: Path
 ) -> None:
     config = recipe(*STILL, f"training.averaging.kind={kind}", "training.steps=8")
     summary = train(config, tmp_path / "run")
-    place = weights_shelf(tmp_path / "run").current()
-    assert place is not None
-    best = read_tensors(place / "model.safetensors")
+    folder = weights_shelf(tmp_path / "run").current()
+    assert folder is not None
+    best = read_tensors(folder / "model.safetensors")
     plain = read_tensors(latest(tmp_path / "run") / "model.safetensors")
     assert summary.best_step == 8
     assert any(not torch.equal(best[name], plain[name]) for name in plain)

@@ -1,4 +1,4 @@
-"""Labels are learned like anything else, however batches are laid out."""
+"""Training models that predict labels, with every batch layout."""
 
 from pathlib import Path
 
@@ -19,15 +19,15 @@ from tiny_runs import STILL, recipe
 LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
 
 
-def vowels(folder: Path) -> list[str]:
-    """Every letter is a vowel (v) or not (c), every word has its first letter for a label."""
+def write_words(folder: Path) -> list[str]:
+    """Two tasks: vowel (v) or consonant (c) per letter, and the first letter of each word."""
     words = ["banana", "kiwi", "apple", "fig", "olive", "pear", "melon", "grape", "a", "date"] * 6
-    in_step = [
+    per_letter = [
         f"{word}\t{' '.join('v' if one in 'aeiou' else 'c' for one in word)}" for word in words
     ]
-    (folder / "positions.tsv").write_text("\n".join(in_step) + "\n", encoding="utf-8")
-    whole = [f"{word}\t{word[0]}" for word in words]
-    (folder / "mean.tsv").write_text("\n".join(whole) + "\n", encoding="utf-8")
+    (folder / "positions.tsv").write_text("\n".join(per_letter) + "\n", encoding="utf-8")
+    per_word = [f"{word}\t{word[0]}" for word in words]
+    (folder / "mean.tsv").write_text("\n".join(per_word) + "\n", encoding="utf-8")
     return words
 
 
@@ -48,11 +48,11 @@ def loss_of_all(session: Session, layout: Layout) -> float:
 
 
 @pytest.mark.parametrize("reads", ["positions", "mean"])
-def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, reads: str) -> None:
-    vowels(tmp_path)
+def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, reads: str) -> None:
+    write_words(tmp_path)
     config = recipe(STILL[0], *changes(tmp_path, reads))
-    alone = World(0, 1, torch.device("cpu"))
-    session = open_session(config, tmp_path / "run", False, alone, lambda event: None)
+    world = World(0, 1, torch.device("cpu"))
+    session = open_session(config, tmp_path / "run", False, world, lambda event: None)
     session.event_log.close()
     padded = loss_of_all(session, PaddedLayout(100))
     assert loss_of_all(session, BucketLayout(100)) == pytest.approx(padded)
@@ -60,8 +60,8 @@ def test_rows_that_fill_up_a_bucket_teach_nothing(tmp_path: Path, reads: str) ->
 
 @pytest.mark.parametrize("reads", ["positions", "mean"])
 @pytest.mark.parametrize("further", ["training.r_drop=1.0", "training.label_smoothing=0.1"])
-def test_what_the_letters_say_is_learned(tmp_path: Path, reads: str, further: str) -> None:
-    words = vowels(tmp_path)
+def test_labels_of_letters_and_words_are_learned(tmp_path: Path, reads: str, further: str) -> None:
+    words = write_words(tmp_path)
     settings = [
         *("training.steps=60", "training.evaluate_every=60", "training.checkpoint_every=60"),
         *("training.optimizer.learning_rate=0.05", "training.stopping.score=accuracy", further),
@@ -90,7 +90,7 @@ def test_what_the_letters_say_is_learned(tmp_path: Path, reads: str, further: st
         ("task.scores=[]", "task.scores"),
     ],
 )
-def test_what_does_not_fit_labels_is_refused_with_what_to_do(
+def test_settings_that_do_not_fit_labels_are_rejected_with_a_remedy(
     tmp_path: Path, setting: str, words: str
 ) -> None:
     recipe(*changes(tmp_path, "mean"))

@@ -1,4 +1,4 @@
-"""Whole trainings: when they stop, what they write, and when they may go on."""
+"""Whole training runs: when they stop, what they write, and how they resume."""
 
 import fcntl
 import math
@@ -28,18 +28,20 @@ from tiny_runs import SPEAKER, STILL, TRANSFORMER, Watcher, journal, latest, out
 Measure = Callable[..., DevScores]
 
 
-def scripted(scores: list[float], key: str, rising: bool) -> Measure:
-    """Evaluations that come out as told."""
-    left = iter(scores)
+def scripted(scores: list[float], key: str, higher_is_better: bool) -> Measure:
+    """A replacement for `score_dev` that returns these scores one after another."""
+    remaining = iter(scores)
 
     def measure(*_: object) -> DevScores:
-        return DevScores({"loss": 1.0, key: next(left)}, frozenset([key] if rising else []))
+        return DevScores(
+            {"loss": 1.0, key: next(remaining)}, frozenset([key] if higher_is_better else [])
+        )
 
     return measure
 
 
 @pytest.mark.parametrize(("key", "sign"), [("loss", 1), ("ter", 1), ("bleu", -1)])
-def test_patience_ends_training_and_the_best_weights_are_those_of_the_best_evaluation(
+def test_patience_stops_training_and_the_saved_weights_are_the_best(
     key: str, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = [sign * score for score in (3.0, 2.0, 2.5, 2.0, 1.0)]
@@ -52,20 +54,20 @@ def test_patience_ends_training_and_the_best_weights_are_those_of_the_best_evalu
     summary = train(config, tmp_path / "run")
     assert (summary.reason, summary.step) == ("patience", 8)
     assert (summary.best, summary.best_step) == (scores[1], 4)
-    place = weights_shelf(tmp_path / "run").current()
-    assert place is not None
-    assert place.name == "step-00000004"
+    folder = weights_shelf(tmp_path / "run").current()
+    assert folder is not None
+    assert folder.name == "step-00000004"
     best = [line["best"] for line in journal(tmp_path / "run") if line["event"] == "evaluate"]
     assert best == [True, True, False, False]
     straight = tmp_path / "straight"
     monkeypatch.undo()
     train(recipe("training.steps=4", "training.evaluate_every=2"), straight)
-    theirs = read_tensors(latest(straight) / "model.safetensors")
-    for name, weight in read_tensors(place / "model.safetensors").items():
-        assert torch.equal(weight, theirs[name])
+    expected = read_tensors(latest(straight) / "model.safetensors")
+    for name, weight in read_tensors(folder / "model.safetensors").items():
+        assert torch.equal(weight, expected[name])
 
 
-def test_what_was_best_and_how_long_ago_is_remembered_when_training_goes_on(
+def test_a_resumed_run_remembers_the_best_score_and_the_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = ("training.stopping.patience=2", "training.evaluate_every=2")
@@ -77,18 +79,20 @@ def test_what_was_best_and_how_long_ago_is_remembered_when_training_goes_on(
     assert (summary.best, summary.best_step) == (1.0, 2)
 
 
-def test_progress_counts_evaluations_without_a_better_score() -> None:
-    progress = BestScore()
+def test_the_best_score_counts_evaluations_without_improvement() -> None:
+    best_score = BestScore()
     waited = []
     for step, score in enumerate([5.0, 4.0, 4.0, 6.0, 3.0]):
-        progress = progress.after(score, step, higher_is_better=False)
-        waited.append(progress.waited)
+        best_score = best_score.after(score, step, higher_is_better=False)
+        waited.append(best_score.waited)
     assert waited == [0, 0, 1, 2, 0]
-    assert (progress.best, progress.best_step) == (3.0, 4)
+    assert (best_score.best, best_score.best_step) == (3.0, 4)
     assert not BestScore(waited=10**6).should_stop(None)
 
 
-def test_time_ends_training_with_an_evaluation_and_more_time_lets_it_go_on(tmp_path: Path) -> None:
+def test_the_time_limit_stops_training_after_an_evaluation_and_can_be_raised(
+    tmp_path: Path,
+) -> None:
     summary = train(recipe("training.stopping.max_minutes=1e-6"), tmp_path / "run")
     assert (summary.reason, summary.step, summary.best_step) == ("time", 1, 1)
     assert load(tmp_path / "run").translate(["ab"])
@@ -96,7 +100,7 @@ def test_time_ends_training_with_an_evaluation_and_more_time_lets_it_go_on(tmp_p
     assert (summary.reason, summary.step) == ("done", 12)
 
 
-def test_the_journal_tells_all_in_json(tmp_path: Path) -> None:
+def test_the_event_log_contains_every_event_as_json(tmp_path: Path) -> None:
     watcher = Watcher()
     config = recipe("training.steps=40", "training.evaluate_every=20")
     train(config, tmp_path / "run", report=watcher)
@@ -111,25 +115,25 @@ def test_the_journal_tells_all_in_json(tmp_path: Path) -> None:
     assert step["perplexity"] == pytest.approx(math.exp(step["loss"]))
     assert {"learning_rate", "tokens_per_second", "seconds_left"} <= set(step)
     assert {"loss", "perplexity", "bleu", "chrf2", "exact-match", "best"} <= set(evaluated)
-    assert "ter" not in evaluated, "it takes too long to be looked at where nobody stops by it"
+    assert "ter" not in evaluated, "TER is slow and computed only if it decides when to stop"
     assert (end["reason"], end["step"]) == ("done", 40)
     assert lines[-2]["loss"] < 0.95 * math.log(8)
     assert {"tokenise", "start", "step", "evaluate", "checkpoint", "end"} == set(watcher.kinds())
     assert stray(tmp_path / "run") == []
 
 
-def test_a_finished_run_stays_whole_however_often_it_is_resumed(tmp_path: Path) -> None:
+def test_a_finished_run_stays_intact_however_often_it_is_resumed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(recipe(), folder)
     expected = outcome(folder)
-    for _ in range(12):  # more often than one digit can count
+    for _ in range(12):  # more than one digit can count
         assert train(recipe(), folder, resume=True).reason == "done"
         assert outcome(folder) == expected
         assert run_damage(folder) == []
     assert len(checkpoint_shelf(folder).places()) == 2
 
 
-def test_other_circumstances_are_noted_because_sums_may_come_out_otherwise(
+def test_a_different_number_of_threads_is_noted_when_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(recipe("training.steps=3"), tmp_path / "run")
@@ -138,10 +142,10 @@ def test_other_circumstances_are_noted_because_sums_may_come_out_otherwise(
     train(recipe("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
     (note,) = [event.data["text"] for event in watcher.events if event.kind == "note"]
     assert "may differ in its last bits" in note
-    assert "threads: 1 then, 64 now" in note
+    assert "threads: 1 before, 64 now" in note
 
 
-def test_more_steps_go_on_from_the_last_and_are_part_of_the_recipe(tmp_path: Path) -> None:
+def test_a_finished_run_can_be_extended_and_its_recipe_is_updated(tmp_path: Path) -> None:
     train(recipe("training.steps=24"), str(tmp_path / "straight"))
     train(recipe(), tmp_path / "run")
     longer = recipe("training.steps=24")
@@ -151,7 +155,7 @@ def test_more_steps_go_on_from_the_last_and_are_part_of_the_recipe(tmp_path: Pat
     assert damage(tmp_path / "run") == []
 
 
-def test_another_recipe_is_refused_with_every_difference(tmp_path: Path) -> None:
+def test_another_recipe_is_rejected_with_every_difference(tmp_path: Path) -> None:
     train(recipe(), tmp_path / "run")
     other = recipe("training.seed=5", "model.decoder.width=16", "training.steps=99")
     with pytest.raises(ConfigError) as caught:
@@ -159,12 +163,12 @@ def test_another_recipe_is_refused_with_every_difference(tmp_path: Path) -> None
     assert str(caught.value).splitlines()[1:] == [
         "  model.decoder.width: 8 in the run, 16 now",
         "  training.seed: 1 in the run, 5 now",
-        "Use the recipe it was started with, or another --run folder.",
+        "Use the original recipe, or choose another --run folder.",
     ]
     assert run_damage(tmp_path / "run") == []
 
 
-def test_another_recipe_is_refused_before_the_first_checkpoint_too(
+def test_another_recipe_is_rejected_before_the_first_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
@@ -177,26 +181,26 @@ def test_another_recipe_is_refused_before_the_first_checkpoint_too(
         train(recipe("training.seed=2"), tmp_path / "run", resume=True)
 
 
-def test_a_run_is_resumed_only_if_there_is_one_and_started_only_if_there_is_none(
+def test_resume_needs_a_run_and_a_new_run_needs_an_empty_folder(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(ConfigError, match="there is no run to resume; leave --resume out"):
+    with pytest.raises(ConfigError, match=r"no run to resume\. Remove --resume"):
         train(recipe(), tmp_path / "run", resume=True)
     train(recipe("training.steps=1"), tmp_path / "run")
-    with pytest.raises(ConfigError, match="holds a run already; go on with it by --resume"):
+    with pytest.raises(ConfigError, match=r"already contains a run\. Continue it with --resume"):
         train(recipe(), tmp_path / "run")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".tmp-mine").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name, words in (("full", "is not empty and not a run"), ("file", "is a file")):
-        with pytest.raises(ConfigError, match=f"{words}; choose another --run"):
+        with pytest.raises(ConfigError, match=f"{words}. Choose another --run"):
             train(recipe(), tmp_path / name)
     assert (tmp_path / "full" / ".tmp-mine").exists()
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_recipe_that_cannot_be_trained_leaves_no_folder(tmp_path: Path) -> None:
-    """A folder with a vocabulary of too little data would be gone on with when there is more."""
+def test_a_recipe_that_cannot_be_trained_creates_no_folder(tmp_path: Path) -> None:
+    """Otherwise a later run would reuse a vocabulary learned from too little data."""
     (tmp_path / "two.tsv").write_text("ab\tba\nbc\tcb\n")
     corpus = f"data.train={{kind='tsv', path='{tmp_path / 'two.tsv'}'}}"
     with pytest.raises(DataError, match="holding out"):
@@ -204,13 +208,13 @@ def test_a_recipe_that_cannot_be_trained_leaves_no_folder(tmp_path: Path) -> Non
     assert not (tmp_path / "run").exists()
 
 
-def test_a_dev_line_longer_than_a_batch_is_measured_all_the_same(tmp_path: Path) -> None:
+def test_a_dev_line_longer_than_a_batch_is_evaluated(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text(f"{'ab' * 100}\t{'ba' * 100}\nab\tba\n")
     dev = f"data.dev={{kind='tsv', path='{tmp_path / 'dev.tsv'}'}}"
     assert train(recipe(dev, "training.steps=4"), tmp_path / "run").best is not None
 
 
-def test_data_that_changed_since_is_refused_and_data_that_moved_is_not(tmp_path: Path) -> None:
+def test_changed_training_data_is_rejected_and_moved_data_is_accepted(tmp_path: Path) -> None:
     def config(folder: Path) -> Any:
         files = [f"data.{split}={{kind='tsv', path='pairs.tsv'}}" for split in ("train", "dev")]
         return recipe(*files, f"data.folder={folder}", "data.test=[]", "training.steps=3")
@@ -220,11 +224,11 @@ def test_data_that_changed_since_is_refused_and_data_that_moved_is_not(tmp_path:
         (tmp_path / name / "pairs.tsv").write_text(text * 20)
     train(config(tmp_path / "one"), tmp_path / "run")
     train(config(tmp_path / "two"), tmp_path / "run", resume=True)
-    with pytest.raises(DataError, match="the training data is not what it was"):
+    with pytest.raises(DataError, match="the training data has changed since"):
         train(config(tmp_path / "three"), tmp_path / "run", resume=True)
 
 
-def test_one_process_at_a_time_writes_to_a_run(tmp_path: Path) -> None:
+def test_only_one_process_can_train_in_a_folder(tmp_path: Path) -> None:
     held, done = Number(), Number()
 
     def hold() -> None:
@@ -244,23 +248,23 @@ def test_one_process_at_a_time_writes_to_a_run(tmp_path: Path) -> None:
     train(recipe("training.steps=1"), tmp_path / "run")
 
 
-def test_a_lock_on_a_file_that_is_gone_is_no_lock(
+def test_a_lock_on_a_removed_file_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lock(*_: object) -> None:
-        (tmp_path / ".run.lock").unlink()  # by the one who held it, just before it let go
+        (tmp_path / ".run.lock").unlink()  # removed by the previous holder
 
     monkeypatch.setattr(fcntl, "flock", lock)
     with pytest.raises(StorageError, match="another process"), lock_folder(tmp_path / "run"):
-        raise AssertionError("two at once")
+        raise AssertionError("two processes hold the lock")
 
 
-def test_examples_longer_than_the_model_are_refused_before_training(tmp_path: Path) -> None:
+def test_examples_longer_than_the_model_are_rejected_before_training(tmp_path: Path) -> None:
     changes = [change.replace("max_length=24", "max_length=4") for change in TRANSFORMER]
     with pytest.raises(DataError) as caught:
         train(recipe(*changes), tmp_path / "run")
     for words in (
-        "lines are longer than the model's positions reach",
+        "some lines are longer than the model's maximum length",
         "train: ",
         "set model.encoder.positions.max_length = 5",
         "data.filter.max_target_tokens = 3",
@@ -268,7 +272,7 @@ def test_examples_longer_than_the_model_are_refused_before_training(tmp_path: Pa
         assert words in str(caught.value)
 
 
-def test_a_batch_smaller_than_an_example_is_refused_before_there_is_a_folder(
+def test_an_example_larger_than_a_batch_is_rejected_without_creating_a_folder(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(DataError) as caught:
@@ -292,9 +296,7 @@ def test_a_batch_smaller_than_an_example_is_refused_before_there_is_a_folder(
     ],
     ids=lambda changes: changes[0].split("=")[0],
 )
-def test_whatever_is_trained_a_resumed_run_ends_bit_equal(
-    changes: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_resumed_run_ends_bit_equal(changes: tuple[str, ...], tmp_path: Path) -> None:
     config = recipe(*changes)
     train(config, tmp_path / "straight")
 
@@ -308,10 +310,10 @@ def test_whatever_is_trained_a_resumed_run_ends_bit_equal(
     train(config, tmp_path / "run", resume=True, report=watcher)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
     saved = [event.step for event in watcher.events if event.kind == "checkpoint"]
-    assert saved == [9, 12]  # what was on the disk already is not saved again
+    assert saved == [9, 12]  # the checkpoint at step 6 exists and is not written again
 
 
-def test_the_folder_may_be_the_one_we_stand_in(
+def test_the_run_folder_may_be_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()

@@ -1,4 +1,4 @@
-"""The fast ways to train compute what the plain way computes."""
+"""Packed, bucketed and captured training equals plain training."""
 
 from pathlib import Path
 
@@ -19,14 +19,15 @@ from seqloom.training.event_log import Event
 from seqloom.training.fast import select
 from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.loop import train
+from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import train_step
 from tiny_runs import STILL, TRANSFORMER, outcome, recipe
 
-ALONE = World(0, 1, torch.device("cpu"))
-TALKER = ("task.kind=language-model", "model.encoder.kind=none", TRANSFORMER[1])
+ONE_RANK = World(0, 1, torch.device("cpu"))
+LANGUAGE_MODEL = ("task.kind=language-model", "model.encoder.kind=none", TRANSFORMER[1])
 ROTARY = tuple(
     change.replace("{kind='learned', max_length=24}", "{kind='rotary'}") for change in TRANSFORMER
 )
@@ -40,11 +41,11 @@ PACKABLE = {
     "copying": (*TRANSFORMER, *COPYING),
     "appended": APPENDED,
     "rotary": ROTARY,
-    "language model": TALKER,
+    "language model": LANGUAGE_MODEL,
 }
 
 
-def session_of(folder: Path, *changes: str, world: World = ALONE) -> Session:
+def session_of(folder: Path, *changes: str, world: World = ONE_RANK) -> Session:
     config = recipe(*changes)
     session = open_session(config, folder, False, world, lambda event: None)
     session.event_log.close()
@@ -56,8 +57,8 @@ def packable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return session_of(tmp_path_factory.mktemp("run") / "x", *PACKABLE[request.param])
 
 
-def loss_of_all(session: Session, layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
-    """The summed loss over the corpus laid out this way, and its gradient."""
+def loss_and_gradient(session: Session, layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
+    """The summed loss over the corpus in this layout, and its gradient."""
     corpus, model = session.stream.corpus, session.model.double()
     model.zero_grad()
     plan = layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
@@ -71,52 +72,52 @@ def loss_of_all(session: Session, layout: Layout) -> tuple[torch.Tensor, torch.T
 
 @settings(max_examples=6, deadline=None)
 @given(length=st.integers(6, 40), rows=st.integers(1, 5))
-def test_pairs_that_share_a_row_do_not_see_each_other(
+def test_packed_pairs_do_not_attend_to_each_other(
     packable: Session, length: int, rows: int
 ) -> None:
-    """Packed, padded or in buckets: the same loss and the same gradient."""
-    padded = loss_of_all(packable, PaddedLayout(100))
+    """Packed, padded and bucketed batches give the same loss and gradient."""
+    padded = loss_and_gradient(packable, PaddedLayout(100))
     for layout in (PackedLayout(length * rows, length), BucketLayout(100)):
-        for one, other in zip(padded, loss_of_all(packable, layout), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        for expected, actual in zip(padded, loss_and_gradient(packable, layout), strict=True):
+            torch.testing.assert_close(expected, actual, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("copying", [(), COPYING], ids=["speaking", "copying"])
+@pytest.mark.parametrize("copying", [(), COPYING], ids=["generating", "copying"])
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
-def test_rows_that_fill_up_a_bucket_teach_nothing(
+def test_padding_rows_of_a_bucket_do_not_change_loss_or_gradient(
     tmp_path: Path, cell: str, copying: tuple[str, ...]
 ) -> None:
     cells = (f"model.encoder.cell={cell}", f"model.decoder.cell={cell}")
     session = session_of(tmp_path / "x", *STILL, *cells, *copying)
     padded, bucketed = (
-        loss_of_all(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
+        loss_and_gradient(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
     )
-    for one, other in zip(padded, bucketed, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    for expected, actual in zip(padded, bucketed, strict=True):
+        torch.testing.assert_close(expected, actual, rtol=1e-9, atol=1e-9)
 
 
 STEPS = 50
 
 
-def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
-    """The losses of fifty steps, each taken plainly or by a recorder."""
-    optimizer = build_optimizer(session.config.training.optimizer, session.model, recorded)
+def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
+    """The losses of fifty steps, run eagerly or by `CapturedSteps`."""
+    optimizer = build_optimizer(session.config.training.optimizer, session.model, captured)
 
     def loss_of(batch: Batch) -> torch.Tensor:
         return token_loss(session.model, batch, 0.1)
 
     world = session.world
-    recorder = CapturedSteps(session.model, optimizer, loss_of, 1.0, world)
+    captured_steps = CapturedSteps(session.model, optimizer, loss_of, 1.0, world)
     losses = []
     for _ in range(STEPS):
         batches = [next(session.stream) for _ in range(accumulate)]
         result = (
-            recorder.step(batches)
-            if recorded
+            captured_steps.step(batches)
+            if captured
             else train_step(
                 session.model,
                 optimizer,
-                [batch.to(world.device) for batch in batches],
+                batches,
                 loss_of,
                 1.0,
                 world,
@@ -138,23 +139,21 @@ def losses_of(session: Session, recorded: bool, accumulate: int) -> list[float]:
     ],
     ids=["recurrent", "transformer", "recurrent, copying", "transformer, copying"],
 )
-def test_recorded_steps_lose_what_plain_steps_lose(
+def test_captured_steps_have_the_same_losses_as_plain_steps(
     tmp_path: Path, changes: tuple[str, ...], accumulate: int, device: str
 ) -> None:
-    """On a CPU a recording is played by doing the work again; on a GPU it is a CUDA graph."""
+    """On a GPU the steps are CUDA graphs; on a CPU the captured function runs eagerly."""
     world = World(0, 1, torch.device(device))
-    plain, recorded = (
-        losses_of(session_of(tmp_path / name, *changes, world=world), is_recorded, accumulate)
-        for name, is_recorded in (("plain", False), ("recorded", True))
+    plain, captured = (
+        losses_of(session_of(tmp_path / name, *changes, world=world), is_captured, accumulate)
+        for name, is_captured in (("plain", False), ("captured", True))
     )
-    assert recorded == pytest.approx(plain, abs=1e-5)
+    assert captured == pytest.approx(plain, abs=1e-5)
     assert plain[-1] < plain[0]
 
 
 @pytest.mark.parametrize("batching", ["padded", "packed", "bucketed"])
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
-    tmp_path: Path, batching: str
-) -> None:
+def test_a_resumed_run_of_captured_steps_ends_bit_equal(tmp_path: Path, batching: str) -> None:
     changes = (*TRANSFORMER, f"training.batching={batching}", "training.loop=recorded")
     train(recipe(*changes), tmp_path / "straight")
     train(recipe(*changes, "training.steps=7"), tmp_path / "stopped")
@@ -162,39 +161,38 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
     assert outcome(tmp_path / "stopped") == outcome(tmp_path / "straight")
 
 
-def memory_for(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a GPU run out of memory with batches of more tokens than this."""
-    original = loop.batch_loss
+def limit_memory(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate an out-of-memory error for batches with more target tokens than this."""
 
     def loss(session: Session, step: int, batch: Batch) -> torch.Tensor:
         if batch.targets.values.numel() > tokens:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
-        return original(session, step, batch)
+        return batch_loss(session, step, batch)
 
     monkeypatch.setattr(loop, "batch_loss", loss)
 
 
 @pytest.mark.parametrize("kind", ["plain", "recorded"])
-def test_a_batch_that_does_not_fit_is_taken_in_parts_and_the_user_is_told(
+def test_a_batch_that_does_not_fit_is_split_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     changes = (*STILL, f"training.loop={kind}", "training.batching=bucketed")
     whole = train(recipe(*changes), tmp_path / "whole")
-    memory_for(20, monkeypatch)
-    told: list[Event] = []
-    parted = train(recipe(*changes), tmp_path / "parted", report=told.append)
-    assert parted.best == pytest.approx(whole.best, rel=1e-4)
-    notes = [event.data["text"] for event in told if event.kind == "note"]
-    assert len(notes) == 2, "64 tokens, then 32: said once each"
+    limit_memory(20, monkeypatch)
+    events: list[Event] = []
+    split = train(recipe(*changes), tmp_path / "split", report=events.append)
+    assert split.best == pytest.approx(whole.best, rel=1e-4)
+    notes = [event.data["text"] for event in events if event.kind == "note"]
+    assert len(notes) == 2, "one note for 64 tokens and one for 32"
     assert "rows of" in notes[0]
     assert "training.batch_tokens = 32" in notes[0]
     assert "training.accumulate = 2" in notes[0]
 
 
-def test_a_row_that_does_not_fit_alone_is_an_error(
+def test_a_single_row_that_does_not_fit_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory_for(1, monkeypatch)
+    limit_memory(1, monkeypatch)
     with pytest.raises(TrainingError, match=r"a single row does not fit .* Make the model smaller"):
         train(recipe(), tmp_path / "x")
 
@@ -208,26 +206,26 @@ def test_a_row_that_does_not_fit_alone_is_an_error(
         (0.03, 3.0, "fp32", {32}),
     ],
 )
-def test_a_precision_is_used_on_a_cpu_only_where_it_was_measured_to_be_faster(
+def test_bf16_is_chosen_on_a_cpu_only_if_it_is_measured_to_be_faster(
     monkeypatch: pytest.MonkeyPatch, small: float, large: float, chosen: str, tried: set[int]
 ) -> None:
-    """small, large: how many times as fast products in bf16 are. A large one may take seconds, and
-    is not tried where small ones leave no hope."""
-    seen = set()
+    """small, large: speed-up of bf16 products. The large product is not timed if the small one is
+    much slower."""
+    timed = set()
 
     def seconds(dtype: torch.dtype, side: int) -> float:
-        seen.add(side)
+        timed.add(side)
         return 1.0 if dtype == torch.float32 else 1 / (small if side == 32 else large)
 
     monkeypatch.setattr(select, "product_seconds", seconds)
     settings = recipe().training
-    words, numbers = Tokens(8), Vectors(2)
-    assert select.choose_precision(settings, words, ALONE.device) == chosen
-    assert seen == tried
-    assert select.choose_precision(settings, numbers, ALONE.device) == "fp32"
-    asked = recipe("training.precision=bf16").training
-    assert select.choose_precision(asked, numbers, ALONE.device) == "bf16"
+    tokens, vectors = Tokens(8), Vectors(2)
+    assert select.choose_precision(settings, tokens, ONE_RANK.device) == chosen
+    assert timed == tried
+    assert select.choose_precision(settings, vectors, ONE_RANK.device) == "fp32"
+    explicit = recipe("training.precision=bf16").training
+    assert select.choose_precision(explicit, vectors, ONE_RANK.device) == "bf16"
 
 
-def test_a_matrix_product_can_be_timed() -> None:
+def test_a_matrix_product_is_timed() -> None:
     assert 0 < select.product_seconds(torch.float32, 32) < 5

@@ -1,4 +1,4 @@
-"""A number that is none is told, and never saved."""
+"""Infinite and NaN values stop training and are never saved."""
 
 from pathlib import Path
 from typing import Any
@@ -11,40 +11,41 @@ from seqloom.core.errors import TrainingError
 from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.loop import train
+from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
 from tiny_runs import journal, recipe
 
 
-def _poison(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At step 5 a number becomes none."""
-    loss_of, take_step = loop.batch_loss, loop.take_step
+def _inject(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a value infinite or NaN at step 5."""
+    take_step = loop.take_step
 
-    def loss(session: Session, step: int, batch: Any) -> Tensor:
-        found = loss_of(session, step, batch)
+    def broken_loss(session: Session, step: int, batch: Any) -> Tensor:
+        loss = batch_loss(session, step, batch)
         if step == 5 and where == "loss":
-            return found * float("inf")
+            return loss * float("inf")
         if step == 5 and where == "gradient":
-            found.register_hook(lambda gradient: gradient * float("nan"))
-        return found
+            loss.register_hook(lambda gradient: gradient * float("nan"))
+        return loss
 
-    def step(session: Session) -> Any:
+    def broken_step(session: Session) -> Any:
         result = take_step(session)
         if session.step == 5 and where == "weight":
             with torch.no_grad():
                 next(session.model.parameters())[0, 0] = float("nan")
         return result
 
-    monkeypatch.setattr(loop, "batch_loss", loss)
-    monkeypatch.setattr(loop, "take_step", step)
+    monkeypatch.setattr(loop, "batch_loss", broken_loss)
+    monkeypatch.setattr(loop, "take_step", broken_step)
 
 
 @pytest.mark.parametrize("averaging", ["none", "moving"])
 @pytest.mark.parametrize("where", ["loss", "gradient", "weight"])
 @pytest.mark.parametrize("due", ["checkpoint_every", "evaluate_every", "steps"])
-def test_what_is_no_number_is_told_with_step_and_examples_and_never_saved(
+def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     where: str, due: str, averaging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _poison(where, monkeypatch)
+    _inject(where, monkeypatch)
     every = {"checkpoint_every": 4, "evaluate_every": 4, "steps": 12, due: 5}
     changes = [f"training.{name}={value}" for name, value in every.items()]
     config = recipe(*changes, f"training.averaging.kind={averaging}")
@@ -52,7 +53,7 @@ def test_what_is_no_number_is_told_with_step_and_examples_and_never_saved(
         train(config, tmp_path / "run")
     message = str(caught.value)
     assert f"{tmp_path / 'run'}: step 5: " in message
-    assert "The step saw these training examples, counted from 0 after filters: " in message
+    assert "Training examples of this step, counted from 0 after filters: " in message
     assert "training.optimizer.learning_rate" in message
     if where != "loss":
         assert "encoder" in message
@@ -65,9 +66,7 @@ def test_what_is_no_number_is_told_with_step_and_examples_and_never_saved(
     assert train(config, tmp_path / "run", resume=True).reason == "done"
 
 
-def test_a_dev_loss_that_is_no_number_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_non_finite_dev_loss_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "summed_loss", lambda *_: (float("nan"), 1))
     with pytest.raises(TrainingError, match=r"step 4: the loss on the dev split is nan"):
         train(recipe(), tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Training on running text: steps that are recorded, runs that were stopped."""
+"""Training on a long text: captured steps, resumed runs, ranks."""
 
 from pathlib import Path
 
@@ -18,18 +18,18 @@ DEVICES = ["cpu", *["cuda"] * torch.cuda.is_available()]
 TRANSFORMER = (
     "model.decoder={kind='transformer', width=16, layers=1, feedforward=16, attention={heads=2}}"
 )
-FORGETFUL = (
+REGULARISED_LSTM = (
     "model.decoder.layers=2",
     "model.decoder.dropout=0.2",
     "model.decoder.locked_dropout=true",
     "model.decoder.weight_dropout=0.2",
     "model.tie=output",
 )
-"""All that keeps a recurrent language model from learning a text by heart."""
+"""A recurrent language model with every kind of dropout and tied embeddings."""
 
 
-@pytest.mark.parametrize("changes", [FORGETFUL, (TRANSFORMER,)], ids=["lstm", "transformer"])
-def test_a_run_that_was_stopped_in_its_second_epoch_ends_bit_equal(
+@pytest.mark.parametrize("changes", [REGULARISED_LSTM, (TRANSFORMER,)], ids=["lstm", "transformer"])
+def test_a_run_resumed_in_its_second_epoch_ends_bit_equal(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
     settings = ("training.steps=25", "training.checkpoint_every=5", *changes)
@@ -47,11 +47,11 @@ def test_a_run_that_was_stopped_in_its_second_epoch_ends_bit_equal(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("changes", [FORGETFUL, (TRANSFORMER,)], ids=["lstm", "transformer"])
-def test_recorded_steps_learn(
+@pytest.mark.parametrize("changes", [REGULARISED_LSTM, (TRANSFORMER,)], ids=["lstm", "transformer"])
+def test_captured_steps_reduce_the_dev_loss(
     tmp_path: Path, changes: tuple[str, ...], device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a GPU a step is a CUDA graph, of which one is enough: all batches have one shape."""
+    """On a GPU, one CUDA graph is enough: all batches have the same shape."""
     monkeypatch.setattr("seqloom.training.loop.best_device", lambda: torch.device(device))
     train(running_recipe(tmp_path, "training.loop=recorded", *changes), tmp_path / "run")
     first, last = (line for line in journal(tmp_path / "run") if line["event"] == "evaluate")
@@ -60,21 +60,21 @@ def test_recorded_steps_learn(
 
 def test_two_ranks_see_every_window_once(tmp_path: Path) -> None:
     config = running_recipe(tmp_path)
-    whole = open_session(config, tmp_path / "run", False, World(0, 1, torch.device("cpu")), _deaf)
-    whole.journal.close()
+    whole = open_session(config, tmp_path / "run", False, World(0, 1, torch.device("cpu")), _ignore)
+    whole.event_log.close()
     corpus, layout = whole.stream.corpus, whole.stream.layout
     ranks = [BatchStream(corpus, layout, 1, rank, 2) for rank in range(2)]
     batches = whole.stream.batches_in(0) // 2
-    ours = [next(stream).targets.values for _ in range(batches) for stream in ranks]
-    theirs = [next(whole.stream).targets.values for _ in range(2 * batches)]
-    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+    by_ranks = [next(stream).targets.values for _ in range(batches) for stream in ranks]
+    by_one = [next(whole.stream).targets.values for _ in range(2 * batches)]
+    assert all(torch.equal(a, b) for a, b in zip(by_ranks, by_one, strict=True))
 
 
-def test_a_window_longer_than_a_batch_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_window_longer_than_a_batch_is_rejected_without_creating_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a window of 24 tokens is longer than a whole batch"):
         train(running_recipe(tmp_path, "training.batch_tokens=20"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def _deaf(event: Event) -> None:
-    """Nobody listens."""
+def _ignore(event: Event) -> None:
+    """Discard the event."""

@@ -1,4 +1,4 @@
-"""Every setting of a training reaches the place it is meant for."""
+"""Every training setting has its effect."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ from seqloom.training.setup import open_session
 from tiny_runs import STILL, TRANSFORMER, journal, recipe
 
 CPU = torch.device("cpu")
-HEAVY = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
+DROPOUT = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
 
 
 def session_of(folder: Path, *changes: str) -> Session:
-    """A training that has not taken its first step."""
+    """A session before its first step."""
     session = open_session(recipe(*changes), folder, False, World(0, 1, CPU), lambda event: None)
     session.event_log.close()
     return session
@@ -39,42 +39,42 @@ def gradient_norm(model: nn.Module) -> float:
     return float(torch.stack(gradients).norm())
 
 
-def test_the_gradient_that_is_followed_is_no_longer_than_the_clip(tmp_path: Path) -> None:
+def test_the_gradient_norm_is_clipped_and_the_original_norm_is_reported(tmp_path: Path) -> None:
     free = session_of(tmp_path / "free", *STILL, "training.clip=none")
-    whole = loop.take_step(free).norm
-    assert gradient_norm(free.model) == pytest.approx(float(whole), rel=1e-4)
-    clipped = session_of(tmp_path / "clipped", *STILL, f"training.clip={float(whole) / 10}")
+    norm = loop.take_step(free).norm
+    assert gradient_norm(free.model) == pytest.approx(float(norm), rel=1e-4)
+    clipped = session_of(tmp_path / "clipped", *STILL, f"training.clip={float(norm) / 10}")
     result = loop.take_step(clipped)
-    assert float(result.norm) == pytest.approx(float(whole), rel=1e-4)  # told as it was
-    assert gradient_norm(clipped.model) == pytest.approx(float(whole) / 10, rel=1e-3)
+    assert float(result.norm) == pytest.approx(float(norm), rel=1e-4)
+    assert gradient_norm(clipped.model) == pytest.approx(float(norm) / 10, rel=1e-3)
 
 
-def test_weight_decay_shrinks_matrices_and_leaves_biases_and_gains_alone() -> None:
+def test_weight_decay_applies_to_matrices_only() -> None:
     signature = Signature(Tokens(12), Tokens(12), shared=False)
     model = build_model(recipe(*TRANSFORMER).model, signature)
     for parameter in model.parameters():
         nn.init.normal_(parameter)
-        parameter.grad = torch.zeros_like(parameter)  # so that nothing but the decay pulls
+        parameter.grad = torch.zeros_like(parameter)  # only the decay changes the weights
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     build_optimizer(AdamWConfig(learning_rate=0.1, weight_decay=0.5), model).step()
-    kept = {name for name, now in model.named_parameters() if torch.equal(now, before[name])}
-    assert kept == {name for name, weight in before.items() if weight.dim() == 1}
-    assert any("norm" in name for name in kept)
-    assert any("bias" in name for name in kept)
+    unchanged = {name for name, now in model.named_parameters() if torch.equal(now, before[name])}
+    assert unchanged == {name for name, weight in before.items() if weight.dim() == 1}
+    assert any("norm" in name for name in unchanged)
+    assert any("bias" in name for name in unchanged)
     for name, now in model.named_parameters():
-        if name not in kept:
+        if name not in unchanged:
             assert torch.allclose(now, before[name] * (1 - 0.1 * 0.5))
 
 
-def test_parts_of_the_data_are_drawn_at_the_temperature_of_the_recipe(tmp_path: Path) -> None:
+def test_groups_are_sampled_by_the_temperature_of_the_recipe(tmp_path: Path) -> None:
     tables = [
         f"{{kind='synthetic', task='{task}', examples={n}, max_length=4, symbols=4}}"
         for task, n in (("reverse", 50), ("copy", 10))
     ]
     changes = (f"data.train=[{', '.join(tables)}]", "data.temperature=1e9")
     stream = session_of(tmp_path / "run", *changes).stream
-    drawn = [place for batch in stream._plan(0).batches for place in batch.tolist()]
-    assert [sum(place < 50 for place in drawn), sum(place >= 50 for place in drawn)] == [30, 30]
+    indices = [index for batch in stream._plan(0).batches for index in batch.tolist()]
+    assert [sum(i < 50 for i in indices), sum(i >= 50 for i in indices)] == [30, 30]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -92,54 +92,54 @@ def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) 
     assert float(result.loss) == pytest.approx(losses[smoothing], rel=1e-5)
 
 
-def draws(session: Session, steps: int) -> list[int]:
-    """What each step's random numbers begin from."""
-    seen: list[int] = []
+def step_seeds(session: Session, steps: int) -> list[int]:
+    """The random seed of each step."""
+    seeds: list[int] = []
     handle = session.model.register_forward_pre_hook(
-        lambda module, arguments: seen.append(torch.initial_seed())
+        lambda module, arguments: seeds.append(torch.initial_seed())
     )
     for _ in range(steps):
         loop.take_step(session)
     handle.remove()
-    return seen
+    return seeds
 
 
-def test_chance_depends_on_seed_step_and_rank_and_on_nothing_else(tmp_path: Path) -> None:
-    first = draws(session_of(tmp_path / "first"), 4)
+def test_random_draws_depend_only_on_seed_step_and_rank(tmp_path: Path) -> None:
+    first = step_seeds(session_of(tmp_path / "first"), 4)
     assert len(set(first)) == 4
     later = session_of(tmp_path / "later")
     later.step = 2
-    torch.rand(17)  # what was drawn before does not matter
-    assert draws(later, 2) == first[2:]
-    other_seed = draws(session_of(tmp_path / "seed", "training.seed=2"), 4)
+    torch.rand(17)  # earlier draws have no effect
+    assert step_seeds(later, 2) == first[2:]
+    other_seed = step_seeds(session_of(tmp_path / "seed", "training.seed=2"), 4)
     second_rank = session_of(tmp_path / "rank")
     second_rank.world = World(1, 1, CPU)
-    assert len({*first, *other_seed, *draws(second_rank, 4)}) == 12
+    assert len({*first, *other_seed, *step_seeds(second_rank, 4)}) == 12
 
 
 @pytest.mark.parametrize(
     ("precision", "kind"),
     [("fp32", torch.float32), ("auto", torch.float32), ("bf16", torch.bfloat16)],
 )
-def test_products_have_the_precision_of_the_recipe_and_weights_stay_whole(
+def test_linear_layers_run_in_the_precision_of_the_recipe_with_fp32_weights(
     precision: str, kind: torch.dtype, tmp_path: Path
 ) -> None:
     session = session_of(tmp_path / "run", *TRANSFORMER, f"training.precision={precision}")
-    seen: set[torch.dtype] = set()
+    dtypes: set[torch.dtype] = set()
 
-    def look(module: nn.Module, arguments: object, output: Tensor) -> None:
-        seen.add(output.dtype)
+    def record_dtype(module: nn.Module, arguments: object, output: Tensor) -> None:
+        dtypes.add(output.dtype)
 
-    for part in session.model.modules():
-        if isinstance(part, nn.Linear):
-            part.register_forward_hook(look)
+    for module in session.model.modules():
+        if isinstance(module, nn.Linear):
+            module.register_forward_hook(record_dtype)
     loop.take_step(session)
-    assert seen == {kind}
+    assert dtypes == {kind}
     assert {weight.dtype for weight in session.model.parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize(("seconds", "reason", "step"), [(59.0, "done", 2), (61.0, "time", 1)])
-def test_a_minute_has_sixty_seconds(
+def test_max_minutes_is_measured_in_minutes(
     seconds: float, reason: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ProgressMeter, "seconds", lambda meter: seconds)
@@ -148,20 +148,19 @@ def test_a_minute_has_sixty_seconds(
     assert (summary.reason, summary.step) == (reason, step)
 
 
-def test_the_dev_loss_is_that_of_the_model_in_use(tmp_path: Path) -> None:
-    """Without dropout, over all of the split, and without smoothing."""
-    config = recipe(*HEAVY, "training.steps=4", "training.label_smoothing=0.2")
+def test_the_dev_loss_is_computed_without_dropout_and_label_smoothing(tmp_path: Path) -> None:
+    config = recipe(*DROPOUT, "training.steps=4", "training.label_smoothing=0.2")
     train(config, tmp_path / "run")
-    (told,) = (line["loss"] for line in journal(tmp_path / "run") if line["event"] == "evaluate")
+    (logged,) = (line["loss"] for line in journal(tmp_path / "run") if line["event"] == "evaluate")
     run = load(tmp_path / "run")
     pairs = [(example.source, example.target) for example in read_split(config.data, "dev")]
     scored = run.score(*map(list, zip(*pairs, strict=True)))
     each = [value for one in scored for value in one.log_probabilities]
-    assert told == pytest.approx(-sum(each) / len(each), rel=1e-4)
+    assert logged == pytest.approx(-sum(each) / len(each), rel=1e-4)
 
 
-def test_dropout_is_back_after_an_evaluation(tmp_path: Path) -> None:
-    config = recipe(*HEAVY)
+def test_dropout_is_active_again_after_an_evaluation(tmp_path: Path) -> None:
+    config = recipe(*DROPOUT)
     session = open_session(config, tmp_path / "run", False, World(0, 1, CPU), lambda event: None)
     modes: list[bool] = []
     session.model.register_forward_pre_hook(lambda module, arguments: modes.append(module.training))
@@ -176,9 +175,7 @@ def test_dropout_is_back_after_an_evaluation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("merge", [True, False])
-def test_the_translations_of_a_dev_sentence_are_its_references_if_so_wished(
-    merge: bool, tmp_path: Path
-) -> None:
+def test_merge_references_groups_the_targets_of_a_dev_source(merge: bool, tmp_path: Path) -> None:
     pairs = [("ab", "ba"), ("cd", "dc"), ("ab", "bb"), ("ab", "b")]
     lines = [json.dumps({"src": source, "tgt": target}) for source, target in pairs]
     (tmp_path / "dev.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -189,4 +186,4 @@ def test_the_translations_of_a_dev_sentence_are_its_references_if_so_wished(
     )
     found = [(example.source, *example.references) for example in session.dev_examples]
     assert found == ([("ab", "ba", "bb", "b"), ("cd", "dc")] if merge else pairs)
-    assert len(session.dev) == len(pairs)  # the loss is over all pairs either way
+    assert len(session.dev) == len(pairs)  # the loss uses all pairs in both cases

@@ -1,4 +1,4 @@
-"""One step: what is summed, what is divided, and what must not matter."""
+"""One training step: the gradient of the mean loss per target."""
 
 import socket
 from dataclasses import replace
@@ -57,43 +57,43 @@ def batch_of(examples: list[tuple[list[int], list[int]]]) -> Batch:
 
 def gradient(model: Model, batches: list[Batch], smoothing: float = 0.1) -> tuple[Tensor, Tensor]:
     """(loss, gradient of all weights as one vector)"""
-    still = torch.optim.SGD(model.parameters(), lr=0.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
 
     def compute_loss(batch: Batch) -> Tensor:
         return token_loss(model, batch, smoothing)
 
-    loss = train_step(model, still, batches, compute_loss, None, ALONE).loss
+    loss = train_step(model, optimizer, batches, compute_loss, None, ALONE).loss
     return loss, torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
 @settings(max_examples=15, deadline=None)
 @given(examples=pairs, cut=st.integers(1, 5))
-def test_cutting_a_batch_into_parts_does_not_change_the_gradient(
+def test_splitting_a_batch_does_not_change_the_gradient(
     model: Model, examples: list[tuple[list[int], list[int]]], cut: int
 ) -> None:
     cut = min(cut, len(examples) - 1)
-    whole = gradient(model, [batch_of(examples)])
+    single = gradient(model, [batch_of(examples)])
     parts = gradient(model, [batch_of(examples[:cut]), batch_of(examples[cut:])])
-    for one, other in zip(whole, parts, strict=True):
+    for one, other in zip(single, parts, strict=True):
         assert torch.allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
-def wider(padded: Padded, more: int, filling: int) -> Padded:
-    extra = torch.full((padded.values.shape[0], more), filling)
+def pad_further(padded: Padded, more: int, fill: int) -> Padded:
+    extra = torch.full((padded.values.shape[0], more), fill)
     return replace(padded, values=torch.cat([padded.values, extra], dim=1))
 
 
 @settings(max_examples=15, deadline=None)
-@given(examples=pairs, more=st.integers(1, 4), filling=st.sampled_from([PAD, END, 7]))
-def test_only_real_positions_count(
-    model: Model, examples: list[tuple[list[int], list[int]]], more: int, filling: int
+@given(examples=pairs, more=st.integers(1, 4), fill=st.sampled_from([PAD, END, 7]))
+def test_padding_does_not_change_loss_or_gradient(
+    model: Model, examples: list[tuple[list[int], list[int]]], more: int, fill: int
 ) -> None:
     batch = batch_of(examples)
     assert isinstance(batch.source, Padded)
     padded = Batch(
-        wider(batch.source, more, filling),
-        wider(batch.inputs, more, filling),
-        wider(batch.targets, more, filling),
+        pad_further(batch.source, more, fill),
+        pad_further(batch.inputs, more, fill),
+        pad_further(batch.targets, more, fill),
     )
     assert padded.num_targets == sum(len(target) + 1 for _, target in examples)
     for one, other in zip(gradient(model, [batch]), gradient(model, [padded]), strict=True):
@@ -101,7 +101,7 @@ def test_only_real_positions_count(
 
 
 @given(examples=pairs)
-def test_the_end_is_never_fed_in(examples: list[tuple[list[int], list[int]]]) -> None:
+def test_end_is_never_a_decoder_input(examples: list[tuple[list[int], list[int]]]) -> None:
     batch = batch_of(examples)
     assert not (batch.inputs.values[batch.inputs.mask] == END).any()
     assert torch.equal(batch.inputs.lengths, batch.targets.lengths)
@@ -114,8 +114,8 @@ def test_the_loss_is_the_mean_over_targets_not_over_sentences(model: Model) -> N
     assert float(both) == pytest.approx(float(2 * apart[0] + 5 * apart[1]) / 7, rel=1e-6)
 
 
-def together(config: RunConfig, folder: Path, resume: bool = False) -> None:
-    """Train with two processes, as torchrun would start them."""
+def train_on_two_ranks(config: RunConfig, folder: Path, resume: bool = False) -> None:
+    """Train with two processes, as torchrun starts them."""
     port = free_port()
 
     def rank(number: int) -> None:
@@ -136,22 +136,22 @@ def free_port() -> int:
         return port
 
 
-def test_two_ranks_train_as_one(tmp_path: Path) -> None:
+def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
     config = recipe(*STILL, "training.steps=20", "training.evaluate_every=10")
-    alone = recipe(
+    one_rank = recipe(
         *STILL, "training.steps=20", "training.evaluate_every=10", "training.accumulate=2"
     )
-    train(alone, tmp_path / "one")
-    together(config, tmp_path / "two")
-    ours, theirs = (
+    train(one_rank, tmp_path / "one")
+    train_on_two_ranks(config, tmp_path / "two")
+    single, parallel = (
         read_tensors(latest(tmp_path / n) / "model.safetensors") for n in ("one", "two")
     )
-    assert max(float((ours[name] - theirs[name]).abs().max()) for name in ours) <= 1e-5
+    assert max(float((single[name] - parallel[name]).abs().max()) for name in single) <= 1e-5
     losses = [
         [line["loss"] for line in journal(tmp_path / name) if "loss" in line]
         for name in ("one", "two")
     ]
-    assert len(losses[0]) == 3  # of the steps, and of two evaluations
+    assert len(losses[0]) == 3  # one step event and two evaluations
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert journal(tmp_path / "two")[-1]["best"] == min(losses[1][1:])
     assert stray(tmp_path / "two") == []
@@ -159,8 +159,8 @@ def test_two_ranks_train_as_one(tmp_path: Path) -> None:
 
 def test_two_ranks_resumed_by_two_ranks_end_bit_equal(tmp_path: Path) -> None:
     changes = ("training.checkpoint_every=2", "training.evaluate_every=2")
-    together(recipe("training.steps=8", *changes), tmp_path / "straight")
-    together(recipe("training.steps=4", *changes), tmp_path / "resumed")
-    together(recipe("training.steps=8", *changes), tmp_path / "resumed", resume=True)
+    train_on_two_ranks(recipe("training.steps=8", *changes), tmp_path / "straight")
+    train_on_two_ranks(recipe("training.steps=4", *changes), tmp_path / "resumed")
+    train_on_two_ranks(recipe("training.steps=8", *changes), tmp_path / "resumed", resume=True)
     assert outcome(tmp_path / "resumed") == outcome(tmp_path / "straight")
     assert stray(tmp_path / "resumed") == []
