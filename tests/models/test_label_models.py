@@ -17,9 +17,9 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.consistency import r_drop_loss
-from seqloom.tasks.likelihood import token_loss
+from seqloom.tasks.r_drop import r_drop_loss
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+from token_loss import token_loss
 
 LABELS = (4, 5, 6)
 VOCABULARY = 7

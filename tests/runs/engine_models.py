@@ -18,7 +18,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import Precision, convert
 from seqloom.runs.engine.search import CTranslate2Engine
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from tiny_runs import recipe
 
@@ -63,15 +63,15 @@ def engine_of(model: Model, folder: Path, precision: Precision = "float32") -> C
     return CTranslate2Engine.load(folder, model, precision)
 
 
-def some_sources(count: int = 20, longest: int = 9) -> list[Prepared]:
+def some_sources(count: int = 20, longest: int = 9) -> list[ModelInput]:
     random = np.random.default_rng(1)
     lengths = random.integers(1, longest + 1, count)
-    return [Prepared(tuple(random.integers(3, VOCABULARY, n).tolist()), ()) for n in lengths]
+    return [ModelInput(tuple(random.integers(3, VOCABULARY, n).tolist()), ()) for n in lengths]
 
 
 @torch.inference_mode()
 def by_torch(
-    model: Model, batch: Sequence[Prepared], request: Request, decoding: SearchConfig
+    model: Model, batch: Sequence[ModelInput], request: Request, decoding: SearchConfig
 ) -> list[list[Hypothesis]]:
     rows = [np.array(one.source, np.int32) for one in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))
@@ -80,7 +80,7 @@ def by_torch(
 
 @torch.inference_mode()
 def torch_scores(
-    model: Model, batch: Sequence[Prepared], targets: Sequence[Sequence[int]]
+    model: Model, batch: Sequence[ModelInput], targets: Sequence[Sequence[int]]
 ) -> list[tuple[float, ...]]:
     rows = [np.array(one.source, np.int32) for one in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.runs.budget import IMAGE_TOKENS, size_of, together
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
@@ -42,7 +42,7 @@ def test_what_is_read_counts_and_an_image_counts_as_many_tokens() -> None:
     image = np.zeros((3, 8, 8), dtype=np.uint8)
     sizes = [
         size_of(one)
-        for one in (Prepared((5, 6), (7,)), Prepared(None, (7,)), Prepared(None, (), image))
+        for one in (ModelInput((5, 6), (7,)), ModelInput(None, (7,)), ModelInput(None, (), image))
     ]
     assert sizes == [3, 2, IMAGE_TOKENS]
     batches = together([IMAGE_TOKENS] * 1000, 4096)

@@ -27,7 +27,7 @@ from seqloom.models.build import build_model
 from seqloom.runs.engine.agreement import compare
 from seqloom.runs.engine.convert import LONGEST
 from seqloom.runs.engine.reasons import model_reasons
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, UNKNOWN
 from tiny_runs import SPEAKER, recipe
 
@@ -171,14 +171,14 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
     model = random_model(side(), side(), ending=20.0)
     engine = engine_of(model, tmp_path)
     (short,) = some_sources(1)
-    long = Prepared((5,) * LONGEST, ())
+    long = ModelInput((5,) * LONGEST, ())
     found = engine.search([short, long], Request([9, 9]), GreedyConfig(), "steps")
     assert found[0] is not None
     assert found[1] is None
     found = engine.search([short, short], Request([LONGEST + 1, 9]), GreedyConfig(), "steps")
     assert found[0] is None
     assert found[1] is not None
-    just = Prepared((5,) * (LONGEST - 1), ())
+    just = ModelInput((5,) * (LONGEST - 1), ())
     (answer,) = engine.search([just], Request([9]), GreedyConfig(), "steps")
     (ours,) = by_torch(model, [just], Request([9]), GreedyConfig())
     assert answer is not None
@@ -188,7 +188,7 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
 def test_a_source_of_no_tokens_is_left_to_torch(tmp_path: Path) -> None:
     model = random_model(side(), side())
     engine = engine_of(model, tmp_path)
-    assert engine.search([Prepared((), ())], Request([9]), GreedyConfig(), "steps") == [None]
+    assert engine.search([ModelInput((), ())], Request([9]), GreedyConfig(), "steps") == [None]
 
 
 INEXPRESSIBLE = {

@@ -22,7 +22,7 @@ from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
 from seqloom.runs.wish import WORDS_ALONE
 from seqloom.serving.batcher import Alone, Errand, Waiting
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.training.loop import train
 from tiny_runs import recipe
 
@@ -41,7 +41,7 @@ def room_for(sources: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A memory that holds no more than so many at once; how many it was asked to hold."""
     ample, asked = Predictor.encode, []
 
-    def encode(self: Predictor, batch: Sequence[Prepared]) -> Memory:
+    def encode(self: Predictor, batch: Sequence[ModelInput]) -> Memory:
         asked.append(len(batch))
         if len(batch) > sources:
             raise torch.OutOfMemoryError(FULL)

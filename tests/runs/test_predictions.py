@@ -17,7 +17,7 @@ from seqloom.runs import budget
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
 from seqloom.runs.wish import Wish
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
 
@@ -243,7 +243,7 @@ def test_a_batch_holds_fewer_texts_when_more_hypotheses_of_each_are_followed(
     sizes: list[int] = []
     encode = Predictor.encode
 
-    def spy(self: Predictor, batch: Sequence[Prepared]) -> Memory:
+    def spy(self: Predictor, batch: Sequence[ModelInput]) -> Memory:
         sizes.append(sum(len(one.source or ()) + 1 for one in batch))
         return encode(self, batch)
 

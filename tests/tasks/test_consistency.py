@@ -13,11 +13,11 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.consistency import r_drop_loss
-from seqloom.tasks.likelihood import token_loss
+from seqloom.tasks.r_drop import r_drop_loss
 from seqloom.text.vocabulary import PAD
 from seqloom.training.loop import train
 from tiny_runs import STILL, TRANSFORMER, journal, recipe
+from token_loss import token_loss
 
 SIZE = 12
 PAIRS = [([4, 5, 6], [7, 8]), ([9, 4], [5, 5, 6, 11]), ([10], [])]

@@ -176,7 +176,7 @@ def test_fed_the_same_a_rollout_is_teacher_forcing(changes: tuple[str, ...], fol
     """Teach on a rollout's own outputs, and the rollout comes out again."""
     batch, task, model = batch_and_model(folder, *changes)
     with torch.inference_mode():
-        rolled = task.rolled(model, batch)
+        rolled = task.free_running(model, batch)
         inputs = batch.inputs.values.clone()
         inputs[:, 1:, :1] = rolled[:, :-1]
         memory = model.encode(batch.source, batch.size)
@@ -192,7 +192,9 @@ def test_a_rollout_never_sees_the_future(folder: Path) -> None:
         batch.source, type(batch.inputs)(inputs, batch.inputs.lengths), batch.targets
     )
     with torch.inference_mode():
-        torch.testing.assert_close(task.rolled(model, batch), task.rolled(model, changed))
+        torch.testing.assert_close(
+            task.free_running(model, batch), task.free_running(model, changed)
+        )
 
 
 def test_context_is_heard_at_its_own_step(folder: Path) -> None:

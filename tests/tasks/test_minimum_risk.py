@@ -17,7 +17,13 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import log_softmax
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.risk import Ids, Outputs, judged, risk_loss, surrogate
+from seqloom.tasks.minimum_risk import (
+    Ids,
+    Samples,
+    minimum_risk_loss,
+    policy_gradient_loss,
+    score_samples,
+)
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.training.loop import train
 from tiny_runs import STILL, TRANSFORMER, journal, outcome, recipe
@@ -82,19 +88,19 @@ def test_its_gradient_is_on_average_that_of_the_expected_reward(changes: tuple[s
 
     pairs = torch.cartesian_prod(torch.arange(count), torch.arange(count)).flatten()
     weights = (probabilities.detach()[pairs].view(-1, 2)).prod(dim=1, keepdim=True)
-    outputs = Outputs(
+    outputs = Samples(
         as_inputs(every.values[pairs]),
         Padded(every.values[pairs], every.lengths[pairs]),
         weights * rewards[pairs].view(-1, 2),  # it is linear in the rewards
     )
     memory = model.encode(source, 1)
-    found = gradient(model, surrogate(model, memory.repeated(count**2), outputs))
+    found = gradient(model, policy_gradient_loss(model, memory.repeated(count**2), outputs))
     torch.testing.assert_close(found, wanted)
 
 
 @every_decoder
 def test_a_model_learns_what_no_truth_has_told_it(changes: tuple[str, ...]) -> None:
-    """Outputs are worth what share of them is one token, which the truth does not have at all."""
+    """Samples are worth what share of them is one token, which the truth does not have at all."""
     model = build(*changes, size=9).float().train()
     batch = batch_of(([5, 6], [7, 7, 7]), ([6], [7, 7, 7, 7]))
     optimizer = torch.optim.Adam(model.parameters(), 0.02)
@@ -107,7 +113,7 @@ def test_a_model_learns_what_no_truth_has_told_it(changes: tuple[str, ...]) -> N
     torch.manual_seed(1)
     for _ in range(30):
         optimizer.zero_grad()
-        loss = risk_loss(model, batch, judge, samples=8) / batch.num_targets
+        loss = minimum_risk_loss(model, batch, judge, samples=8) / batch.num_targets
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -118,7 +124,7 @@ def test_a_model_learns_what_no_truth_has_told_it(changes: tuple[str, ...]) -> N
 
 def test_outputs_that_are_all_as_good_teach_nothing() -> None:
     model, batch = build(*STILL).train(), batch_of(([4, 5], [4, 5]), ([5], [4]))
-    loss = risk_loss(model, batch, lambda outputs, truth: [0.25] * 3, samples=3)
+    loss = minimum_risk_loss(model, batch, lambda outputs, truth: [0.25] * 3, samples=3)
     assert loss.item() == pytest.approx(0.75 * batch.num_targets)
     assert gradient(model, loss).abs().max() == 0
     assert model.decoder.training, "dropout is on again"
@@ -135,7 +141,7 @@ def test_outputs_are_judged_without_end_and_taught_with_it() -> None:
     def drawn(*tokens: int, finished: bool = True) -> Hypothesis:
         return Hypothesis(tokens, finished, (), 0.0, None)
 
-    outputs = judged(
+    outputs = score_samples(
         [[drawn(4, 5), drawn(5, 5, 5, finished=False)], [drawn(), drawn(4)]], batch, judge
     )
     assert seen == [([(4, 5), (5, 5, 5)], [4, 5]), ([(), (4,)], [])]

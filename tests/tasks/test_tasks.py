@@ -36,7 +36,7 @@ def test_a_language_model_reads_nothing_and_begins_as_it_is_told() -> None:
     assert prepared.source is None
     assert prepared.prefix == tuple(LETTERS.encode("ab"))
     example = Example("", "ab", ("ab",), "here:1")
-    assert task.question(example) == ""
+    assert task.source_text(example) == ""
     assert task.scores(["ab"], [example]) == []
 
 
@@ -44,7 +44,7 @@ def test_translation_is_scored_in_every_way() -> None:
     task = build_task(TranslationConfig(), LETTERS, LETTERS)
     examples = [Example("abc", "abc abc abc abc", ("abc abc abc abc",), "here:1")]
     scores = {score.key: score.value for score in task.scores(["abc abc abc abc"], examples)}
-    assert task.question(examples[0]) == "abc"
+    assert task.source_text(examples[0]) == "abc"
     assert scores == pytest.approx(
         {"bleu": 100, "chrf2": 100, "ter": 0, "exact-match": 100, "token-accuracy": 100}
     )
@@ -62,8 +62,8 @@ def test_the_recipe_says_how_outputs_are_judged() -> None:
 
 def test_labels_have_room_for_every_position_and_end() -> None:
     task = build_task(LabelsConfig(), LETTERS, LETTERS)
-    assert task.prepare("ab" * 400).length == 801
-    assert task.prepare("a").length == 2
+    assert task.prepare("ab" * 400).max_length == 801
+    assert task.prepare("a").max_length == 2
 
 
 def test_simpler_and_shorter_texts_have_scores_of_their_own() -> None:

@@ -12,7 +12,6 @@ from seqloom.core.sequences import Batch
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout
-from seqloom.tasks.likelihood import token_loss
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
@@ -25,6 +24,7 @@ from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import train_step
 from tiny_runs import STILL, TRANSFORMER, outcome, recipe
+from token_loss import token_loss
 
 ONE_RANK = World(0, 1, torch.device("cpu"))
 LANGUAGE_MODEL = ("task.kind=language-model", "model.encoder.kind=none", TRANSFORMER[1])

@@ -9,12 +9,12 @@ from seqloom.core.errors import ConfigError
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout
 from seqloom.runs.run import load
-from seqloom.tasks.likelihood import token_loss
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from tiny_runs import STILL, recipe
+from token_loss import token_loss
 
 LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
 

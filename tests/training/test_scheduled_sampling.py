@@ -11,10 +11,10 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.likelihood import token_loss
 from seqloom.text.vocabulary import END, START
 from seqloom.training.scheduled_sampling import mix_decoder_inputs
 from tiny_runs import STILL, TRANSFORMER, recipe
+from token_loss import token_loss
 
 SIZE = 9
 

@@ -20,12 +20,12 @@ from seqloom.data.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.weights import read_tensors
-from seqloom.tasks.likelihood import token_loss
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.step import train_step
 from tiny_runs import STILL, TRANSFORMER, journal, latest, outcome, recipe, stray
+from token_loss import token_loss
 
 ALONE = World(0, 1, torch.device("cpu"))
 SIZE = 12

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from seqloom.decoding.audience import Attended, Audience
 from seqloom.decoding.search import Request, Stepper
 from seqloom.runs.fitting import halved
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 
 def _nobody_counts(done: int, of: int) -> None:
@@ -41,7 +41,7 @@ class Askers:
 class Asked:
     """Some inputs, their numbers among all there are, and what is wanted for each of them."""
 
-    batch: Sequence[Prepared]
+    batch: Sequence[ModelInput]
     inputs: Sequence[int]
     request: Request
 

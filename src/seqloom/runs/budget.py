@@ -12,7 +12,7 @@ from seqloom.config.decoding import (
     SampleConfig,
     SearchConfig,
 )
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 BATCH_TOKENS = 4_096
 """Source tokens of all hypotheses decoded together on a CPU: enough to fill the machine."""
@@ -46,7 +46,7 @@ def hypotheses_of(decoding: SearchConfig) -> int:
             assert_never(decoding)
 
 
-def size_of(prepared: Prepared) -> int:
+def size_of(prepared: ModelInput) -> int:
     """Tokens that are read, END included."""
     if prepared.image is not None:
         return IMAGE_TOKENS

@@ -23,7 +23,7 @@ from seqloom.runs.soundness import (
 )
 from seqloom.runs.weights import assign_weights, read_tensors
 from seqloom.tasks.build import load_task
-from seqloom.tasks.task import Trainable
+from seqloom.tasks.task import Task
 
 ATTEMPTS = 5
 """How often a folder that changes while it is read is read again."""
@@ -39,7 +39,7 @@ class Bundle:
 
     folder: Path
     config: RunConfig
-    task: Trainable
+    task: Task
     model: Model
     partners: tuple[Path, ...] = ()
     digest: str = ""
@@ -48,7 +48,7 @@ class Bundle:
 def create_run(
     folder: Path,
     config: RunConfig,
-    task: Trainable,
+    task: Task,
     facts: Mapping[str, str],
 ) -> None:
     """Make the folder with everything but weights, all at once.
@@ -62,7 +62,7 @@ def create_run(
         task.save(temporary / "text")
 
 
-def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Trainable]:
+def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
     """The recipe and the task of a run, without its weights; settings change the recipe."""
     _refuse_no_run(folder)
     if problems := damage(folder):

@@ -113,7 +113,7 @@ def _pair(
 
 
 def _questions(run: Run, examples: Sequence[Example]) -> list[str]:
-    return [run.task.question(example) for example in examples]
+    return [run.task.source_text(example) for example in examples]
 
 
 def refuse_unlike(runs: Sequence[Run]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from seqloom.core.errors import ConfigError
 from seqloom.models.ensemble import ensemble
 from seqloom.runs.bundle import Bundle
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.token_task import TokenTask
 
 
 def join(bundles: Sequence[Bundle]) -> Bundle:

@@ -28,8 +28,8 @@ from seqloom.runs.parts import PartScores, mean_scores
 from seqloom.runs.perplexity import running_text_scores, sentence_scores
 from seqloom.runs.predictor import Advance, Predictor
 from seqloom.runs.soundness import EVALUATION
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.running import newline_of
 
 
@@ -120,7 +120,7 @@ def evaluate(
 ) -> tuple[list[Score], list[Bucket], list[str], int]:
     """Scores, scores by length, outputs and how many of them were cut off."""
     task = predictor.task
-    questions = [task.question(example) for example in examples]
+    questions = [task.source_text(example) for example in examples]
     if not any(questions):
         return [], [], [], 0
     found = predictor.predict(questions, decoding, advance=advance)
@@ -199,12 +199,14 @@ def _images(
     return of
 
 
-def _asked(task: TokenTask, example: Example) -> Prepared:
+def _asked(task: TokenTask, example: Example) -> ModelInput:
     """What is asked, without the image it may be asked about, which is looked at later."""
-    return task.prepare(task.question(example)) if task.image_size is None else Prepared(None, ())
+    return (
+        task.prepare(task.source_text(example)) if task.image_size is None else ModelInput(None, ())
+    )
 
 
-def _read(task: TokenTask, prepared: Sequence[Prepared]) -> list[np.ndarray] | None:
+def _read(task: TokenTask, prepared: Sequence[ModelInput]) -> list[np.ndarray] | None:
     """The ids that are read for each example; None where no text is."""
     if task.source_tokenizer is None:
         return None

@@ -103,9 +103,9 @@ class Forecaster:
         for start in range(0, len(windows), BATCH):
             batch = laid.gather(np.arange(start, min(start + BATCH, len(windows))))
             with torch.inference_mode():
-                rolled = self.task.rolled(self.model, batch.to(self._device))
+                rolled = self.task.free_running(self.model, batch.to(self._device))
             found.append(rolled.double().cpu().numpy())
-        return self.task.presented(np.concatenate(found), windows)
+        return self.task.unscaled(np.concatenate(found), windows)
 
     def forecast_file(self, path: Path) -> Numbers:
         """(T, D) what comes after a CSV file's last rows."""

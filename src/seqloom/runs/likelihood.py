@@ -9,7 +9,7 @@ from seqloom.data.examples import Examples
 from seqloom.data.layout import PaddedLayout
 from seqloom.models.seq2seq import Model
 from seqloom.runs.fitting import as_it_fits
-from seqloom.tasks.task import Trainable
+from seqloom.tasks.task import Task
 
 
 def corpus_batches(corpus: Examples, budget: int) -> Iterator[Batch]:
@@ -24,7 +24,7 @@ def corpus_batches(corpus: Examples, budget: int) -> Iterator[Batch]:
 
 def summed_loss(
     model: Model,
-    task: Trainable,
+    task: Task,
     batches: Iterable[Batch],
     device: torch.device,
     pause: Callable[[], None] = lambda: None,

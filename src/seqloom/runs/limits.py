@@ -9,7 +9,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import LONGEST, default_max_length
 from seqloom.decoding.search import normalise
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 SOME = 32
 """Tokens that there is always room for behind a given beginning."""
@@ -18,7 +18,7 @@ ENDLESS = 2**31
 """Tokens that no output reaches."""
 
 
-def output_limit(one: Prepared, decoding: SearchConfig, model: Model, newline: int | None) -> int:
+def output_limit(one: ModelInput, decoding: SearchConfig, model: Model, newline: int | None) -> int:
     """How long this output may get, its given beginning and END included.
 
     newline: the end of a line, for a model of running text: it knows no END, so only this limit
@@ -26,8 +26,8 @@ def output_limit(one: Prepared, decoding: SearchConfig, model: Model, newline: i
     """
     size = len(one.prefix if one.source is None else one.source)
     limit = default_max_length(size, decoding)
-    if one.length is not None:
-        limit = one.length
+    if one.max_length is not None:
+        limit = one.max_length
     elif decoding.max_length is None:  # a given beginning must not eat up the room for the rest
         limit = max(limit, len(one.prefix) + (SOME if newline is None else LONGEST))
     longest = model.max_target_length
@@ -39,7 +39,9 @@ def without_end(decoding: SearchConfig) -> SearchConfig:
     return decoding.model_copy(update={"min_length": ENDLESS})
 
 
-def first_line(hypothesis: Hypothesis, one: Prepared, newline: int, exponent: float) -> Hypothesis:
+def first_line(
+    hypothesis: Hypothesis, one: ModelInput, newline: int, exponent: float
+) -> Hypothesis:
     """The output up to the end of its first line, which is its END; as it is if there is none.
 
     What was given as its beginning may have many lines.

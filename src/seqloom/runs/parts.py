@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from seqloom.data.example import Example
 from seqloom.data.parts import by_part
 from seqloom.metrics.score import Score
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.token_task import TokenTask
 
 
 @dataclass(frozen=True)

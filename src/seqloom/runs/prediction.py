@@ -9,8 +9,8 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.metrics.alignment import align_words
 from seqloom.metrics.merging import NO_WORD, AttentionMap, merge_labels, merge_words
 from seqloom.runs.heads import Keeping, Looks
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import END, SPECIAL
 
 
@@ -80,7 +80,7 @@ _INSIDE = {"heads", "aligning", "word_of", "source_word_of", "source_text", "tok
 
 
 def present(
-    task: TokenTask, prepared: Prepared, hypothesis: Hypothesis, keeping: Keeping | None = None
+    task: TokenTask, prepared: ModelInput, hypothesis: Hypothesis, keeping: Keeping | None = None
 ) -> Prediction:
     """A hypothesis in the user's words.
 
@@ -92,7 +92,7 @@ def present(
     if prepared.source is not None and task.source_tokenizer is not None:
         source_pieces = (*task.source_tokenizer.pieces(prepared.source), SPECIAL[END])
     plain = Prediction(
-        text=target.decode(tokens[prepared.hidden :]),
+        text=target.decode(tokens[prepared.hidden_prefix :]),
         score=hypothesis.score,
         pieces=(*target.pieces(tokens), *(SPECIAL[end] for end in ended)),
         source_pieces=source_pieces,
@@ -109,14 +109,14 @@ def present(
 
 
 def _in_words(
-    plain: Prediction, task: TokenTask, prepared: Prepared, tokens: tuple[int, ...]
+    plain: Prediction, task: TokenTask, prepared: ModelInput, tokens: tuple[int, ...]
 ) -> Prediction:
     """With the words that pieces are parts of. END is none, and neither is a hidden tag."""
     tokenizer, source = task.source_tokenizer, prepared.source
     assert tokenizer is not None
     assert source is not None
-    hidden = [NO_WORD] * prepared.hidden
-    words = [*hidden, *task.target_tokenizer.word_of(tokens[prepared.hidden :])]
+    hidden = [NO_WORD] * prepared.hidden_prefix
+    words = [*hidden, *task.target_tokenizer.word_of(tokens[prepared.hidden_prefix :])]
     ended = [NO_WORD] * (len(plain.pieces) - len(words))
     return replace(
         plain,

@@ -30,8 +30,8 @@ from seqloom.runs.limits import first_line, output_limit, refuse_over, without_e
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.risk import by_expected_utility, searches_for
 from seqloom.runs.wish import WORDS_ALONE, WORDS_LOOKED_AT, Probabilities, Wish
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.running import encode_target, newline_of
 from seqloom.text.vocabulary import END
 
@@ -44,7 +44,7 @@ class Engine(Protocol):
 
     def search(
         self,
-        batch: Sequence[Prepared],
+        batch: Sequence[ModelInput],
         request: Request,
         decoding: SearchConfig,
         probabilities: Probabilities,
@@ -93,7 +93,7 @@ class Predictor:
         return results
 
     def answer(
-        self, prepared: Sequence[Prepared], decoding: DecodingConfig, wish: Wish, askers: Askers
+        self, prepared: Sequence[ModelInput], decoding: DecodingConfig, wish: Wish, askers: Askers
     ) -> list[list[Prediction]]:
         """The outputs of inputs that were prepared, and found to fit, one by one."""
         if not isinstance(decoding, MinimumBayesRiskConfig):
@@ -108,7 +108,7 @@ class Predictor:
         ]
 
     def _searched(
-        self, prepared: Sequence[Prepared], decoding: SearchConfig, wish: Wish, askers: Askers
+        self, prepared: Sequence[ModelInput], decoding: SearchConfig, wish: Wish, askers: Askers
     ) -> list[list[Prediction]]:
         """What one search finds for each input."""
         results: list[list[Prediction]] = [[] for _ in prepared]
@@ -154,7 +154,7 @@ class Predictor:
 
     def _presented(
         self,
-        one: Prepared,
+        one: ModelInput,
         hypotheses: Sequence[Hypothesis],
         decoding: SearchConfig,
         keeping: Keeping,
@@ -166,7 +166,7 @@ class Predictor:
 
     def _quickly(
         self,
-        batch: Sequence[Prepared],
+        batch: Sequence[ModelInput],
         request: Request,
         decoding: SearchConfig,
         probabilities: Probabilities,
@@ -176,7 +176,7 @@ class Predictor:
             return [None] * len(batch)
         return self.engine.search(batch, request, decoding, probabilities)
 
-    def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[Prepared]:
+    def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[ModelInput]:
         prepared = [self.task.prepare(text) for text in texts]
         if prefixes is None:
             return prepared
@@ -230,13 +230,13 @@ class Predictor:
         return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
 
     def _batches(
-        self, prepared: Sequence[Prepared], hypotheses: int = 1, last: int = LAST
+        self, prepared: Sequence[ModelInput], hypotheses: int = 1, last: int = LAST
     ) -> Iterator[list[int]]:
         """What is searched together, each followed by so many hypotheses."""
         budget = batch_tokens(self.device) // hypotheses
         return together(list(map(size_of, prepared)), budget, last)
 
-    def encode(self, batch: Sequence[Prepared]) -> Memory:
+    def encode(self, batch: Sequence[ModelInput]) -> Memory:
         """What the model has read, once for all that is asked about it."""
         source: Source | None = None
         if batch[0].image is not None:
@@ -247,7 +247,7 @@ class Predictor:
             source = pad_ids(rows, last=END).to(self.device)
         return self.model.encode(source, len(batch))
 
-    def refuse_too_long(self, prepared: Sequence[Prepared], first: int = 0) -> None:
+    def refuse_too_long(self, prepared: Sequence[ModelInput], first: int = 0) -> None:
         """All that is read, and every given beginning, must fit into the model's positions."""
         limit = self.model.max_source_length
         refuse_over(

@@ -33,7 +33,7 @@ from seqloom.models.interface import Memory
 from seqloom.runs.limits import output_limit, without_end
 from seqloom.runs.prediction import Prediction, present
 from seqloom.runs.run import Run
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.running import newline_of
 from seqloom.text.vocabulary import END, SPECIAL, UNKNOWN
 
@@ -107,7 +107,7 @@ class Question:
 
     run: Run
     text: str
-    prepared: Prepared
+    prepared: ModelInput
     decoding: SearchConfig
 
     @classmethod
@@ -239,11 +239,11 @@ class Question:
             return SPECIAL[token]
         return self.run.task.target_tokenizer.pieces([token])[0]
 
-    def _beginning(self, begin: Sequence[int]) -> Prepared:
+    def _beginning(self, begin: Sequence[int]) -> ModelInput:
         return replace(self.prepared, prefix=tuple(begin)) if begin else self.prepared
 
     def _hypotheses(
-        self, prepared: Prepared, n_best: int, recorder: Recorder | None = None
+        self, prepared: ModelInput, n_best: int, recorder: Recorder | None = None
     ) -> list[Hypothesis]:
         newline = newline_of(self.run.task.target_tokenizer)
         how = self.decoding if newline is None else without_end(self.decoding)

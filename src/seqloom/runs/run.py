@@ -33,7 +33,7 @@ from seqloom.runs.parts import score_parts
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Advance, Predictor
 from seqloom.runs.wish import WORDS_ALONE, Wish, refuse_other_than_texts
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import SPECIAL
 
 

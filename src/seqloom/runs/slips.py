@@ -30,7 +30,7 @@ from seqloom.runs.choices import greedily
 from seqloom.runs.limits import output_limit
 from seqloom.runs.predictor import Advance
 from seqloom.runs.run import Run
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START
 
 AT_ONCE = 64
@@ -124,9 +124,9 @@ def refuse_without_source(run: Run) -> None:
         )
 
 
-def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[Prepared]]]:
+def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[ModelInput]]]:
     """Sentences of like length together."""
-    prepared = [run.task.prepare(run.task.question(example)) for example in examples]
+    prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
     run.predictor.refuse_too_long(prepared)
     order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
     for start in range(0, len(order), AT_ONCE):
@@ -135,7 +135,7 @@ def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int],
 
 
 @torch.inference_mode()
-def _slips(run: Run, examples: Sequence[Example], batch: Sequence[Prepared]) -> list[Slip]:
+def _slips(run: Run, examples: Sequence[Example], batch: Sequence[ModelInput]) -> list[Slip]:
     memory = run.predictor.encode(batch)
     outputs = _greedy(run, batch, memory)
     encode, hidden = run.task.target_tokenizer.encode, [one.prefix for one in batch]
@@ -185,7 +185,7 @@ def _slip(
     )
 
 
-def _greedy(run: Run, batch: Sequence[Prepared], memory: Memory) -> list[Tokens]:
+def _greedy(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
     """The output of each source, END included where it was reached."""
     decoding: GreedyConfig = greedily(run.config.decoding)
     request = Request(

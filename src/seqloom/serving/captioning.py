@@ -17,7 +17,7 @@ from seqloom.serving.schema import CaptionAnswer
 from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import shown
 from seqloom.serving.translating import decoding_for
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 SENT = "the image that was sent"
@@ -48,7 +48,7 @@ async def caption(
     return CaptionAnswer(run=served.name, outputs=outputs, grid=_grid(outputs[0].attention))
 
 
-def prepare_image(run: Run, content: bytes, most_pixels: int) -> Prepared:
+def prepare_image(run: Run, content: bytes, most_pixels: int) -> ModelInput:
     """Its size is looked at before a single pixel is decoded."""
     assert isinstance(run.task.signature.source, Pixels)
     assert run.task.image_size is not None
@@ -71,7 +71,7 @@ def prepare_image(run: Run, content: bytes, most_pixels: int) -> Prepared:
             f"the image has {width:,} × {height:,} pixels; at most {most_pixels:,} in all: "
             "make it smaller",
         )
-    return Prepared(None, (), pixels_of(content, SENT, run.task.image_size))
+    return ModelInput(None, (), pixels_of(content, SENT, run.task.image_size))
 
 
 def _broken(sentence: str) -> Problem:

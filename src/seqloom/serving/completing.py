@@ -13,7 +13,7 @@ from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import CompleteAnswer, Completed, CompleteRequest
 from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import shown
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import UNKNOWN
 
 
@@ -41,7 +41,7 @@ def drawing(run: Run, request: CompleteRequest, seed: int) -> SampleConfig | Gre
     return drawn(run.config.decoding, request.samples).model_copy(update=changes)
 
 
-def prepare_prompts(run: Run, request: CompleteRequest) -> list[Prepared]:
+def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
     """What each prompt begins with, found to fit."""
     prepared = [run.task.prepare(prompt) for prompt in request.prompts]
     run.predictor.refuse_too_long(prepared)

@@ -25,7 +25,7 @@ from seqloom.serving.schema import (
 from seqloom.serving.service import Service, aside, too_much
 from seqloom.serving.showing import shown
 from seqloom.serving.translating import direct
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import SPECIAL
 
 
@@ -40,7 +40,7 @@ async def label(service: Service, request: LabelRequest) -> LabelAnswer:
     manner = Searching(run, decoding, Wish(count, attention=False))
     asked = [text for text in request.texts if text.strip()]
 
-    def prepare() -> list[Prepared]:
+    def prepare() -> list[ModelInput]:
         prepared = [run.task.prepare(text) for text in asked]
         run.predictor.refuse_too_long(prepared)
         return prepared

@@ -23,14 +23,14 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.runs.wish import Wish
 from seqloom.serving.batcher import MOST, Errand, Waiting
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 
 @dataclass(frozen=True)
 class Item:
     """One input of a search, and its number in its asker's list: a sample depends on it."""
 
-    prepared: Prepared
+    prepared: ModelInput
     number: int = 0
 
 

@@ -29,7 +29,7 @@ from seqloom.serving.served import Served
 from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import number, shown
 from seqloom.serving.translating import check_translation, direct, make_plan
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Stream:
     """
 
     served: Served
-    prepared: Prepared
+    prepared: ModelInput
     decoding: DecodingConfig
     start: dict[str, Any]
 
@@ -80,7 +80,7 @@ class Stream:
                 "step": len(tokens),
                 "piece": tokenizer.pieces([token])[0],
                 "log_probability": number(log_probability),
-                "text": tokenizer.decode(tokens[self.prepared.hidden :]),
+                "text": tokenizer.decode(tokens[self.prepared.hidden_prefix :]),
             }
 
     def _ending(self, asking: "asyncio.Future[list[Any]]") -> str:

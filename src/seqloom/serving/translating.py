@@ -24,7 +24,7 @@ from seqloom.serving.sentences import Cut, cut, whole
 from seqloom.serving.served import Served
 from seqloom.serving.service import Service, aside
 from seqloom.serving.showing import shown
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 
 SHORT = 200
 """Characters that take about as long to prepare, a third of a millisecond, as the way to another thread
@@ -103,14 +103,14 @@ class Plan:
     """
 
     cuts: tuple[Cut, ...]
-    inputs: tuple[Prepared, ...]
+    inputs: tuple[ModelInput, ...]
 
 
 def plan(direction: Direction, texts: Sequence[str], split: bool, prefix: str | None) -> Plan:
     """What is read at once, each part found to fit by itself: one that does not hurts nobody."""
     run = direction.served.speaker
 
-    def prepare(text: str) -> Prepared:
+    def prepare(text: str) -> ModelInput:
         return run.task.prepare(run.directions.put([text], direction.tag)[0])
 
     most = longest_part(run)
@@ -210,7 +210,7 @@ async def translate(
 
 
 async def search(
-    direction: Direction, inputs: Sequence[Prepared], decoding: DecodingConfig, wish: Wish
+    direction: Direction, inputs: Sequence[ModelInput], decoding: DecodingConfig, wish: Wish
 ) -> list[list[Prediction]]:
     """The outputs of each input; an input's number is its place here."""
     served = direction.served

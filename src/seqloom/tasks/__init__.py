@@ -1,1 +1,1 @@
-"""What a job means: what is read, what is learned, how it is scored. One file a task."""
+"""Tasks: which data a job reads, which loss it minimises, and how it scores outputs."""

@@ -1,4 +1,4 @@
-"""TaskConfig → Task: new, with what its training split teaches, or out of a run folder."""
+"""Builds the task of a recipe: for a new run from its training data, or from a run folder."""
 
 from pathlib import Path
 from typing import assert_never
@@ -16,24 +16,24 @@ from seqloom.config.task import (
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.forecast import Forecast
-from seqloom.tasks.labels import Labels
+from seqloom.tasks.labelling import Labelling
 from seqloom.tasks.language_model import LanguageModel
-from seqloom.tasks.task import Trainable
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import Task
+from seqloom.tasks.token_task import TokenTask
 from seqloom.tasks.translation import Translation
 from seqloom.text.build import load_tokenizer
 from seqloom.text.tokenizer import Tokenizer
 
 
-def learn_task(config: RunConfig) -> Trainable:
-    """The task of a new run."""
+def learn_task(config: RunConfig) -> Task:
+    """The task of a new run: learns the vocabulary or the scale from the training split."""
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data)
     return build_task(config.task, *learn_tokenizers(config))
 
 
-def load_task(config: TaskConfig, folder: Path) -> Trainable:
-    """The task of a run that is there, from what its `save` wrote."""
+def load_task(config: TaskConfig, folder: Path) -> Task:
+    """The task of an existing run, from the files that `Task.save` wrote."""
     if isinstance(config, ForecastConfig):
         return Forecast.load(config, folder)
     source = load_tokenizer(folder, "source") if (folder / "source.json").exists() else None
@@ -41,13 +41,14 @@ def load_task(config: TaskConfig, folder: Path) -> Trainable:
 
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
+    """The task of this config with trained tokenizers."""
     match config:
         case TranslationConfig(scores=scores, tag_side=tag_side):
-            assert source is not None, "translation reads a source"
+            assert source is not None, "translation needs a source tokenizer"
             return Translation(source, target, scores, tag_side)
         case LabelsConfig(scores=scores):
-            assert source is not None, "there is a source to label"
-            return Labels(source, target, scores)
+            assert source is not None, "labelling needs a source tokenizer"
+            return Labelling(source, target, scores)
         case LanguageModelConfig():
             return LanguageModel(target)
         case CaptioningConfig(size=size, margin=margin):

@@ -1,4 +1,4 @@
-"""Captioning: an image to a sequence of tokens."""
+"""Captioning: image to text."""
 
 from collections.abc import Sequence
 
@@ -7,27 +7,29 @@ from seqloom.data.example import Example
 from seqloom.data.images import read_pixels
 from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
 from seqloom.metrics.score import Score
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
 
 class Captioning(TokenTask):
+    """Describes an image in words."""
+
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
         self.target_tokenizer = target
         self.signature = Signature(Pixels(3, size, size), Tokens(target.size), shared=False)
         self.image_size = size + margin
 
-    def prepare(self, text: str) -> Prepared:
-        """What is asked about is the image at this place."""
+    def prepare(self, text: str) -> ModelInput:
+        """Read the image at this path."""
         assert self.image_size is not None
-        return Prepared(None, (), read_pixels(text.strip(), self.image_size))
+        return ModelInput(None, (), read_pixels(text.strip(), self.image_size))
 
-    def question(self, example: Example) -> str:
+    def source_text(self, example: Example) -> str:
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Beside the usual scores, BLEU of one to four words as the field reports it."""
+        """BLEU, BLEU-1 to BLEU-4 as the captioning literature reports them, and chrF."""
         references = [example.references for example in examples]
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),

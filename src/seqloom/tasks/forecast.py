@@ -1,4 +1,4 @@
-"""Forecast: real-valued vectors to the vectors that follow them."""
+"""Forecasting: the next rows of a real-valued sequence."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +31,8 @@ from seqloom.tasks.objective import LIKELIHOOD, Objective
 
 
 class Forecast:
+    """Predicts the vectors that follow the observed ones, with a squared loss."""
+
     def __init__(self, config: ForecastConfig, scale: Scale) -> None:
         self.config = config
         self.scale = scale
@@ -42,9 +44,9 @@ class Forecast:
 
     @classmethod
     def learn(cls, config: ForecastConfig, data: DataConfig) -> Self:
-        """The scale is the training split's, whatever is forecast later."""
+        """Compute the scale from the training split. All later forecasts use it."""
         windows = read_windows(data, config, "train")
-        widths(data)  # all series alike, or an error
+        widths(data)  # raises an error if the series have different columns
         return cls(config, Scale.learn(windows, config.form, config.turn))
 
     @classmethod
@@ -61,52 +63,50 @@ class Forecast:
         return self.windows(windows, split, turns)
 
     def windows(self, windows: list[Window], split: str, turns: int | None = None) -> Windows:
-        """As the network sees them."""
+        """Windows, scaled for the model."""
         return Windows.of(windows, self.config.form, self.scale, split, turns)
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """Σ over positions of the mean squared error of a row."""
+        """The mean squared error of a row, summed over positions."""
         assert objective == LIKELIHOOD
-        outputs = self.rolled(model, batch) if self.config.rollout else self._taught(model, batch)
+        is_free = self.config.rollout
+        outputs = self.free_running(model, batch) if is_free else model(batch).logits()  # (B, T, D)
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
-    def _taught(self, model: Model, batch: Batch) -> Tensor:
-        """(B, T, D), with the truth fed in"""
-        outputs: Tensor = model(batch).logits()
-        return outputs
+    def free_running(self, model: Model, batch: Batch) -> Tensor:
+        """(B, T, D) scaled outputs, each fed back as the next input.
 
-    def rolled(self, model: Model, batch: Batch) -> Tensor:
-        """(B, T, D) in the network's own numbers, with its own outputs fed in: of the future
-        nothing is used but the context."""
+        Of the future rows only the context columns are used.
+        """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
         memory = model.encode(batch.source, batch.size)
         return roll_out(model.decoder, memory, inputs[:, 0, :columns], inputs[..., columns:])
 
-    def presented(self, outputs: Numbers, windows: Sequence[Window]) -> Numbers:
-        """(N, T, D) as they come out of the network -> in the units of the data"""
+    def unscaled(self, outputs: Numbers, windows: Sequence[Window]) -> Numbers:
+        """(N, T, D) scaled model outputs -> in the units of the data"""
         columns = outputs.shape[-1]
         last = np.stack([one.observed[-1:, :columns] for one in windows])
         scaled = outputs * self.scale.deviation[:columns] + self.scale.mean[:columns]
         return unformed(scaled, last, self.config.form)
 
     def scores(self, outputs: Numbers, windows: Sequence[Window]) -> list[Score]:
-        """Outputs (N, T, D) in the units of the data."""
-        truth = np.stack([one.future for one in windows])
+        """Scores of outputs (N, T, D) in the units of the data."""
+        targets = np.stack([one.future for one in windows])
         deviation = self.scale.errors
         return [
-            squared_error(outputs, truth, deviation),
-            absolute_error(outputs, truth, deviation),
-            average_displacement(outputs, truth),
-            final_displacement(outputs, truth),
+            squared_error(outputs, targets, deviation),
+            absolute_error(outputs, targets, deviation),
+            average_displacement(outputs, targets),
+            final_displacement(outputs, targets),
         ]
 
     def baselines(self, windows: Sequence[Window]) -> dict[str, list[Score]]:
-        """What forecasts without any learning reach."""
+        """Scores of forecasts that need no training."""
         columns = len(self.scale.errors)
         observed = np.stack([one.observed[:, :columns] for one in windows])
-        guesses = {"last value": stay, "straight line": straight_on}
+        baselines = {"last value": stay, "straight line": straight_on}
         return {
-            name: self.scores(guess(observed, self.config.predict), windows)
-            for name, guess in guesses.items()
+            name: self.scores(forecast(observed, self.config.predict), windows)
+            for name, forecast in baselines.items()
         }

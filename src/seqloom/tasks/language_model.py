@@ -1,4 +1,4 @@
-"""Language model: nothing to a sequence of tokens. It makes sentences up, or finishes them."""
+"""Language model: generates or completes text without a source."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,23 +9,25 @@ from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
 from seqloom.data.text_windows import WindowedText, shape_of
 from seqloom.metrics.score import Score
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.running import newline_of
 from seqloom.text.tokenizer import Tokenizer
 
 
 class LanguageModel(TokenTask):
+    """Predicts the next token of a text."""
+
     def __init__(self, target: Tokenizer) -> None:
         self.target_tokenizer = target
         self.signature = Signature(Nothing(), Tokens(target.size), shared=False)
 
-    def prepare(self, text: str) -> Prepared:
-        """What is given is the beginning of the output; nothing is read."""
-        return Prepared(None, tuple(self.target_tokenizer.encode(text)))
+    def prepare(self, text: str) -> ModelInput:
+        """The input text is the prefix of the output."""
+        return ModelInput(None, tuple(self.target_tokenizer.encode(text)))
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
-        """Sentences, or running text through windows."""
+        """Sentences, or windows over a long text."""
         shape, newline = shape_of(config.data, split), newline_of(self.target_tokenizer)
         if shape is None or newline is None:
             return super().corpus(config, split, progress)
@@ -35,9 +37,9 @@ class LanguageModel(TokenTask):
         seed = config.training.seed if split == "train" else None
         return WindowedText(lines, shape, newline, seed)
 
-    def question(self, example: Example) -> str:
+    def source_text(self, example: Example) -> str:
         return ""
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """None: a made-up sentence has no reference. Perplexity says how good the model is."""
+        """None: generated text has no reference. Perplexity measures a language model."""
         return []

@@ -1,4 +1,4 @@
-"""Objective: what a loss is made of."""
+"""Objective: the terms of a training loss."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ from seqloom.config.training import RiskConfig
 
 @dataclass(frozen=True)
 class Objective:
-    """-log p of the truth, and what is done to it.
+    """The terms of the loss, besides the negative log-likelihood of the targets.
 
-    smoothing: of the truth's labels
-    r_drop:    the weight of the difference between two passes; 0 makes one pass
-    risk:      how outputs of the model's own are drawn and judged; None: the truth alone teaches
+    smoothing:    label smoothing ε
+    r_drop:       weight of the divergence between two passes with different dropout; 0 disables it
+    minimum_risk: how outputs are sampled and scored in minimum risk training; None disables it
     """
 
     smoothing: float = 0.0
     r_drop: float = 0.0
-    risk: RiskConfig | None = None
+    minimum_risk: RiskConfig | None = None
 
 
 LIKELIHOOD = Objective()
-"""How probable the truth is, and nothing else."""
+"""The negative log-likelihood alone."""

@@ -1,4 +1,4 @@
-"""The contract of a task. Training, search and evaluation know a task only by this."""
+"""The interface of a task. Training, search and evaluation use a task only through it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,36 +18,36 @@ from seqloom.tasks.objective import LIKELIHOOD, Objective
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """One input as a model takes it in.
+class ModelInput:
+    """One input, ready for a model.
 
-    source: the ids that are read; None: nothing, or an image
-    prefix: how the output must begin
-    image:  (3, height, width) the image that is looked at; None: none is
-    length: tokens that the output may have, END included, where the task knows it
-    hidden: tokens at the head of the prefix that are no part of what is shown: a tag
+    source:        source token ids; None without a source or for an image
+    prefix:        token ids that the output must start with
+    image:         (3, height, width); None without an image
+    max_length:    maximum number of output tokens, END included, if the task defines it
+    hidden_prefix: number of prefix tokens that are not part of the displayed text (a language tag)
     """
 
     source: tuple[int, ...] | None
     prefix: tuple[int, ...]
     image: Pixels | None = None
-    length: int | None = None
-    hidden: int = 0
+    max_length: int | None = None
+    hidden_prefix: int = 0
 
 
-class Trainable(Protocol):
-    """What training needs to know of a task."""
+class Task(Protocol):
+    """The part of a task that training uses."""
 
     signature: Signature
 
     def save(self, folder: Path) -> None:
-        """Write all that was learned from the data before the model (a vocabulary, a scale)."""
+        """Write what was learned from the data before training: a vocabulary or a scale."""
         ...
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
-        """The examples of a split, ready to be put into batches."""
+        """The examples of a split, ready for batching."""
         ...
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """The summed loss of a batch; dividing it is not a task's business."""
+        """The loss of a batch, summed over targets. `training/step.py` divides it."""
         ...

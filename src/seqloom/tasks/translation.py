@@ -1,4 +1,4 @@
-"""Translation: a sequence of tokens to a sequence of tokens, in whatever language."""
+"""Translation: a sequence of tokens to a sequence of tokens."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,16 +9,18 @@ from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric
 from seqloom.metrics.sari import sari
 from seqloom.metrics.score import Score
-from seqloom.tasks.task import Prepared
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
-SLOW = frozenset({"ter"})
-"""Scores that can take longer than the training between two looks at them: word by word, TER tries
-every shift of every phrase, for each reference."""
+SLOW_SCORES = frozenset({"ter"})
+"""Scores that can take longer than the training between two evaluations. TER tries every shift of
+every phrase, for each reference."""
 
 
 class Translation(TokenTask):
+    """Maps a source text to a target text."""
+
     def __init__(
         self,
         source: Tokenizer,
@@ -28,7 +30,7 @@ class Translation(TokenTask):
     ) -> None:
         self.source_tokenizer = source
         self.target_tokenizer = target
-        self._names = scores
+        self._score_names = scores
         self.metrics = [build_metric(name, target.lowercase) for name in scores if name != "sari"]
         self._source = source
         self.tag_side = tag_side
@@ -36,27 +38,27 @@ class Translation(TokenTask):
             Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
         )
 
-    def while_training(self, wanted: str) -> "Translation":
-        names = [name for name in self._names if name not in SLOW or name == wanted]
+    def with_fast_scores(self, needed: str) -> "Translation":
+        names = [name for name in self._score_names if name not in SLOW_SCORES or name == needed]
         return Translation(self._source, self.target_tokenizer, names, self.tag_side)
 
-    def prepare(self, text: str) -> Prepared:
-        """White space around a line means nothing: there is none in training either."""
+    def prepare(self, text: str) -> ModelInput:
+        """White space around the text is removed, as in training."""
         tag, rest = "", text.strip()
         if self.tag_side == "target":
             tag, rest = self.target_tokenizer.tags.first(rest)
-        begin = tuple(self.target_tokenizer.encode(tag)) if tag else ()
-        return Prepared(tuple(self._source.encode(rest)), begin, hidden=len(begin))
+        prefix = tuple(self.target_tokenizer.encode(tag)) if tag else ()
+        return ModelInput(tuple(self._source.encode(rest)), prefix, hidden_prefix=len(prefix))
 
-    def question(self, example: Example) -> str:
+    def source_text(self, example: Example) -> str:
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """SARI alone compares outputs with their sources, too."""
+        """SARI also compares outputs with their sources; the other scores use references only."""
         references = [example.references for example in examples]
-        found = (metric(outputs, references) for metric in self.metrics)
         sources = [example.source for example in examples]
+        reference_scores = (metric(outputs, references) for metric in self.metrics)
         return [
-            sari(sources, outputs, references) if name == "sari" else next(found)
-            for name in self._names
+            sari(sources, outputs, references) if name == "sari" else next(reference_scores)
+            for name in self._score_names
         ]

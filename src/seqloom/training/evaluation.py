@@ -12,7 +12,7 @@ from seqloom.runs.parts import mean_scores, score_parts
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.soundness import WEIGHTS, weights_shelf
 from seqloom.runs.weights import weights_of, write_tensors
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.token_task import TokenTask
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, check_weights_are_finite
@@ -74,14 +74,14 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     if not isinstance(task, TokenTask):
         return DevScores(values)
     values["perplexity"] = math.exp(min(total / count, 100.0))
-    sources = [task.question(example) for example in examples]
+    sources = [task.source_text(example) for example in examples]
     if not any(sources):
         return DevScores(values)
     predictor = Predictor(session.model, task, device)
     greedy = greedily(session.config.decoding)
     predictions = predictor.predict(sources, greedy, advance=lambda done, of: check_signals())
     outputs = [best[0].text for best in predictions]
-    task = task.while_training(session.config.training.stopping.score)
+    task = task.with_fast_scores(session.config.training.stopping.score)
     groups = score_parts(task, examples, outputs)
     # With several groups each one counts the same, whatever its number of sentences.
     scores = mean_scores(groups) or task.scores(outputs, examples)

@@ -8,7 +8,7 @@ from torch import Tensor
 from seqloom.core.sequences import Batch, Images, Padded, Source
 from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Trainable
+from seqloom.tasks.task import Task
 
 ADAM_COPIES = 4
 """Copies of every parameter: the weight, its gradient and two moments."""
@@ -46,7 +46,7 @@ def blank_batch(signature: Signature, rows: int, source_length: int, target_leng
     return Batch(source, tokens(target_length), tokens(target_length))
 
 
-def step_memory(model: Model, task: Trainable, batch: Batch) -> StepMemory:
+def step_memory(model: Model, task: Task, batch: Batch) -> StepMemory:
     """Run one batch forward in fp32 and count the tensors that autograd saves."""
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     parameter_storages = {

@@ -10,7 +10,7 @@ from seqloom.data.example import Example
 from seqloom.data.examples import Examples
 from seqloom.data.stream import BatchStream
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import Trainable
+from seqloom.tasks.task import Task
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
 from seqloom.training.early_stopping import BestScore
@@ -43,7 +43,7 @@ class Session:
 
     config: RunConfig
     folder: Path
-    task: Trainable
+    task: Task
     dev: Examples
     dev_examples: list[Example]
     world: World

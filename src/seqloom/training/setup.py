@@ -32,7 +32,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import create_run, read_setup
 from seqloom.runs.soundness import CONFIG, JOURNAL, is_run
 from seqloom.tasks.build import learn_task
-from seqloom.tasks.task import Trainable
+from seqloom.tasks.task import Task
 from seqloom.training.averaging import build_averager
 from seqloom.training.checkpoint import check_same_recipe, environment_changes, restore_checkpoint
 from seqloom.training.distributed import World
@@ -169,7 +169,7 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
 
 
 def _prepare_folder(
-    config: RunConfig, folder: Path, resume: bool, task: Trainable, facts: Mapping[str, str]
+    config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
 ) -> None:
     """Create the run folder, or check that an existing one was trained on the same data."""
     if not resume:
@@ -185,9 +185,7 @@ def _prepare_folder(
         replace_listed(folder, CONFIG, dump(config).encode())
 
 
-def _load_corpus(
-    config: RunConfig, task: Trainable, split: Split, report: EventCallback
-) -> Examples:
+def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Examples:
     def progress(examples: int) -> None:
         report(Event("tokenise", 0, {"split": split, "examples": examples}))
 

@@ -15,7 +15,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import embedders, vocabulary_size
 from seqloom.runs.engine.search import CTranslate2Engine
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, SPECIAL
 
 PROBES = 32
@@ -69,7 +69,7 @@ class Agreement:
             raise StorageError(f"{folder / FILE}: cannot be read: {error}") from error
 
 
-def probes(model: Model) -> list[Prepared]:
+def probes(model: Model) -> list[ModelInput]:
     """Sentences of the model's own vocabulary, the same every time."""
     source, _ = embedders(model)
     size = vocabulary_size(source)
@@ -77,7 +77,7 @@ def probes(model: Model) -> list[Prepared]:
     random = np.random.default_rng(0)
     first = min(len(SPECIAL), size - 1)
     return [
-        Prepared(tuple(random.integers(first, size, length).tolist()), ())
+        ModelInput(tuple(random.integers(first, size, length).tolist()), ())
         for length in random.integers(1, longest + 1, PROBES)
     ]
 

@@ -19,7 +19,7 @@ from seqloom.runs.engine.reasons import model_reasons, request_reasons
 from seqloom.runs.engine.search import CTranslate2Engine
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.wish import Wish
-from seqloom.tasks.tokens import TokenTask
+from seqloom.tasks.token_task import TokenTask
 
 INT8_PAYS = platform.machine() in ("x86_64", "AMD64", "aarch64")
 """Is CTranslate2 quicker with rounded weights? By a quarter and more on these, as docs/benchmarks.md

@@ -33,7 +33,7 @@ from seqloom.runs.engine.convert import (
 )
 from seqloom.runs.engine.package import ctranslate2
 from seqloom.runs.wish import Probabilities
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END
 
 ALMOST_ZERO = 1e-9
@@ -76,7 +76,7 @@ class CTranslate2Engine:
 
     def search(
         self,
-        batch: Sequence[Prepared],
+        batch: Sequence[ModelInput],
         request: Request,
         decoding: SearchConfig,
         probabilities: Probabilities,
@@ -120,7 +120,7 @@ class CTranslate2Engine:
         return self._with_steps(batch, found, decoding.length_exponent, probabilities == "steps")
 
     def _with_steps(
-        self, batch: Sequence[Prepared], found: Found, exponent: float, everywhere: bool
+        self, batch: Sequence[ModelInput], found: Found, exponent: float, everywhere: bool
     ) -> Found:
         """Each token with its log-probability: everywhere, or where an output was cut off."""
 

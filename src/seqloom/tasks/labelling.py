@@ -1,4 +1,4 @@
-"""Labels: one for a sequence of tokens, or one for each of its positions."""
+"""Labelling: one label for a sequence, or one label for each of its positions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,24 +8,24 @@ from seqloom.data.example import Split
 from seqloom.data.examples import Examples
 from seqloom.data.labelled import label_problem
 from seqloom.data.survey import Tokenizers
-from seqloom.tasks.task import Prepared
+from seqloom.tasks.task import ModelInput
 from seqloom.tasks.translation import Translation
 
 
-class Labels(Translation):
-    """A translation whose model knows where the output ends: see `models/labels.py`."""
+class Labelling(Translation):
+    """A translation whose output length is known: see `models/labels.py`."""
 
-    def prepare(self, text: str) -> Prepared:
-        """Room for a label at every position, however many there are, and for END."""
+    def prepare(self, text: str) -> ModelInput:
+        """Allow one label per source position, and END."""
         prepared = super().prepare(text)
-        return replace(prepared, length=max(len(prepared.source or ()), 1) + 1)
+        return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
-        """Labels too many or too few are refused: nothing could be learned from them."""
-        found = super().corpus(config, split, progress)
+        """Reject examples whose number of labels does not match the source."""
+        corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)
-        lengths = (found.source_lengths, found.target_lengths)
+        lengths = (corpus.source_lengths, corpus.target_lengths)
         problem = label_problem(config, tokenizers, split, *lengths)
         if problem is not None:
             raise problem
-        return found
+        return corpus

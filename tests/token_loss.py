@@ -1,4 +1,4 @@
-"""The loss of every task whose targets are tokens."""
+"""The training loss of a batch of tokens, without a task."""
 
 from torch import Tensor
 
@@ -9,7 +9,6 @@ from seqloom.text.vocabulary import PAD
 
 def token_loss(model: Model, batch: Batch, smoothing: float) -> Tensor:
     """Σ -log p(y_t | y_<t, source) over the real target positions of a batch."""
-    # Lengths say what is real, whatever lies behind them.
-    answers = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
-    loss: Tensor = model(batch).loss(answers, smoothing, PAD)
+    targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
+    loss: Tensor = model(batch).loss(targets, smoothing, PAD)
     return loss

@@ -1,0 +1,112 @@
+"""Minimum risk training: the model learns from its own sampled outputs and their quality.
+
+Maximum likelihood never shows a model its own outputs, and treats every wrong token as equally
+wrong. Here K outputs per source are sampled and scored. Their probability rises or falls with the
+difference between their reward and the mean reward of the other samples (Shen et al. 2016, Rennie
+et al. 2017):
+
+    loss = -1/K Σ_k (r_k - mean of the other r) log p(y_k)
+
+The expected gradient is that of the expected reward, for any reward.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.core.sequences import Batch, Padded
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.sample import Sample
+from seqloom.decoding.search import Request, log_softmax
+from seqloom.models.interface import Memory
+from seqloom.models.seq2seq import Model
+from seqloom.text.vocabulary import END, PAD, START
+
+Ids = Sequence[int]
+Reward = Callable[[Sequence[Ids], Ids], Sequence[float]]
+"""(outputs of one source, its reference) -> the reward of each output, 0 to 1."""
+MAX_LENGTH_FACTOR = 1.5
+"""Maximum length of a sample, as a multiple of the longest target in the batch."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """K sampled outputs per source; the outputs of one source are adjacent rows.
+
+    inputs:  (B · K, T) START y1 … yT
+    targets: (B · K, T) y1 … yT END; without END if the length limit ended the sample
+    rewards: (B, K) from 0 to 1
+    """
+
+    inputs: Tensor
+    targets: Padded
+    rewards: Tensor
+
+    @property
+    def advantages(self) -> Tensor:
+        """(B, K) the reward minus the mean reward of the other samples."""
+        count = self.rewards.shape[1]
+        others = (self.rewards.sum(dim=1, keepdim=True) - self.rewards) / (count - 1)
+        return self.rewards - others
+
+
+def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) -> Tensor:
+    """The summed loss of a batch -> ()
+
+    Its value is (1 - mean reward) per target; its gradient is that of the formula above.
+    """
+    assert batch.packing is None, "sampling needs one pair per row"
+    memory = model.encode(batch.source, batch.size)
+    sampled = score_samples(draw_samples(model, memory, batch, samples), batch, reward)
+    loss = policy_gradient_loss(model, memory, sampled)
+    return loss - loss.detach() + (1 - sampled.rewards.mean()) * batch.num_targets
+
+
+@torch.no_grad()
+def draw_samples(
+    model: Model, memory: Memory, batch: Batch, samples: int
+) -> list[list[Hypothesis]]:
+    """Sample outputs for each source, without dropout."""
+    was_training = model.decoder.training
+    model.decoder.eval()
+    try:
+        limit = int(MAX_LENGTH_FACTOR * batch.targets.values.shape[1])
+        if model.max_target_length is not None:
+            limit = min(limit, model.max_target_length)
+        # torch's generator is seeded by the step number, and with it every draw of the step.
+        search = Sample(samples=samples, seed=int(torch.randint(2**62, ())))
+        return search(model.decoder, memory, Request([limit] * batch.size, n_best=samples))
+    finally:
+        model.decoder.train(was_training)
+
+
+def score_samples(
+    hypotheses: Sequence[Sequence[Hypothesis]], batch: Batch, reward: Reward
+) -> Samples:
+    """The sampled outputs as tensors, with their rewards."""
+    device = batch.targets.values.device
+    references = zip(batch.targets.values.tolist(), batch.targets.lengths.tolist(), strict=True)
+    rewards = [
+        reward([one.tokens for one in several], [token for token in row[:length] if token != END])
+        for several, (row, length) in zip(hypotheses, references, strict=True)
+    ]
+    rows = [
+        [*one.tokens, *([END] if one.finished else [])] for several in hypotheses for one in several
+    ]
+    width = max(1, max(map(len, rows)))
+    values = torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
+    targets = Padded(values, torch.tensor([len(row) for row in rows])).to(device)
+    starts = torch.full_like(targets.values[:, :1], START)
+    inputs = torch.cat([starts, targets.values[:, :-1]], dim=1)
+    return Samples(inputs, targets, torch.tensor(rewards, device=device))
+
+
+def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
+    """-1/K Σ advantage · log p, summed over the sources -> ()"""
+    count = samples.rewards.shape[1]
+    logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)
+    log_p = log_softmax(logits).gather(-1, samples.targets.values.unsqueeze(-1)).squeeze(-1)
+    total = torch.where(samples.targets.mask, log_p, 0.0).sum(dim=1)  # (B · K,)
+    return -(samples.advantages.flatten() * total).sum() / count

@@ -1,0 +1,107 @@
+"""Base class of the tasks whose outputs are tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from torch import Tensor
+
+from seqloom.config.run import RunConfig
+from seqloom.core.sequences import Batch
+from seqloom.core.signature import Signature
+from seqloom.data.corpus import CorpusRequest, build_corpus
+from seqloom.data.example import Example, Split
+from seqloom.data.examples import Examples
+from seqloom.data.variants import build_variants
+from seqloom.metrics.score import Metric, Score
+from seqloom.metrics.sentences import each_bleu, each_chrf
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.minimum_risk import Ids, Reward, minimum_risk_loss
+from seqloom.tasks.objective import LIKELIHOOD, Objective
+from seqloom.tasks.r_drop import r_drop_loss
+from seqloom.tasks.task import ModelInput
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.vocabulary import PAD
+
+
+class TokenTask:
+    """A task with token outputs, trained with cross-entropy.
+
+    source_tokenizer: None if the task reads no text
+    image_size:       side of the input images in pixels; None if the task reads no images
+    tag_side:         where the tag at the start of a source goes: it stays in the source, or
+                      becomes the first target token
+    metrics:          scores of outputs, the most informative first; empty without references
+    """
+
+    source_tokenizer: Tokenizer | None = None
+    target_tokenizer: Tokenizer
+    image_size: int | None = None
+    tag_side: Literal["source", "target"] = "source"
+    metrics: Sequence[Metric] = ()
+    signature: Signature
+
+    def prepare(self, text: str) -> ModelInput:
+        """Convert an input text to a model input."""
+        raise NotImplementedError
+
+    def source_text(self, example: Example) -> str:
+        """The input text of an example; empty if the task has no source."""
+        raise NotImplementedError
+
+    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """Score outputs against references; empty without references."""
+        raise NotImplementedError
+
+    def with_fast_scores(self, needed: str) -> "TokenTask":
+        """The same task without slow scores, except the score named `needed`."""
+        return self
+
+    def save(self, folder: Path) -> None:
+        if self.source_tokenizer is not None:
+            self.source_tokenizer.save(folder, "source")
+        self.target_tokenizer.save(folder, "target")
+
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+        request = CorpusRequest(
+            config.data,
+            split,
+            self.source_tokenizer,
+            self.target_tokenizer,
+            self.image_size,
+            self.tag_side,
+        )
+        sampling = config.text.sampling
+        if split == "train" and sampling is not None:
+            return build_variants(request, sampling, config.training.seed, progress)
+        return build_corpus(request, progress)
+
+    def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
+        """Σ -log p(y_t | y_<t, source) over the real target positions, or the loss that
+        `objective` selects."""
+        if objective.minimum_risk is not None:
+            config = objective.minimum_risk
+            reward = sentence_reward(config.utility, self.target_tokenizer)
+            risk = config.share * minimum_risk_loss(model, batch, reward, config.samples)
+            if config.share == 1:
+                return risk
+            likelihood = self.loss(model, batch, replace(objective, minimum_risk=None))
+            return risk + (1 - config.share) * likelihood
+        if objective.r_drop:
+            return r_drop_loss(model, batch, objective.smoothing, objective.r_drop)
+        # The lengths define which positions are real, whatever the padding contains.
+        targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
+        loss: Tensor = model(batch).loss(targets, objective.smoothing, PAD)
+        return loss
+
+
+def sentence_reward(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Reward:
+    """The sentence-level score of outputs against a reference, scaled to 0 … 1."""
+    score_each = {"bleu": each_bleu, "chrf": each_chrf}[name]
+
+    def reward(outputs: Sequence[Ids], reference: Ids) -> Sequence[float]:
+        texts = [tokenizer.decode(output) for output in outputs]
+        return [score / 100 for score in score_each(texts, [tokenizer.decode(reference)])]
+
+    return reward
