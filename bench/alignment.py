@@ -31,7 +31,13 @@ from seqloom.config.load import resolve
 from seqloom.config.run import RunConfig
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
 from seqloom.metrics.symmetrise import Symmetry, symmetrise
-from seqloom.runs.aligning import WordAlignment, aligned, find_heads, joined, store_heads
+from seqloom.runs.alignment import (
+    WordAlignment,
+    combine_alignments,
+    find_heads,
+    save_alignment_heads,
+    word_alignment,
+)
 
 DIRECTIONS = ("de-en", "en-de")
 CORPORA = {
@@ -188,7 +194,9 @@ def score(family: str, chosen: argparse.Namespace) -> dict[str, Any]:
         sides = zip(links["de-en"], links["en-de"], strict=True)
         links[how] = [symmetrise(one, other, how) for one, other in sides]
         both = zip(found["de-en"], found["en-de"], strict=True)
-        links[f"{how}, weights multiplied"] = [joined(one, other, how) for one, other in both]
+        links[f"{how}, weights multiplied"] = [
+            combine_alignments(one, other, how) for one, other in both
+        ]
     for name, own in links.items():
         record["scores"][name] = {
             "test": asdict(_on(own, gold, slice(1, None, 2))),
@@ -218,7 +226,7 @@ def _direction(
     run = seqloom.load(folder)
     plain = [list(one.alignment) for one in run.score(sources, targets)]
     candidates = find_heads(run.score(sources[::2], targets[::2], heads=True), own[::2])
-    store_heads(folder, candidates[0], run.weights_digest)
+    save_alignment_heads(folder, candidates[0], run.weights_digest)
     outputs = seqloom.load(folder).score(sources, targets)
     facts = {
         "heads": str(candidates[0].choice),
@@ -234,7 +242,7 @@ def _direction(
         "parameters": sum(one.numel() for one in run.model.parameters()),
         **json.loads((chosen.work / f"{family}.{direction}.json").read_text()),
     }
-    return [aligned(one) for one in outputs], facts
+    return [word_alignment(one) for one in outputs], facts
 
 
 def start(job: Sequence[str], chosen: argparse.Namespace) -> int:

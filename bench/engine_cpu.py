@@ -22,11 +22,11 @@ from seqloom.config.engine import EngineConfig
 from seqloom.data.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu
-from seqloom.runs.budget import BATCH_TOKENS
+from seqloom.runs.batching import CPU_BATCH_TOKENS
 from seqloom.runs.engine.package import ctranslate2
-from seqloom.runs.engine.search import CTranslate2Engine
+from seqloom.runs.engine.translator import CTranslate2Engine
+from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import WORDS_ALONE
 
 ROUNDS = 11
 PRECISIONS = ("int8", "float32")
@@ -87,7 +87,7 @@ def _ours(
 
     def job() -> list[str]:
         run.engine = settings
-        return [best[0].text for best in run.predict(texts, WORDS_ALONE, decoding=decoding)]
+        return [best[0].text for best in run.predict(texts, TEXT_ONLY, decoding=decoding)]
 
     return job
 
@@ -102,7 +102,7 @@ def _bare(
     run: Run, precision: str, texts: Sequence[str], decoding: DecodingConfig
 ) -> Callable[[], list[Any]]:
     """Tokens in, tokens out, as CTranslate2's own users call it."""
-    engine = run.engines.choose(_settings(precision), decoding, WORDS_ALONE).engine
+    engine = run.engines.choose(_settings(precision), decoding, TEXT_ONLY).engine
     assert isinstance(engine, CTranslate2Engine)
     prepared = [run.task.prepare(text).source or () for text in texts]
     tokens = [[*[engine.names[token] for token in row], engine.names[2]] for row in prepared]
@@ -115,7 +115,7 @@ def _bare(
             engine.translator.translate_batch(
                 tokens,
                 beam_size=width,
-                max_batch_size=BATCH_TOKENS,
+                max_batch_size=CPU_BATCH_TOKENS,
                 batch_type="tokens",
                 max_decoding_length=longest,
             )

@@ -24,8 +24,8 @@ from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.config.engine import EngineConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.splits import merge_references, read_split
+from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import WORDS_ALONE
 
 DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 KINDS = ("torch", "compiled", "ctranslate2")
@@ -43,7 +43,7 @@ def measure(folder: Path, sentences: int) -> dict[str, Any]:
         run.engine = EngineConfig.model_validate({"kind": kind})
         for search, decoding in DECODINGS.items():
             try:
-                name = run.choose_engine(WORDS_ALONE, decoding=decoding).name
+                name = run.choose_engine(TEXT_ONLY, decoding=decoding).name
             except ConfigError as error:
                 print(f"{kind}: {error}", file=sys.stderr)
                 continue
@@ -60,7 +60,7 @@ def measure(folder: Path, sentences: int) -> dict[str, Any]:
 def waits(run: Run, texts: Sequence[str], decoding: DecodingConfig) -> dict[str, float]:
     """Milliseconds for a text alone: the median, and what one in twenty takes at least."""
 
-    jobs = [partial(run.predict, [text], WORDS_ALONE, decoding=decoding) for text in texts]
+    jobs = [partial(run.predict, [text], TEXT_ONLY, decoding=decoding) for text in texts]
     for job in jobs[:WARM]:
         job()
     taken = sorted(1_000 * seconds(job) for job in jobs)

@@ -23,7 +23,7 @@ from bench.peer_gpu import Settings, Shape, time_huggingface_loop
 from seqloom.config.load import find_recipe
 from seqloom.core.sequences import Batch
 from seqloom.data.corpus import Corpus
-from seqloom.runs.devices import best_device
+from seqloom.runs.device import best_device
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.session import Session

@@ -17,8 +17,8 @@ from seqloom.config.decoding import BeamConfig
 from seqloom.data.example import Example
 from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import Wish
 from seqloom.viz.curves import Curve, Plot, save_plot
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def main() -> None:
 def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) -> dict[str, Any]:
     """Of the best outputs: the mean log p of a sentence, its mean length in tokens, BLEU."""
     decoding = BeamConfig(width=width, length_exponent=exponent)
-    wish = Wish(attention=False)
+    wish = PredictionOptions(attention=False)
     found = run.predict([one.source for one in examples], wish, decoding=decoding)
     best = [outputs[0] for outputs in found]
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 from seqloom.config.load import resolve
 from seqloom.config.run import RunConfig
-from seqloom.runs.soundness import checkpoint_shelf
+from seqloom.runs.folder.integrity import checkpoint_store
 from seqloom.training.event_log import Event
 
 LETTERS = {"kind": "synthetic", "task": "reverse", "min_length": 2, "max_length": 4, "symbols": 4}
@@ -56,7 +56,7 @@ SPEAKER = (
 
 def latest(folder: Path) -> Path:
     """The newest checkpoint, whole."""
-    place = checkpoint_shelf(folder).current()
+    place = checkpoint_store(folder).current()
     assert place is not None
     return place
 

@@ -14,7 +14,7 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.search import Request
 from seqloom.metrics.merging import merge_words
-from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
+from seqloom.runs.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
 
 LENGTHS = (4, 2)
 SEARCHES: list[SearchConfig] = [
@@ -36,13 +36,13 @@ def test_a_search_shows_where_the_model_looks_when_it_is_made_to_say_the_same(
     """Every layer and head, traced back through whatever the search did; and rows add up to 1,
     between pieces and between words."""
     model = specimen.build()
-    memory, every = specimen.memory(model, LENGTHS), Keeping(every=True)
+    memory, every = specimen.memory(model, LENGTHS), AttentionReduction(all_heads=True)
     assert specimen.attention is not None
     for config in SEARCHES:
-        request = Request([3] * len(LENGTHS), keep_attention=every.keep)
+        request = Request([3] * len(LENGTHS), keep_attention=every.reduce)
         with torch.no_grad():
             found = [best[0] for best in build_search(config)(model.decoder, memory, request)]
-            told = force(model.decoder, memory, [one.tokens for one in found], every.keep)
+            told = force(model.decoder, memory, [one.tokens for one in found], every.reduce)
         for own, same, length in zip(found, told, LENGTHS, strict=True):
             assert own.attention is not None
             assert same.attention is not None
@@ -65,18 +65,18 @@ def test_what_is_kept_of_a_step_is_the_mean_of_all_its_heads_and_of_the_chosen(
     attention = model.decoder.step(torch.full((2,), VOCABULARY - 1), state).attention
     assert attention is not None
     choice = HeadChoice(((attention.shape[1] - 1, 0),), shift=1)
-    little, much = Keeping(False, choice), Keeping(True, choice)
-    one, other = little.read(little.keep(attention)), much.read(much.keep(attention))
+    little, much = AttentionReduction(False, choice), AttentionReduction(True, choice)
+    one, other = little.maps(little.reduce(attention)), much.maps(much.reduce(attention))
     torch.testing.assert_close(one.mean, attention.mean((1, 2)))
-    torch.testing.assert_close(one.aligning, attention[[1, 1], -1, 0])  # one step later
+    torch.testing.assert_close(one.alignment, attention[[1, 1], -1, 0])  # one step later
     torch.testing.assert_close(one.mean, other.mean)
-    torch.testing.assert_close(one.aligning, other.aligning)
+    torch.testing.assert_close(one.alignment, other.alignment)
     assert one.heads is None
     assert other.heads is attention
 
 
 def test_without_a_choice_words_are_aligned_by_all_heads() -> None:
     attention = torch.rand(5, 2, 3, 4).softmax(-1)
-    looks = Keeping().read(Keeping().keep(attention))
-    torch.testing.assert_close(looks.aligning, looks.mean)
+    looks = AttentionReduction().maps(AttentionReduction().reduce(attention))
+    torch.testing.assert_close(looks.alignment, looks.mean)
     torch.testing.assert_close(looks.mean, ALL_HEADS.mean(attention))

@@ -106,7 +106,7 @@ def test_the_best_heads_are_kept_and_used_by_every_command(workshop: Path) -> No
     assert answer.code == 0, answer.err
     assert "error rate" in answer.out
     assert "heads.json: from now on words are aligned by layer" in answer.err
-    best = load(workshop / "there").predictor.choice
+    best = load(workshop / "there").predictor.head_choice
     assert best.heads
     scores = json.loads(aligned(workshop, "--gold", workshop / "gold", "--json").out)
     kept = json.loads((workshop / "there" / "alignment" / "heads.json").read_bytes())

@@ -10,7 +10,7 @@ from copying_corpora import CORPORA
 
 import seqloom
 from seqloom.config.load import find_recipe
-from seqloom.runs.soundness import EVALUATION
+from seqloom.runs.folder.integrity import EVALUATION
 
 QUESTIONS = {
     "django-code": "call tubalo with argument kurido.",

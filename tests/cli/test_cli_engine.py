@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from calling import call
 
-from seqloom.runs.engine.choose import INT8_PAYS
+from seqloom.runs.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
 from tiny_runs import recipe
 
@@ -17,7 +17,7 @@ SIDES = tuple(
 LETTERS = tuple(f"data.{split}.symbols=12" for split in ("train", "dev", "test"))
 
 
-USUAL = "int8" if INT8_PAYS else "float32"
+USUAL = "int8" if INT8_IS_FASTER else "float32"
 
 
 @pytest.fixture(scope="module")

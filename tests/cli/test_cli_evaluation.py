@@ -16,7 +16,7 @@ from seqloom.config.corpora import BundledConfig
 from seqloom.config.data import DataConfig
 from seqloom.config.decoding import GreedyConfig
 from seqloom.data.example import Example
-from seqloom.runs.evaluate import Report
+from seqloom.runs.evaluation.report import EvaluationReport
 from seqloom.runs.run import Run
 
 DATA = DataConfig(train=(BundledConfig(source="de", target="en"),))
@@ -101,8 +101,8 @@ def test_two_runs_are_shown_side_by_side_with_what_differs(reverse: Path, tmp_pa
 def test_what_differs_most_is_shown_first() -> None:
     examples = tuple(Example(text, text, (text,), "") for text in ("a b", "c d", "e f"))
 
-    def report(run: str, *outputs: str) -> Report:
-        return Report(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig(), DATA)
+    def report(run: str, *outputs: str) -> EvaluationReport:
+        return EvaluationReport(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig(), DATA)
 
     one, other = report("one", "a b", "c x", "y f"), report("other", "a b", "c d", "z z")
     assert differing(one, other) == [1, 2]

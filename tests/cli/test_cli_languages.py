@@ -10,7 +10,7 @@ import pytest
 from calling import call
 
 import seqloom
-from seqloom.runs.wish import Wish
+from seqloom.runs.options import PredictionOptions
 from toy_languages import WORDS, write_languages
 
 RECIPE = """
@@ -120,7 +120,7 @@ def test_python_asks_as_the_command_line_does(run: Path) -> None:
     assert {source for source, _ in output.alignment} <= {0, 1}
     words = range(len(output.text.split()))
     assert {target for _, target in output.alignment} <= {*words}
-    several = loaded.predict(["big dog"], Wish(n_best=3, to="de"))
+    several = loaded.predict(["big dog"], PredictionOptions(n_best=3, to="de"))
     assert several[0][0].text == output.text
 
 

@@ -11,10 +11,10 @@ from calling import call
 from cli_workshop import trained, workshop_at
 
 from seqloom.core.errors import DataError, StorageError
-from seqloom.runs.evaluate import Report
+from seqloom.runs.evaluation.report import EvaluationReport
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Wish
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,9 @@ def test_a_bad_line_in_a_later_portion_is_named_by_its_own_number(
 ) -> None:
     good = Run.predict
 
-    def strict(run: Run, texts: Sequence[str], wish: Wish, **rest: Any) -> list[list[Prediction]]:
+    def strict(
+        run: Run, texts: Sequence[str], wish: PredictionOptions, **rest: Any
+    ) -> list[list[Prediction]]:
         if "bad" in texts:
             raise DataError(f"line {wish.first + texts.index('bad') + 1}: is bad")
         return good(run, texts, wish, **rest)
@@ -264,7 +266,7 @@ def test_scores_that_cannot_be_saved_are_shown_all_the_same(
     def full(*_: object) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(Report, "save", full)
+    monkeypatch.setattr(EvaluationReport, "save", full)
     answer = call("evaluate", reverse)
     assert answer.code == 0
     assert "warning: outputs and scores could not be saved: the disk is full" in answer.err

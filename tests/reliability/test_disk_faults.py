@@ -21,10 +21,17 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed,
 )
-from seqloom.runs.bundle import create_run
+from seqloom.runs.folder.bundle import create_run
+from seqloom.runs.folder.integrity import (
+    CONFIG,
+    EVENT_LOG,
+    WEIGHTS,
+    is_run,
+    run_damage,
+    weights_store,
+)
+from seqloom.runs.folder.weights import weights_of, write_tensors
 from seqloom.runs.run import load
-from seqloom.runs.soundness import CONFIG, JOURNAL, WEIGHTS, is_run, run_damage, weights_shelf
-from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import load_task
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World
@@ -76,7 +83,7 @@ class Saving:
         return dump(recipe("training.steps=99", "training.evaluate_every=3")).encode()
 
     def weights(self) -> None:
-        weights_shelf(self.copy).add(
+        weights_store(self.copy).add(
             7, lambda folder: write_tensors(folder / WEIGHTS, weights_of(self.session.model)), 1
         )
 
@@ -95,7 +102,7 @@ def saving(run: Path, session: Session, tmp_path: Path) -> Iterator[Callable[[],
         shutil.rmtree(copy.parent, ignore_errors=True)
         shutil.copytree(run, copy)
         session.folder = copy
-        session.event_log = EventLog(copy / JOURNAL)
+        session.event_log = EventLog(copy / EVENT_LOG)
         journals.append(session.event_log)
         return Saving(session, copy)
 

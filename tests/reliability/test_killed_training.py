@@ -11,7 +11,7 @@ from faults import failing
 
 from forking import CAMPAIGN, Child, Number, in_child
 from seqloom.config.run import RunConfig
-from seqloom.runs.soundness import is_run, run_damage
+from seqloom.runs.folder.integrity import is_run, run_damage
 from seqloom.training import loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train

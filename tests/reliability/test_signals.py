@@ -11,7 +11,7 @@ import pytest
 
 from forking import CAMPAIGN, Number, in_child
 from seqloom.config.run import RunConfig
-from seqloom.runs.soundness import run_damage
+from seqloom.runs.folder.integrity import run_damage
 from seqloom.training import evaluation, loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train

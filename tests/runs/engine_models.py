@@ -17,7 +17,7 @@ from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import Precision, convert
-from seqloom.runs.engine.search import CTranslate2Engine
+from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from tiny_runs import recipe

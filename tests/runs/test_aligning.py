@@ -11,18 +11,18 @@ from torch import nn
 
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.metrics.alignment_error import parse_gold
-from seqloom.runs.aligning import (
-    Candidate,
-    aligned,
+from seqloom.runs.alignment import (
+    ScoredHeads,
+    check_gold_links,
     find_heads,
-    refuse_links_beyond,
-    store_heads,
-    stored_heads,
+    load_alignment_heads,
+    save_alignment_heads,
+    word_alignment,
 )
-from seqloom.runs.heads import ALL_HEADS, HeadChoice, chosen_heads
+from seqloom.runs.attention_maps import ALL_HEADS, HeadChoice, choose_heads
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 from tiny_runs import TRANSFORMER, recipe
 
@@ -90,9 +90,9 @@ def test_what_is_stored_is_used_from_then_on(folder: Path, run: Run) -> None:
     assert before.attention is not None
     choice = HeadChoice(((1, 0),), shift=1)
     scores = find_heads([before], [parse_gold("0-0")])[0].scores
-    store_heads(folder, Candidate(choice, scores), run.weights_digest)
+    save_alignment_heads(folder, ScoredHeads(choice, scores), run.weights_digest)
     again = load(folder)
-    assert again.predictor.choice == choice
+    assert again.predictor.head_choice == choice
     assert again.heads_note == ""
     again.model.load_state_dict(run.model.state_dict())
     (after,) = again.score(["abcd"], ["dcba"])
@@ -101,7 +101,7 @@ def test_what_is_stored_is_used_from_then_on(folder: Path, run: Run) -> None:
     torch.testing.assert_close(after.attention, before.attention)  # still the mean of all
     later = before.heads[[1, 2, 3, 4, 4], 1, 0]
     torch.testing.assert_close(after.aligning, later)
-    (found,) = again.predict(["abcd"], Wish(heads=True))
+    (found,) = again.predict(["abcd"], PredictionOptions(heads=True))
     assert found[0].heads is not None
     assert found[0].aligning is not None
     assert found[0].aligning.shape == found[0].heads[:, 0, 0].shape
@@ -109,8 +109,8 @@ def test_what_is_stored_is_used_from_then_on(folder: Path, run: Run) -> None:
 
 def test_heads_of_other_weights_are_not_used_and_that_is_told(folder: Path, run: Run) -> None:
     scores = find_heads(run.score(["ab"], ["ba"], heads=True), [parse_gold("0-0")])[0].scores
-    store_heads(folder, Candidate(HeadChoice(((0, 0),)), scores), "other weights")
-    choice, note = stored_heads(folder, run.weights_digest)
+    save_alignment_heads(folder, ScoredHeads(HeadChoice(((0, 0),)), scores), "other weights")
+    choice, note = load_alignment_heads(folder, run.weights_digest)
     assert choice == ALL_HEADS
     assert "were found for other weights, so all heads are averaged" in note
     assert load(folder).heads_note == note
@@ -118,18 +118,20 @@ def test_heads_of_other_weights_are_not_used_and_that_is_told(folder: Path, run:
 
 def test_damage_to_what_is_stored_is_told(folder: Path, run: Run) -> None:
     scores = find_heads(run.score(["ab"], ["ba"], heads=True), [parse_gold("0-0")])[0].scores
-    place = store_heads(folder, Candidate(HeadChoice(((0, 0),)), scores), run.weights_digest)
+    place = save_alignment_heads(
+        folder, ScoredHeads(HeadChoice(((0, 0),)), scores), run.weights_digest
+    )
     content = json.loads(place.read_bytes())
     place.write_text(json.dumps({**content, "shift": 1}), encoding="utf-8")
     with pytest.raises(StorageError, match=r"(?s)is damaged:.*Remove that folder, and find"):
         load(folder)
-    store_heads(folder, Candidate(HeadChoice(((0, 0),)), scores), run.weights_digest)
-    assert load(folder).predictor.choice.heads == ((0, 0),)
+    save_alignment_heads(folder, ScoredHeads(HeadChoice(((0, 0),)), scores), run.weights_digest)
+    assert load(folder).predictor.head_choice.heads == ((0, 0),)
 
 
 def test_the_weights_of_an_alignment_are_those_its_links_are_the_largest_of(run: Run) -> None:
     for output in run.score(TEXTS, [text[::-1] for text in TEXTS]):
-        found = aligned(output)
+        found = word_alignment(output)
         assert found.weights.shape == (len(found.targets), len(found.sources))
         assert (found.weights.sum(axis=1) <= 1 + 1e-6).all()
         best = [found.sources[int(column)] for column in found.weights.argmax(axis=1)]
@@ -138,17 +140,17 @@ def test_the_weights_of_an_alignment_are_those_its_links_are_the_largest_of(run:
 
 def test_without_attention_there_is_nothing_to_align_by() -> None:
     with pytest.raises(ConfigError, match="no attention, and nothing to align words by"):
-        aligned(Prediction("a", 0.0))
+        word_alignment(Prediction("a", 0.0))
     with pytest.raises(ConfigError, match="no attention, and no heads to choose among"):
         find_heads([Prediction("a", 0.0)], [parse_gold("0-0")])
 
 
 def test_a_layer_and_a_head_are_counted_from_one() -> None:
-    assert chosen_heads(2, 3, 2, 1).heads == ((1, 0),)
-    assert chosen_heads(2, 3, 2, None).heads == ((1, 0), (1, 1), (1, 2))
-    assert chosen_heads(2, 3, None, 3).heads == ((0, 2), (1, 2))
+    assert choose_heads(2, 3, 2, 1).heads == ((1, 0),)
+    assert choose_heads(2, 3, 2, None).heads == ((1, 0), (1, 1), (1, 2))
+    assert choose_heads(2, 3, None, 3).heads == ((0, 2), (1, 2))
     with pytest.raises(ConfigError, match=r"(?s)no layer 3; this model has 2.*no head 4; this"):
-        chosen_heads(2, 3, 3, 4)
+        choose_heads(2, 3, 3, 4)
 
 
 def test_gold_links_that_lead_nowhere_are_all_told() -> None:
@@ -157,4 +159,4 @@ def test_gold_links_that_lead_nowhere_are_all_told() -> None:
     with pytest.raises(
         DataError, match=r"(?s)g\.txt: links lead.*line 1: 1-2, 2-1\n  line 3: 0-1$"
     ):
-        refuse_links_beyond(gold, pairs, "g.txt")
+        check_gold_links(gold, pairs, "g.txt")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.runs.budget import IMAGE_TOKENS, size_of, together
+from seqloom.runs.batching import IMAGE_TOKENS, batches_by_length, input_tokens
 from seqloom.tasks.task import ModelInput
 
 
@@ -13,7 +13,7 @@ from seqloom.tasks.task import ModelInput
 def test_everything_is_there_once_and_the_longest_comes_first(
     lengths: list[int], budget: int
 ) -> None:
-    batches = list(together(lengths, budget))
+    batches = list(batches_by_length(lengths, budget))
     order = [number for batch in batches for number in batch]
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[number] for number in order] == sorted(lengths, reverse=True)
@@ -25,14 +25,14 @@ def test_everything_is_there_once_and_the_longest_comes_first(
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
 def test_if_the_last_may_fill_one_budget_none_fills_more(lengths: list[int], budget: int) -> None:
-    for batch in together(lengths, budget, last=1):
+    for batch in batches_by_length(lengths, budget, last_batch_factor=1):
         assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= budget
 
 
 @pytest.mark.parametrize(("texts", "batches"), [(10, 1), (15, 1), (20, 1), (21, 2), (45, 4)])
 def test_a_few_that_are_left_go_along_with_those_before_them(texts: int, batches: int) -> None:
     """Ten texts are a batch; twenty, if they are the last."""
-    found = list(together([4] * texts, 40))
+    found = list(batches_by_length([4] * texts, 40))
     assert len(found) == batches
     assert all(len(batch) == 10 for batch in found[:-1])
 
@@ -41,9 +41,9 @@ def test_what_is_read_counts_and_an_image_counts_as_many_tokens() -> None:
     """Else thousands of them, which have no tokens, would be read at once."""
     image = np.zeros((3, 8, 8), dtype=np.uint8)
     sizes = [
-        size_of(one)
+        input_tokens(one)
         for one in (ModelInput((5, 6), (7,)), ModelInput(None, (7,)), ModelInput(None, (), image))
     ]
     assert sizes == [3, 2, IMAGE_TOKENS]
-    batches = together([IMAGE_TOKENS] * 1000, 4096)
+    batches = batches_by_length([IMAGE_TOKENS] * 1000, 4096)
     assert max(map(len, batches)) * IMAGE_TOKENS <= 2 * 4096

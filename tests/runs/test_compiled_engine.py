@@ -7,15 +7,15 @@ import torch
 
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError
-from seqloom.runs.engine import choose
-from seqloom.runs.engine.compiling import compiled_reasons
+from seqloom.runs.engine import select as choose
+from seqloom.runs.engine.compiled import unsupported_by_compiled
+from seqloom.runs.options import TEXT_ONLY, PredictionOptions
 from seqloom.runs.run import load
-from seqloom.runs.wish import WORDS_ALONE, Wish
 from seqloom.training.loop import train
 from tiny_runs import recipe
 
 LETTERS = tuple(f"data.{split}.symbols=12" for split in ("train", "dev", "test"))
-BARE = Wish(attention=False)
+BARE = PredictionOptions(attention=False)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_recurrent_model_compiled_says_what_it_said_before(folder: Path) -> None:
     ours, theirs = load(folder, engine="compiled"), load(folder, engine="torch")
     texts = ["abcd", "b", "", "dlkjihgfedcba"]
-    choice = ours.choose_engine(WORDS_ALONE)
+    choice = ours.choose_engine(TEXT_ONLY)
     assert choice.compiled
     assert choice.note.startswith("engine: torch compiled (compiled in ")
     for text in texts:
@@ -47,30 +47,30 @@ def test_a_recurrent_model_compiled_says_what_it_said_before(folder: Path) -> No
     assert all(one.text == other.text for one, other in together)
 
 
-REQUESTS: list[tuple[DecodingConfig, Wish, str]] = [
+REQUESTS: list[tuple[DecodingConfig, PredictionOptions, str]] = [
     (SampleConfig(), BARE, "decoding.kind: 'sample' is done by torch alone"),
-    (GreedyConfig(), Wish(), "attention: where every layer and head looked"),
+    (GreedyConfig(), PredictionOptions(), "attention: where every layer and head looked"),
 ]
 
 
 @pytest.mark.parametrize(("decoding", "wish", "words"), REQUESTS, ids=["sample", "attention"])
 @pytest.mark.usefixtures("nothing_compiled")
 def test_what_it_cannot_do_is_an_error_but_not_for_those_who_wait(
-    folder: Path, decoding: DecodingConfig, wish: Wish, words: str
+    folder: Path, decoding: DecodingConfig, wish: PredictionOptions, words: str
 ) -> None:
     run = load(folder, engine="compiled")
     with pytest.raises(ConfigError, match="the engine 'compiled' cannot answer this") as error:
         run.predict(["a"], wish, decoding=decoding)
     assert words in str(error.value)
     assert "--engine auto or torch" in str(error.value)
-    choice = run.engines.choose(run.engine, decoding, wish, waiting=True)
+    choice = run.engines.choose(run.engine, decoding, wish, compile_now=False)
     assert (choice.name, choice.compiled) == ("torch", False)
 
 
 @pytest.mark.usefixtures("nothing_compiled")
 def test_nothing_is_compiled_while_somebody_waits(folder: Path) -> None:
     run = load(folder, engine="compiled")
-    choice = run.engines.choose(run.engine, BeamConfig(width=7), BARE, waiting=True)
+    choice = run.engines.choose(run.engine, BeamConfig(width=7), BARE, compile_now=False)
     assert not choice.compiled
     assert "not compiled when there was time" in choice.note
 
@@ -82,10 +82,10 @@ def test_an_evaluation_is_torchs_since_many_are_searched_together(folder: Path) 
 
 def test_a_gpu_and_an_ensemble_are_reasons_against_it(folder: Path) -> None:
     one, several = load(folder), load([folder, folder])
-    assert not list(compiled_reasons(one.model, GreedyConfig(), BARE, on_cpu=True))
-    [reason] = compiled_reasons(one.model, GreedyConfig(), BARE, on_cpu=False)
+    assert not list(unsupported_by_compiled(one.model, GreedyConfig(), BARE, on_cpu=True))
+    [reason] = unsupported_by_compiled(one.model, GreedyConfig(), BARE, on_cpu=False)
     assert "there is a GPU" in reason
-    [reason] = compiled_reasons(several.model, GreedyConfig(), BARE, on_cpu=True)
+    [reason] = unsupported_by_compiled(several.model, GreedyConfig(), BARE, on_cpu=True)
     assert "EnsembleDecoder" in reason
 
 

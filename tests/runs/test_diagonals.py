@@ -8,8 +8,8 @@ import pytest
 
 from seqloom.config.load import resolve
 from seqloom.data.splits import read_split
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import load
-from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 
 LENGTH = 6
@@ -53,9 +53,9 @@ def test_attention_is_the_alignment_of_a_task_whose_alignment_is_known(
     run = load(tmp_path / "run")
     known = np.eye(LENGTH) if task == "copy" else np.eye(LENGTH)[::-1]
     right = []
-    for found in run.predict(texts, Wish(heads=True), beam=3):
+    for found in run.predict(texts, PredictionOptions(heads=True), beam=3):
         assert found[0].attention is not None
-        shown = found[0].look(found[0].attention, merged=False)
+        shown = found[0].attention_map(found[0].attention, merged=False)
         assert shown.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
         letters_alone = shown.weights[:LENGTH, :LENGTH]
         best = letters_alone.argmax(axis=1) == known.argmax(axis=1)[: len(letters_alone)]

@@ -3,16 +3,16 @@
 import pytest
 
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.runs.directions import Directions
 from seqloom.runs.prediction import Prediction
+from seqloom.runs.target_language import TargetLanguages
 
-MANY = Directions("runs/many", ("<2de>", "<2fr>", "<U>"), inside=True)
-ONE = Directions("runs/one", (), inside=True)
+MANY = TargetLanguages("runs/many", ("<2de>", "<2fr>", "<U>"), tag_is_in_source=True)
+ONE = TargetLanguages("runs/one", (), tag_is_in_source=True)
 
 
 def test_a_language_is_put_before_every_text_that_is_not_blank() -> None:
     assert MANY.path("fr") == MANY.path("<2fr>") == ["<2fr>"]
-    assert MANY.put(["A dog.", "", " \t"], "<2fr>") == ["<2fr> A dog.", "", " \t"]
+    assert MANY.add_tag(["A dog.", "", " \t"], "<2fr>") == ["<2fr> A dog.", "", " \t"]
 
 
 def test_the_way_to_a_language_may_lead_through_another() -> None:
@@ -32,30 +32,33 @@ def test_a_language_that_was_not_learned_is_answered_with_those_that_were() -> N
 
 def test_a_run_of_one_language_has_nothing_to_choose() -> None:
     assert ONE.path(None) == [None]
-    assert ONE.put(["A dog."], None) == ["A dog."]
+    assert ONE.add_tag(["A dog."], None) == ["A dog."]
     with pytest.raises(ConfigError, match="one way only, so there is nothing to choose"):
         ONE.path("de")
 
 
 def test_texts_that_do_not_say_what_is_wanted_are_named() -> None:
-    assert MANY.put(["<2de> A dog.", ""], None) == ["<2de> A dog.", ""]
+    assert MANY.add_tag(["<2de> A dog.", ""], None) == ["<2de> A dog.", ""]
     with pytest.raises(DataError) as info:
-        MANY.put(["<2de> A dog.", "A cat.", "", "A man."], None, first=10)
+        MANY.add_tag(["<2de> A dog.", "A cat.", "", "A man."], None, first=10)
     assert "nothing says which is wanted in lines 12, 14; choose" in str(info.value)
     assert "There are: de, fr, <U>" in str(info.value)
     with pytest.raises(DataError, match="which is wanted in line 1;"):
-        MANY.put(["A cat."], None)
+        MANY.add_tag(["A cat."], None)
 
 
 def test_a_tag_and_a_choice_cannot_both_be_given() -> None:
     with pytest.raises(
         DataError, match=r"--to fr was asked for, but there is a tag already in line 1"
     ):
-        MANY.put(["<2de> A dog."], "<2fr>")
+        MANY.add_tag(["<2de> A dog."], "<2fr>")
 
 
 def test_alignments_count_the_words_of_the_text_as_it_was_given() -> None:
     output = Prediction("Un chien", 0.0, alignment=((0, 0), (2, 1)))
-    assert MANY.shown(output, "<2fr>").alignment == ((1, 1),)
-    assert MANY.shown(output, None) == output
-    assert Directions("run", MANY.tags, inside=False).shown(output, "<2fr>") == output
+    assert MANY.without_tag(output, "<2fr>").alignment == ((1, 1),)
+    assert MANY.without_tag(output, None) == output
+    assert (
+        TargetLanguages("run", MANY.tags, tag_is_in_source=False).without_tag(output, "<2fr>")
+        == output
+    )

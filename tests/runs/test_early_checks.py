@@ -8,9 +8,9 @@ import pytest
 from seqloom.cli.options import existing_run
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
-from seqloom.runs import soundness
+from seqloom.runs.folder import integrity as soundness
+from seqloom.runs.folder.integrity import WEIGHTS, check_run, run_damage, start_check, weights_store
 from seqloom.runs.run import load
-from seqloom.runs.soundness import WEIGHTS, check_early, checked, run_damage, weights_shelf
 from seqloom.training.loop import train
 from tiny_runs import recipe
 
@@ -41,7 +41,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def weights_of(run: Path) -> Path:
-    place = weights_shelf(run).pointed_to()
+    place = weights_store(run).current_path()
     assert place is not None
     return place / WEIGHTS
 
@@ -53,27 +53,27 @@ def flip_a_bit(file: Path) -> None:
 
 
 def test_what_was_checked_early_is_not_gone_through_again(run: Path, looks: list[Path]) -> None:
-    check_early(run)
+    start_check(run)
     assert load(run).translate(["ab"])
     assert looks == [run]
 
 
 def test_every_command_begins_early(run: Path, looks: list[Path]) -> None:
     assert existing_run(run) == run
-    assert run in soundness._begun
-    assert checked(run) == []
+    assert run in soundness._background_checks
+    assert check_run(run) == []
     assert looks == [run]
 
 
 def test_damage_that_was_found_early_is_told_when_the_run_is_loaded(run: Path) -> None:
     flip_a_bit(weights_of(run))
-    check_early(run)
+    start_check(run)
     with pytest.raises(StorageError, match="its SHA-256 differs"):
         load(run)
 
 
 def test_an_early_check_counts_once(run: Path, looks: list[Path]) -> None:
-    check_early(run)
+    start_check(run)
     load(run)
     flip_a_bit(weights_of(run))
     with pytest.raises(StorageError, match="its SHA-256 differs"):
@@ -82,10 +82,10 @@ def test_an_early_check_counts_once(run: Path, looks: list[Path]) -> None:
 
 
 def test_what_a_training_wrote_in_the_meantime_is_checked(run: Path, looks: list[Path]) -> None:
-    check_early(run)
-    soundness._begun[run].thread.join()
+    start_check(run)
+    soundness._background_checks[run].thread.join()
     content = weights_of(run).read_bytes()
-    weights_shelf(run).add(10**6, lambda new: write_file(new / WEIGHTS, content), 1)
+    weights_store(run).add(10**6, lambda new: write_file(new / WEIGHTS, content), 1)
     flip_a_bit(weights_of(run))
     with pytest.raises(StorageError, match="its SHA-256 differs"):
         load(run)
@@ -97,7 +97,7 @@ def test_a_check_that_failed_is_made_again(run: Path, monkeypatch: pytest.Monkey
         raise RuntimeError("no more threads, no more memory")
 
     monkeypatch.setattr(soundness, "run_damage", failing)
-    check_early(run)
-    soundness._begun[run].thread.join()
+    start_check(run)
+    soundness._background_checks[run].thread.join()
     monkeypatch.undo()
-    assert checked(run) == []
+    assert check_run(run) == []

@@ -24,9 +24,9 @@ from seqloom.decoding.candidates import Candidates
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.build import build_model
-from seqloom.runs.engine.agreement import compare
-from seqloom.runs.engine.convert import LONGEST
-from seqloom.runs.engine.reasons import model_reasons
+from seqloom.runs.engine.agreement import measure_agreement
+from seqloom.runs.engine.convert import MAX_POSITIONS
+from seqloom.runs.engine.support import unsupported_model
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, UNKNOWN
 from tiny_runs import SPEAKER, recipe
@@ -69,7 +69,7 @@ MODELS |= {
 @pytest.mark.parametrize("name", MODELS)
 def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> None:
     model = random_model(*MODELS[name])
-    assert model_reasons(model) == []
+    assert unsupported_model(model) == []
     engine = engine_of(model, tmp_path)
     longest = min(7, (model.max_source_length or 99) - 1)
     batch = some_sources(longest=longest)
@@ -83,7 +83,7 @@ def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> N
         assert scored == pytest.approx(known, abs=1e-4)
 
     decoding, request = GreedyConfig(length_exponent=0.7), Request([8] * len(batch))
-    found = engine.search(batch, request, decoding, "steps")
+    found = engine.search(batch, request, decoding, "tokens")
     best = by_torch(model, batch, request, decoding)
     answered = [(mine[0], other[0]) for mine, other in zip(best, found, strict=True) if other]
     assert answered
@@ -91,7 +91,7 @@ def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> N
         assert other.tokens == mine.tokens
         assert other.score == pytest.approx(mine.score, abs=1e-4)
         assert other.log_probabilities == pytest.approx(mine.log_probabilities, abs=1e-4)
-    assert compare(model, engine).exact
+    assert measure_agreement(model, engine).is_exact
 
 
 class OneWider(Candidates):
@@ -138,7 +138,7 @@ def test_what_is_answered_is_what_our_search_finds(
         assert [one.finished for one in other] == [one.finished for one in mine]
         if isinstance(decoding, BeamConfig) and decoding.width > 1:
             assert all(one.finished for one in mine)
-    unscored = engine.search(batch, request, decoding, "unasked")
+    unscored = engine.search(batch, request, decoding, "none")
     assert [tokens_of(one) for one in unscored] == [tokens_of(one) for one in found]
 
 
@@ -150,7 +150,7 @@ def test_a_greedy_output_that_nobody_wants_the_score_of_has_none(tmp_path: Path)
     engine = engine_of(random_model(side(), side(), ending=5.0), tmp_path)
     batch, request = some_sources(9), Request([8] * 9)
     for decoding, known in ((GreedyConfig(), False), (BeamConfig(width=3), True)):
-        for answer in engine.search(batch, request, decoding, "unasked"):
+        for answer in engine.search(batch, request, decoding, "none"):
             assert all(math.isfinite(one.score) == known for one in answer or ())
 
 
@@ -161,25 +161,25 @@ def test_what_may_not_be_put_out_is_left_to_torch(tmp_path: Path) -> None:
     engine = engine_of(model, tmp_path)
     batch = some_sources()
     request = Request([9] * len(batch))
-    assert engine.search(batch, request, GreedyConfig(), "unasked") == [None] * len(batch)
+    assert engine.search(batch, request, GreedyConfig(), "none") == [None] * len(batch)
     bias[END] += 40.0
     engine = engine_of(model, tmp_path)
-    assert None not in engine.search(batch, request, GreedyConfig(), "unasked")
+    assert None not in engine.search(batch, request, GreedyConfig(), "none")
 
 
 def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Path) -> None:
     model = random_model(side(), side(), ending=20.0)
     engine = engine_of(model, tmp_path)
     (short,) = some_sources(1)
-    long = ModelInput((5,) * LONGEST, ())
-    found = engine.search([short, long], Request([9, 9]), GreedyConfig(), "steps")
+    long = ModelInput((5,) * MAX_POSITIONS, ())
+    found = engine.search([short, long], Request([9, 9]), GreedyConfig(), "tokens")
     assert found[0] is not None
     assert found[1] is None
-    found = engine.search([short, short], Request([LONGEST + 1, 9]), GreedyConfig(), "steps")
+    found = engine.search([short, short], Request([MAX_POSITIONS + 1, 9]), GreedyConfig(), "tokens")
     assert found[0] is None
     assert found[1] is not None
-    just = ModelInput((5,) * (LONGEST - 1), ())
-    (answer,) = engine.search([just], Request([9]), GreedyConfig(), "steps")
+    just = ModelInput((5,) * (MAX_POSITIONS - 1), ())
+    (answer,) = engine.search([just], Request([9]), GreedyConfig(), "tokens")
     (ours,) = by_torch(model, [just], Request([9]), GreedyConfig())
     assert answer is not None
     assert answer[0].log_probabilities == pytest.approx(ours[0].log_probabilities, abs=1e-4)
@@ -188,7 +188,7 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
 def test_a_source_of_no_tokens_is_left_to_torch(tmp_path: Path) -> None:
     model = random_model(side(), side())
     engine = engine_of(model, tmp_path)
-    assert engine.search([ModelInput((), ())], Request([9]), GreedyConfig(), "steps") == [None]
+    assert engine.search([ModelInput((), ())], Request([9]), GreedyConfig(), "tokens") == [None]
 
 
 INEXPRESSIBLE = {
@@ -206,7 +206,7 @@ INEXPRESSIBLE = {
 @pytest.mark.parametrize("change", INEXPRESSIBLE)
 def test_an_attention_that_cannot_be_expressed_is_named(change: str) -> None:
     model = random_model(side(), side(attention=f"{{heads=2, {change}}}"))
-    (reason,) = model_reasons(model)
+    (reason,) = unsupported_model(model)
     assert re.match(INEXPRESSIBLE[change], reason)
 
 
@@ -225,13 +225,13 @@ def test_an_attention_that_cannot_be_expressed_is_named(change: str) -> None:
 def test_an_embedding_that_cannot_be_expressed_is_named(
     changes: dict[str, str], words: list[str]
 ) -> None:
-    reasons = model_reasons(random_model(side(**changes), side()))
+    reasons = unsupported_model(random_model(side(**changes), side()))
     assert len(reasons) == len(words)
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
 
 
 def test_a_gap_in_the_ways_around_cannot_be_expressed() -> None:
-    (reason,) = model_reasons(random_model(side(residual_gap="1"), side()))
+    (reason,) = unsupported_model(random_model(side(residual_gap="1"), side()))
     assert (
         reason == "model.encoder.residual_gap: a layer without a way around it cannot be expressed"
     )
@@ -239,21 +239,21 @@ def test_a_gap_in_the_ways_around_cannot_be_expressed() -> None:
 
 def test_copying_cannot_be_expressed() -> None:
     model = random_model(side(), side(copying="true"), tie="all")
-    (reason,) = model_reasons(model)
+    (reason,) = unsupported_model(model)
     assert reason.startswith("model.decoder.copying: a mixture with the source's tokens cannot")
 
 
 def test_every_reason_is_given_at_once() -> None:
     hard = "{heads=2, score={kind='rbf'}, selection='argmax', merge=false}"
     model = random_model(side(attention=hard), side(positions="{kind='one-hot'}"))
-    assert len(model_reasons(model)) == 4
+    assert len(unsupported_model(model)) == 4
 
 
 def test_recurrent_models_and_language_models_say_why_they_stay() -> None:
     plain = build_model(recipe().model, Signature(Tokens(9), Tokens(9), shared=False))
-    assert [reason.partition(",")[0] for reason in model_reasons(plain)] == [
+    assert [reason.partition(",")[0] for reason in unsupported_model(plain)] == [
         "model.encoder is recurrent",
         "model.decoder is recurrent",
     ]
     speaker = build_model(recipe(*SPEAKER).model, Signature(Nothing(), Tokens(9), shared=False))
-    assert model_reasons(speaker) == ["a language model has no encoder, and stays on torch"]
+    assert unsupported_model(speaker) == ["a language model has no encoder, and stays on torch"]

@@ -24,7 +24,9 @@ assert os.environ == before, "the environment is left as it was"
 def patience(**told: str) -> list[int]:
     """How often the threads of each OpenMP that a process loads look for work before they sleep,
     as OpenMP itself tells it: torch's first."""
-    environment = {name: text for name, text in os.environ.items() if name not in package.WAITING}
+    environment = {
+        name: text for name, text in os.environ.items() if name not in package.OPENMP_WAIT_VARIABLES
+    }
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**environment, "OMP_DISPLAY_ENV": "verbose", **told},
@@ -63,7 +65,7 @@ def test_it_is_said_where_it_counts_and_only_when_they_are_loaded(
     machine: str, loaded: bool, said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that finds the package there changes nothing that other threads may look at."""
-    for name in package.WAITING:
+    for name in package.OPENMP_WAIT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ctranslate2", raising=False)
     if loaded:

@@ -59,7 +59,7 @@ def test_outputs_do_not_depend_on_what_else_is_in_a_batch(
 ) -> None:
     whole = both.translate(TEXTS, decoding=decoding)
     assert [not one.text for one in whole if not one.pieces] == [True, True]
-    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", 7)
+    monkeypatch.setattr("seqloom.runs.batching.BATCH_TOKENS", 7)
     cut = both.translate(TEXTS, decoding=decoding)
     assert [one.text for one in whole] == [one.text for one in cut]
     assert [one.score for one in whole] == pytest.approx([one.score for one in cut], abs=1e-5)

@@ -16,11 +16,10 @@ from seqloom.core.errors import DataError
 from seqloom.core.sequences import Source
 from seqloom.models.interface import Memory, State, Step
 from seqloom.models.seq2seq import Model
-from seqloom.runs.asking import Askers
-from seqloom.runs.fitting import as_it_fits, halved
+from seqloom.runs.batching import halves, run_in_halves
+from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import WORDS_ALONE
 from seqloom.serving.batcher import Alone, Errand, Waiting
 from seqloom.tasks.task import ModelInput
 from seqloom.training.loop import train
@@ -58,7 +57,7 @@ def test_parts_fit_and_together_are_the_whole(numbers: list[int], room: int) -> 
             raise torch.OutOfMemoryError(FULL)
         return [2 * each for each in some]
 
-    parts = as_it_fits(work, numbers, halved)
+    parts = run_in_halves(work, numbers, halves)
     assert [each for part in parts for each in part] == [2 * each for each in numbers]
     assert all(len(part) <= room for part in parts)
 
@@ -104,8 +103,9 @@ def test_everybody_hears_the_tokens_of_their_own_text(
     prepared = [run.task.prepare(text) for text in TEXTS]
     room_for(room, monkeypatch)
     audience = Listeners()
-    askers = Askers(list(range(len(TEXTS))), audience=audience)
-    found = predictor.answer(prepared, GreedyConfig(), WORDS_ALONE, askers)
+    found = predictor.predict_inputs(
+        prepared, GreedyConfig(), TEXT_ONLY, range(len(TEXTS)), callback=audience
+    )
     for number, (best, *_) in enumerate(found):
         heard = audience.heard.get(number, [])
         assert heard == list(best.tokens)[: len(heard)]
@@ -136,9 +136,10 @@ def test_nobody_hears_a_token_twice_though_a_search_is_done_again(
     with asyncio.Runner() as runner:
         waits = runner.get_loop().create_future
         errands = [Errand(Alone(list), 1, None, waits(), partial(noted, one)) for one in heard]
-        askers = Askers(list(range(len(TEXTS))), audience=Waiting(errands))
         prepared = [run.task.prepare(text) for text in TEXTS]
-        found = ample.answer(prepared, GreedyConfig(), WORDS_ALONE, askers)
+        found = ample.predict_inputs(
+            prepared, GreedyConfig(), TEXT_ONLY, range(len(TEXTS)), callback=Waiting(errands)
+        )
     assert failures == 1
     for tokens, (best, *_) in zip(heard, found, strict=True):
         assert tokens == list(best.tokens)[: len(tokens)]

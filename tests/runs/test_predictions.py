@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.models.interface import Memory
-from seqloom.runs import budget
+from seqloom.runs import batching as budget
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import Wish
 from seqloom.tasks.task import ModelInput
 from seqloom.training.loop import train
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
@@ -70,7 +70,7 @@ def test_outputs_do_not_depend_on_what_else_is_in_a_batch(
     translator: Run, decoding: DecodingConfig, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = translator.translate(TEXTS, decoding=decoding)
-    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", tokens)
+    monkeypatch.setattr("seqloom.runs.batching.BATCH_TOKENS", tokens)
     cut = translator.translate(TEXTS, decoding=decoding)
     assert [one.text for one in whole] == [one.text for one in cut]
     assert [one.score for one in whole] == pytest.approx([one.score for one in cut], abs=1e-5)
@@ -103,10 +103,10 @@ def test_an_output_begins_as_it_is_told(translator: Run) -> None:
 def test_a_portion_says_where_it_begins(transformer: Run) -> None:
     """Errors name lines by their own number, and samples do not depend on where lists are cut."""
     with pytest.raises(DataError, match="line 1003: "):
-        transformer.predict(["a", "b", "a" * 300], Wish(first=1000))
+        transformer.predict(["a", "b", "a" * 300], PredictionOptions(first=1000))
     sampling = SampleConfig(seed=3)
-    whole = transformer.predict(TEXTS, Wish(), decoding=sampling)
-    rest = transformer.predict(TEXTS[2:], Wish(first=2), decoding=sampling)
+    whole = transformer.predict(TEXTS, PredictionOptions(), decoding=sampling)
+    rest = transformer.predict(TEXTS[2:], PredictionOptions(first=2), decoding=sampling)
     assert [one[0].text for one in rest] == [one[0].text for one in whole[2:]]
 
 

@@ -10,10 +10,10 @@ from sacrebleu.metrics.chrf import CHRF
 
 from seqloom.config.decoding import BeamConfig, MinimumBayesRiskConfig, SampleConfig
 from seqloom.core.errors import ConfigError
+from seqloom.runs.mbr import rank_by_expected_utility
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.risk import by_expected_utility
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import Wish
 from seqloom.training.loop import train
 from tiny_runs import recipe
 
@@ -39,7 +39,7 @@ def test_no_candidate_has_a_higher_mean_utility(texts: list[str], utility: str) 
         scores = [metric.sentence_score(texts[place], [other]).score for other in others]
         return float(sum(scores) / len(scores)) if scores else 100.0
 
-    found = by_expected_utility([Prediction(text, 0.0) for text in texts], config)
+    found = rank_by_expected_utility([Prediction(text, 0.0) for text in texts], config)
     values = {texts[place]: mean(place) for place in range(len(texts))}
     assert found[0].score == pytest.approx(max(values.values()), abs=1e-6)
     assert [one.score for one in found] == pytest.approx([values[one.text] for one in found])
@@ -62,8 +62,8 @@ def test_the_candidates_are_those_of_the_searches_and_the_choice_is_made_among_t
 ) -> None:
     config = MinimumBayesRiskConfig(samples=6, beam=3, seed=5, temperature=1.5, epsilon=0.0)
     drawing = SampleConfig(samples=6, seed=5, temperature=1.5)
-    drawn = run.predict(TEXTS, Wish(6), decoding=drawing)
-    found = run.predict(TEXTS, Wish(3), decoding=BeamConfig(width=3))
+    drawn = run.predict(TEXTS, PredictionOptions(6), decoding=drawing)
+    found = run.predict(TEXTS, PredictionOptions(3), decoding=BeamConfig(width=3))
     chosen = run.translate(TEXTS, decoding=config)
     varied = 0
     for text, output, some, others in zip(TEXTS, chosen, drawn, found, strict=True):
@@ -71,7 +71,7 @@ def test_the_candidates_are_those_of_the_searches_and_the_choice_is_made_among_t
             assert output.text == ""
             continue
         candidates = [*others, *some]
-        best = by_expected_utility(candidates, config)[0]
+        best = rank_by_expected_utility(candidates, config)[0]
         assert output.text == best.text
         assert output.score == pytest.approx(best.score)
         assert output.log_probabilities  # all else is as the search found it
@@ -84,9 +84,9 @@ def test_order_is_kept_and_portions_change_nothing(
 ) -> None:
     config = MinimumBayesRiskConfig(samples=4, beam=2)
     whole = [one.text for one in run.translate(TEXTS, decoding=config)]
-    monkeypatch.setattr("seqloom.runs.budget.BATCH_TOKENS", 7)
+    monkeypatch.setattr("seqloom.runs.batching.BATCH_TOKENS", 7)
     assert [one.text for one in run.translate(TEXTS, decoding=config)] == whole
-    rest = run.predict(TEXTS[2:], Wish(first=2), decoding=config)
+    rest = run.predict(TEXTS[2:], PredictionOptions(first=2), decoding=config)
     assert [one[0].text for one in rest] == whole[2:]
 
 

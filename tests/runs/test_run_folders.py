@@ -11,12 +11,12 @@ import torch
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import DataError, NotFoundError, StorageError
 from seqloom.core.storage import damage, new_folder, remove_folder, write_file, write_manifest
-from seqloom.runs.bundle import _load_bundle, load_bundle
-from seqloom.runs.evaluate import Report, compare_reports
+from seqloom.runs.evaluation.report import EvaluationReport, compare_reports
+from seqloom.runs.folder.bundle import _load_bundle, load_bundle
+from seqloom.runs.folder.checkpoint_store import CheckpointStore
+from seqloom.runs.folder.integrity import weights_store
+from seqloom.runs.folder.weights import read_tensors, write_tensors
 from seqloom.runs.run import load
-from seqloom.runs.shelf import Shelf
-from seqloom.runs.soundness import weights_shelf
-from seqloom.runs.weights import read_tensors, write_tensors
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from tiny_runs import Watcher, recipe
@@ -70,7 +70,7 @@ def test_a_run_without_weights_says_why(tmp_path: Path) -> None:
 
 def test_weights_that_do_not_fit_the_recipe_are_told(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
-    place = weights_shelf(copy).current()
+    place = weights_store(copy).current()
     assert place is not None
     weights = read_tensors(place / "model.safetensors")
     first, second, *_ = sorted(weights)
@@ -112,7 +112,7 @@ def test_a_run_that_moves_on_while_it_is_loaded_is_looked_at_again(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
-    weights, looks = weights_shelf(copy), []
+    weights, looks = weights_store(copy), []
 
     def moving(folder: Path, device: torch.device, settings: Sequence[str]) -> object:
         looks.append(folder)
@@ -125,20 +125,20 @@ def test_a_run_that_moves_on_while_it_is_loaded_is_looked_at_again(
             raise StorageError("what was pointed to is gone")
         return _load_bundle(folder, device, settings)
 
-    monkeypatch.setattr("seqloom.runs.bundle._load_bundle", moving)
+    monkeypatch.setattr("seqloom.runs.folder.bundle._load_bundle", moving)
     load_bundle(copy, torch.device("cpu"))
     assert len(looks) == 3
 
 
-def shelf_with(folder: Path, *steps: int, keep: int = 2) -> Shelf:
-    shelf = Shelf(folder / "shelf", folder / "pointer")
+def shelf_with(folder: Path, *steps: int, keep: int = 2) -> CheckpointStore:
+    shelf = CheckpointStore(folder / "shelf", folder / "pointer")
     for step in steps:
         shelf.add(step, lambda place: write_file(place / "x", b"x"), keep)
     return shelf
 
 
-def names(shelf: Shelf) -> list[str]:
-    return [place.name for place in shelf.places()]
+def names(shelf: CheckpointStore) -> list[str]:
+    return [place.name for place in shelf.paths()]
 
 
 def test_a_shelf_keeps_the_newest_and_points_to_the_last(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_going_back_never_removes_what_is_pointed_to(tmp_path: Path) -> None:
 def test_a_shelf_falls_back_and_says_why(tmp_path: Path) -> None:
     shelf = shelf_with(tmp_path, 1, 2)
     (shelf.folder / "step-00000002" / "x").unlink()
-    ((place, trouble),) = shelf.sound()
+    ((place, trouble),) = shelf.intact()
     assert place.name == "step-00000001"
     assert trouble == [f"{shelf.folder / 'step-00000002' / 'x'}: is missing"]
-    shelf.go_back(place)
+    shelf.make_current(place)
     assert shelf.current() == place
     assert names(shelf) == ["step-00000001"]
     remove_folder(place)
@@ -184,12 +184,12 @@ def test_a_pointer_that_is_missing_is_damage_once_something_was_added(tmp_path: 
         shelf.current()
     write_file(shelf.pointer, b"none\n")  # the first folder is there, the pointer has not moved
     assert shelf.current() is None
-    assert [place.name for place, _ in shelf.sound()] == ["step-00000001"]
+    assert [place.name for place, _ in shelf.intact()] == ["step-00000001"]
 
 
 def test_a_report_is_whole_and_says_how_it_was_measured(run: Path) -> None:
     seen: list[tuple[int, int]] = []
-    report = load(run).evaluate("test", beam=2, advance=lambda done, of: seen.append((done, of)))
+    report = load(run).evaluate("test", beam=2, progress=lambda done, of: seen.append((done, of)))
     assert report.sentences == len(report.outputs) == len(report.examples) == 4
     scores = {score.key: score for score in report.scores}
     assert scores["bleu"].signature is not None
@@ -225,7 +225,7 @@ def test_data_may_lie_elsewhere_when_a_run_is_evaluated(run: Path, tmp_path: Pat
 
 
 def test_only_reports_on_the_same_sentences_are_compared(run: Path, tmp_path: Path) -> None:
-    ours: Report = load(run).evaluate("test")
+    ours: EvaluationReport = load(run).evaluate("test")
     (tmp_path / "test.tsv").write_text("ab\tba\n")
     moved = load(run).config.data.model_copy(update={"folder": str(tmp_path)})
     other = load(run).evaluate("test", data=moved)

@@ -11,7 +11,7 @@ from libretranslatepy import LibreTranslateAPI
 
 import seqloom
 from calling_server import KEY, Server, start
-from seqloom.runs.engine.search import CTranslate2Engine
+from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.serving import libretranslate
 from seqloom.serving.batcher import Batcher
 from seqloom.serving.gate import Gate

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.training import LastWeightsConfig, MovingAverageConfig, NoAveragingConfig
+from seqloom.runs.folder.integrity import weights_store
+from seqloom.runs.folder.weights import read_tensors, weights_of
 from seqloom.runs.run import load
-from seqloom.runs.soundness import weights_shelf
-from seqloom.runs.weights import read_tensors, weights_of
 from seqloom.training.averaging import Averager, build_averager
 from seqloom.training.loop import train
 from tiny_runs import STILL, journal, latest, recipe
@@ -108,7 +108,7 @@ def test_the_saved_weights_are_the_averaged_ones_that_were_evaluated(
 ) -> None:
     config = recipe(*STILL, f"training.averaging.kind={kind}", "training.steps=8")
     summary = train(config, tmp_path / "run")
-    folder = weights_shelf(tmp_path / "run").current()
+    folder = weights_store(tmp_path / "run").current()
     assert folder is not None
     best = read_tensors(folder / "model.safetensors")
     plain = read_tensors(latest(tmp_path / "run") / "model.safetensors")

@@ -14,9 +14,9 @@ from forking import Child, Number
 from seqloom.config.load import load_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import damage
+from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
+from seqloom.runs.folder.weights import read_tensors
 from seqloom.runs.run import load
-from seqloom.runs.soundness import checkpoint_shelf, run_damage, weights_shelf
-from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.early_stopping import BestScore
 from seqloom.training.evaluation import DevScores
@@ -54,7 +54,7 @@ def test_patience_stops_training_and_the_saved_weights_are_the_best(
     summary = train(config, tmp_path / "run")
     assert (summary.reason, summary.step) == ("patience", 8)
     assert (summary.best, summary.best_step) == (scores[1], 4)
-    folder = weights_shelf(tmp_path / "run").current()
+    folder = weights_store(tmp_path / "run").current()
     assert folder is not None
     assert folder.name == "step-00000004"
     best = [line["best"] for line in journal(tmp_path / "run") if line["event"] == "evaluate"]
@@ -130,7 +130,7 @@ def test_a_finished_run_stays_intact_however_often_it_is_resumed(tmp_path: Path)
         assert train(recipe(), folder, resume=True).reason == "done"
         assert outcome(folder) == expected
         assert run_damage(folder) == []
-    assert len(checkpoint_shelf(folder).places()) == 2
+    assert len(checkpoint_store(folder).paths()) == 2
 
 
 def test_a_different_number_of_threads_is_noted_when_resuming(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import TrainingError
-from seqloom.runs.weights import read_tensors
+from seqloom.runs.folder.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss

@@ -19,7 +19,7 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.weights import read_tensors
+from seqloom.runs.folder.weights import read_tensors
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train

@@ -12,7 +12,7 @@ from bench.decoder import TOKENS, serve
 from bench.peers.seqloom.random_run import random_run
 from bench.workload import Workload
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.runs.wish import WORDS_ALONE
+from seqloom.runs.options import TEXT_ONLY
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
 
     began = time.perf_counter()
     for beam in (5, 1):  # what has to be compiled is compiled before anybody is measured
-        run.choose_engine(WORDS_ALONE, decoding=forced(beam))
+        run.choose_engine(TEXT_ONLY, decoding=forced(beam))
     serve(
         decode,
         workload,

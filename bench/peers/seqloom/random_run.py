@@ -11,9 +11,9 @@ from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
 from bench.workload import END, Workload
 from seqloom.models.build import build_model
-from seqloom.runs.bundle import create_run
-from seqloom.runs.soundness import WEIGHTS, weights_shelf
-from seqloom.runs.weights import weights_of, write_tensors
+from seqloom.runs.folder.bundle import create_run
+from seqloom.runs.folder.integrity import WEIGHTS, weights_store
+from seqloom.runs.folder.weights import weights_of, write_tensors
 from seqloom.tasks.build import learn_task
 
 NEVER = -1e4
@@ -37,5 +37,5 @@ def random_run(workload: Workload) -> Path:
     def fill(place: Path) -> None:
         write_tensors(place / WEIGHTS, weights_of(model))
 
-    weights_shelf(folder).add(1, fill, keep=1)
+    weights_store(folder).add(1, fill, keep=1)
     return folder

@@ -8,7 +8,7 @@ import typer
 from seqloom.config.bundled import bundled_presets, bundled_recipes
 from seqloom.config.kinds import EngineKind
 from seqloom.core.errors import NotFoundError
-from seqloom.runs.soundness import check_early
+from seqloom.runs.folder.integrity import start_check
 
 Recipe = Annotated[
     str,
@@ -91,7 +91,7 @@ def existing_run(folder: Path) -> Path:
     if not folder.is_dir():
         what = "is a file, not a run folder" if folder.exists() else "there is no such run folder"
         raise NotFoundError(f"{folder}: {what}; give the folder that `seqloom train` wrote")
-    check_early(folder)
+    start_check(folder)
     return folder
 
 

@@ -40,7 +40,7 @@ def explain(
     """
     output = decoded(run, text, target, decoding)
     check_step(step, output)
-    prepared = run.task.prepare(run.directions.put([text], None)[0])
+    prepared = run.task.prepare(run.languages.add_tag([text], None)[0])
     with torch.inference_mode():
         memory = run.predictor.encode([prepared])
         inputs = (START, *output.tokens[: step - 1])

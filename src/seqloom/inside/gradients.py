@@ -16,7 +16,7 @@ from seqloom.data.collate import pad_ids
 from seqloom.inside.explain import check_step, decoded
 from seqloom.inside.flow import Flow, measure
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Advance
+from seqloom.runs.predictor import ProgressCallback
 from seqloom.runs.run import Run
 from seqloom.text.vocabulary import END, SPECIAL, START
 
@@ -104,7 +104,7 @@ def profile(
     sources: Sequence[str],
     targets: Sequence[str],
     step: int | None = None,
-    advance: Advance | None = None,
+    advance: ProgressCallback | None = None,
 ) -> Profile:
     """The means over given pairs; of a language model, the sources are blank."""
     if step is not None and step < 1:
@@ -150,7 +150,7 @@ def _batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Bat
 
     source = None
     if not isinstance(run.task.signature.source, Nothing):
-        prepared = [run.task.prepare(text) for text in run.directions.put(texts, None)]
+        prepared = [run.task.prepare(text) for text in run.languages.add_tag(texts, None)]
         source = padded([one.source or () for one in prepared], last=END)
     inputs = padded([(START, *output.tokens[:-1]) for output in outputs])
     targets = padded([output.tokens for output in outputs])

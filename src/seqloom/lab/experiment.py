@@ -16,8 +16,8 @@ from seqloom.data.example import Example
 from seqloom.data.synthetic import read_synthetic
 from seqloom.lab.claim import Settings, Trial
 from seqloom.metrics.overlap import token_accuracy
+from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
-from seqloom.runs.soundness import is_run
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 

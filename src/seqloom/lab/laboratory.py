@@ -21,7 +21,7 @@ from seqloom.lab.claim import Size, Trial
 from seqloom.lab.code import code_of
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
-from seqloom.runs.devices import best_device
+from seqloom.runs.device import best_device
 
 
 @dataclass(frozen=True)

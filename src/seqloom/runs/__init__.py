@@ -1,1 +1,1 @@
-"""A trained thing on disk, and using it."""
+"""Run folders on disk, and trained models in use."""

@@ -10,9 +10,9 @@ from seqloom.core.signature import Nothing
 from seqloom.data.example import Example
 from seqloom.metrics.score import Score
 from seqloom.metrics.sentences import sentence_chrf
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Wish
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,12 @@ def compare_runs(
     if not examples:
         raise DataError("there are no sentences to compare the runs on; give some")
     ours, theirs = (
-        [best for [best] in run.predict(_questions(run, examples), Wish(1), decoding=decoding)]
+        [
+            best
+            for [best] in run.predict(
+                _questions(run, examples), PredictionOptions(1), decoding=decoding
+            )
+        ]
         for run, decoding in zip(runs, decodings, strict=True)
     )
     lowercase = runs[0].task.target_tokenizer.lowercase

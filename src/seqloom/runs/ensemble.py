@@ -1,48 +1,51 @@
-"""Several runs loaded as one."""
+"""Ensembles: several runs loaded as one model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from seqloom.core.errors import ConfigError
 from seqloom.models.ensemble import ensemble
-from seqloom.runs.bundle import Bundle
+from seqloom.runs.folder.bundle import Bundle
 from seqloom.tasks.token_task import TokenTask
 
 
-def join(bundles: Sequence[Bundle]) -> Bundle:
+def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
     """One bundle whose model is the ensemble of all; recipe, task and folder are the first's."""
     first, *others = bundles
     if not others:
         return first
-    problems = [problem for other in others for problem in _misfits(first, other)]
+    problems = [problem for other in others for problem in _incompatibilities(first, other)]
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise ConfigError(
-            f"these runs cannot be one ensemble:\n{listed}\nTheir probabilities are averaged token "
-            "by token: train all of them for the same task, with the same [text] and training data"
+            f"these runs cannot form an ensemble:\n{listed}\nAn ensemble averages probabilities "
+            "token by token: train all runs for the same task, with the same [text] and training "
+            "data"
         )
     return replace(
         first,
-        model=ensemble([one.model for one in bundles]),
-        partners=tuple(one.folder for one in others),
+        model=ensemble([bundle.model for bundle in bundles]),
+        partners=tuple(bundle.folder for bundle in others),
     )
 
 
-def _misfits(first: Bundle, other: Bundle) -> list[str]:
-    """Why the ids of one mean nothing to the other."""
+def _incompatibilities(first: Bundle, other: Bundle) -> list[str]:
+    """Differences in task or vocabulary."""
     if not isinstance(first.task, TokenTask):
-        return [f"{first.folder}: forecasts numbers, which are not averaged"]
-    ours, theirs = first.config.task.kind, other.config.task.kind
-    if ours != theirs:
-        return [f"{other.folder}: is for {theirs}, but {first.folder} for {ours}"]
+        return [f"{first.folder}: a forecasting run cannot be part of an ensemble"]
+    first_kind, other_kind = first.config.task.kind, other.config.task.kind
+    if first_kind != other_kind:
+        return [f"{other.folder}: task '{other_kind}', but {first.folder} has '{first_kind}'"]
     assert isinstance(other.task, TokenTask)
     sides = (
         ("source", first.task.source_tokenizer, other.task.source_tokenizer),
         ("target", first.task.target_tokenizer, other.task.target_tokenizer),
     )
     return [
-        f"{other.folder}: its {side} tokenizer ({its.size:,} tokens) is not that of "
-        f"{first.folder} ({own.size:,} tokens)"
-        for side, own, its in sides
-        if own is not None and its is not None and own.digest != its.digest
+        f"{other.folder}: its {side} tokenizer ({other_side.size:,} tokens) differs from that of "
+        f"{first.folder} ({first_side.size:,} tokens)"
+        for side, first_side, other_side in sides
+        if first_side is not None
+        and other_side is not None
+        and first_side.digest != other_side.digest
     ]

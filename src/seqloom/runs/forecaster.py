@@ -1,4 +1,4 @@
-"""Forecaster: a run that forecasts numbers, in use."""
+"""Forecaster: a trained forecasting model in use."""
 
 import json
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from seqloom.data.example import Split
 from seqloom.data.series import Numbers, Window, number_of, read_cells, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import Bundle, load_bundle
-from seqloom.runs.devices import best_device
-from seqloom.runs.soundness import CONFIG, EVALUATION
+from seqloom.runs.device import best_device
+from seqloom.runs.folder.bundle import Bundle, load_bundle
+from seqloom.runs.folder.integrity import CONFIG, EVALUATION
 from seqloom.tasks.forecast import Forecast
 
-BATCH = 1_024
-"""Windows that are rolled out together."""
-PLANE = ("x", "y")
+BATCH_SIZE = 1_024
+PLANE_COLUMNS = ("x", "y")
+"""Columns of trajectory data."""
 
 
 @dataclass(frozen=True)
 class ForecastReport:
-    """Scores on a split, and what forecasts without any learning reach there.
+    """Scores of a forecasting run on a split, with the scores of simple baselines.
 
     outputs: (N, T, D) in the units of the data
     """
@@ -47,7 +47,7 @@ class ForecastReport:
     data: DataConfig
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the numbers, which are saved beside it."""
+        """Everything except the forecasts, which `save` writes to separate files."""
         return {
             "run": self.run,
             "split": self.split,
@@ -61,7 +61,7 @@ class ForecastReport:
         }
 
     def save(self, folder: Path) -> Path:
-        """Scores, forecasts and what came."""
+        """Write scores, forecasts and targets. Returns the folder."""
         place = folder / EVALUATION / self.split
         with new_folder(place) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
@@ -72,13 +72,13 @@ class ForecastReport:
 
 
 class Forecaster:
-    """A run folder of task 'forecast', loaded. `seqloom.load_forecaster(folder)` makes one."""
+    """A loaded run folder of task 'forecast'. Created by `seqloom.load_forecaster(folder)`."""
 
     def __init__(self, bundle: Bundle, device: torch.device) -> None:
         if not isinstance(bundle.task, Forecast):
             raise ConfigError(
-                f"{bundle.folder}: is for {bundle.config.task.kind}, and forecasts no numbers; "
-                "load it with seqloom.load"
+                f"{bundle.folder}: this run is for {bundle.config.task.kind}, not forecasting. Load it "
+                "with seqloom.load"
             )
         self.folder: Path = bundle.folder
         self.config: RunConfig = bundle.config
@@ -88,50 +88,48 @@ class Forecaster:
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of what is forecast, and of its context."""
+        """The names of the forecast columns and of the context columns."""
         corpus = self.config.data.train[0]
         if isinstance(corpus, SeriesConfig):
             return corpus.columns, corpus.context
-        return PLANE, ()
+        return PLANE_COLUMNS, ()
 
     def forecast(self, windows: Sequence[Window]) -> Numbers:
-        """(N, T, D) what comes after each window's observed rows. Its `future` is not looked at."""
+        """(N, T, D) the rows after the observed rows of each window. `future` is not used."""
         if not windows:
             return np.zeros((0, self.task.config.predict, len(self.task.scale.errors)))
-        laid = self.task.windows(list(windows), "test")
-        found = []
-        for start in range(0, len(windows), BATCH):
-            batch = laid.gather(np.arange(start, min(start + BATCH, len(windows))))
+        scaled = self.task.windows(list(windows), "test")
+        outputs = []
+        for start in range(0, len(windows), BATCH_SIZE):
+            batch = scaled.gather(np.arange(start, min(start + BATCH_SIZE, len(windows))))
             with torch.inference_mode():
-                rolled = self.task.free_running(self.model, batch.to(self._device))
-            found.append(rolled.double().cpu().numpy())
-        return self.task.unscaled(np.concatenate(found), windows)
+                predicted = self.task.free_running(self.model, batch.to(self._device))
+            outputs.append(predicted.double().cpu().numpy())
+        return self.task.unscaled(np.concatenate(outputs), windows)
 
     def forecast_file(self, path: Path) -> Numbers:
-        """(T, D) what comes after a CSV file's last rows."""
+        """(T, D) the rows that follow the last rows of a CSV file."""
         return self.forecast([self.window_of(path)])[0]
 
     def window_of(self, path: Path) -> Window:
         """The last observed rows of a CSV file.
 
-        Rows behind them with blank values, but with their context, say what is known of the time
-        to come.
+        Rows after them may contain only context columns, which are known for the future.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])
-        known = [index for index, (_, row) in enumerate(rows) if all(row[: len(columns)])]
-        end = known[-1] + 1 if known else 0
+        complete = [index for index, (_, row) in enumerate(rows) if all(row[: len(columns)])]
+        end = complete[-1] + 1 if complete else 0
         observe, predict = self.task.config.observe, self.task.config.predict
         if end < observe:
             raise DataError(
-                f"{path}: has {end} rows with values for {', '.join(columns)}; the run reads "
-                f"{observe} of them"
+                f"{path}: has {end} rows with values for {', '.join(columns)}; the run needs {observe}"
             )
-        ahead = rows[end : end + predict]
-        if context and len(ahead) < predict:
+        future = rows[end : end + predict]
+        if context and len(future) < predict:
             raise DataError(
-                f"{path}: the context ({', '.join(context)}) of the next {predict} rows must be "
-                f"given, in rows with blank {', '.join(columns)}; there are {len(ahead)}"
+                f"{path}: add {predict} rows with the context ({', '.join(context)}) and empty "
+                f"{', '.join(columns)} after the observed rows; found {len(future)}"
             )
         observed = np.array(
             [
@@ -139,14 +137,16 @@ class Forecaster:
                 for line, row in rows[end - observe : end]
             ]
         )
-        later = [
+        future_context = [
             [number_of(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
-            for line, row in ahead
+            for line, row in future
         ]  # fmt: skip
         return Window(
             observed,
             np.zeros((predict, len(columns))),
-            np.array(later).reshape(-1, len(context)) if context else np.zeros((predict, 0)),
+            np.array(future_context).reshape(-1, len(context))
+            if context
+            else np.zeros((predict, 0)),
             str(path),
         )
 
@@ -167,7 +167,7 @@ class Forecaster:
 
 
 def is_forecaster(folder: Path) -> bool:
-    """Is this a run of task 'forecast'? False too if it is no run: then loading says why."""
+    """True for a run folder of task 'forecast'. False for anything else, also if it is no run."""
     try:
         return isinstance(load_recipe(folder / CONFIG).config.task, ForecastConfig)
     except SeqloomError:
@@ -175,6 +175,6 @@ def is_forecaster(folder: Path) -> bool:
 
 
 def load_forecaster(folder: str | Path, settings: Sequence[str] = ()) -> Forecaster:
-    """Load a run folder of task 'forecast', wherever it is now; everything in it is checked first."""
+    """Load a run folder of task 'forecast'. All of its files are checked first."""
     device = best_device()
     return Forecaster(load_bundle(Path(folder), device, settings), device)

@@ -1,4 +1,4 @@
-"""Prediction: an output in the user's words, with all that is known about it."""
+"""Prediction: a hypothesis as text, with its attention and alignment."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.metrics.alignment import align_words
 from seqloom.metrics.merging import NO_WORD, AttentionMap, merge_labels, merge_words
-from seqloom.runs.heads import Keeping, Looks
+from seqloom.runs.attention_maps import AttentionReduction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import END, SPECIAL
@@ -16,27 +16,27 @@ from seqloom.text.vocabulary import END, SPECIAL
 
 @dataclass(frozen=True)
 class Prediction:
-    """One output.
+    """One output of a model.
 
-    text:              what came out
-    score:             log p / length^exponent; under minimum Bayes risk the expected utility,
-                       0 to 100. Higher is better
-    pieces:            the tokens of the text, "</s>" at the end if it was reached
-    source_pieces:     the tokens that were read, "</s>" at the end; empty without a source
-    log_probabilities: of each piece, under the model
-    attention:         (pieces, source pieces) where each piece looked, averaged over layers and
-                       heads; of an image, the cells of its grid in reading order. Rows sum to 1.
-                       None without attention, or if it was not asked for
-    finished:          False if the output was cut off by the length limit
-    alignment:         (source word, target word) pairs by attention, counted from 0: by that of the
-                       heads that were found to align best, else by the mean of all
-    heads:             (pieces, layers, heads, source pieces) the same layer by layer and head by
-                       head, if it was asked for
-    aligning:          (pieces, source pieces) the attention that the alignment is read from
-    word_of:           the number of the word of the text that each piece is part of, -1 for none
+    text:              the output text
+    score:             log p / length^length_penalty; with minimum Bayes risk decoding the expected
+                       utility, 0 to 100. Higher is better
+    pieces:            the tokens of the text, followed by "</s>" if END was generated
+    source_pieces:     the source tokens, followed by "</s>"; empty without a source
+    log_probabilities: log-probability of each piece
+    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads; for
+                       an image, over its grid cells in reading order. Rows sum to 1. None without
+                       attention or if it was not requested
+    finished:          False if the length limit ended the output
+    alignment:         (source word, target word) pairs, counted from 0, read from `aligning`
+    heads:             (pieces, layers, heads, source pieces) attention of each layer and head, if
+                       requested
+    aligning:          (pieces, source pieces) the attention of the heads that align words best;
+                       the mean of all heads if none were selected
+    word_of:           index of the word of the text that each piece belongs to, -1 for none
     source_word_of:    the same for the source pieces
-    source_text:       the source as its pieces spell it
-    tokens:            the ids of the pieces
+    source_text:       the source text, decoded from its pieces
+    tokens:            token ids of the pieces
     """
 
     text: str
@@ -55,14 +55,14 @@ class Prediction:
     tokens: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The same in plain Python, for a program to read; what it looked by, where it looked."""
-        own = {name: value for name, value in self.__dict__.items() if name not in _INSIDE}
+        """The prediction as JSON-compatible values; `heads` only if it was requested."""
+        values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
         attention = None if self.attention is None else self.attention.tolist()
         heads = {} if self.heads is None else {"heads": self.heads.tolist()}
-        return {**own, "attention": attention, **heads}
+        return {**values, "attention": attention, **heads}
 
-    def look(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
-        """Attention with its labels: (pieces, …, source pieces), between words if merged.
+    def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
+        """Attention weights with labels: (pieces, …, source pieces), or between words if `merged`.
 
         weights: `attention`, `aligning`, `heads`, or a mean of some of these
         """
@@ -75,65 +75,56 @@ class Prediction:
         )
 
 
-_INSIDE = {"heads", "aligning", "word_of", "source_word_of", "source_text", "tokens"}
-"""What a program that reads an output has no need of, or asks for by itself."""
+_NOT_IN_JSON = {"heads", "aligning", "word_of", "source_word_of", "source_text", "tokens"}
 
 
-def present(
-    task: TokenTask, prepared: ModelInput, hypothesis: Hypothesis, keeping: Keeping | None = None
+def build_prediction(
+    task: TokenTask,
+    model_input: ModelInput,
+    hypothesis: Hypothesis,
+    reduction: AttentionReduction | None = None,
 ) -> Prediction:
-    """A hypothesis in the user's words.
+    """Convert a hypothesis to a prediction.
 
-    keeping: how its attention is read; None where none was kept
+    reduction: how the attention of the hypothesis was stored; None if it was not
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
-    ended = (END,) if hypothesis.finished else ()
+    end = (END,) if hypothesis.finished else ()
     source_pieces: tuple[str, ...] = ()
-    if prepared.source is not None and task.source_tokenizer is not None:
-        source_pieces = (*task.source_tokenizer.pieces(prepared.source), SPECIAL[END])
-    plain = Prediction(
-        text=target.decode(tokens[prepared.hidden_prefix :]),
+    if model_input.source is not None and task.source_tokenizer is not None:
+        source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL[END])
+    prediction = Prediction(
+        text=target.decode(tokens[model_input.hidden_prefix :]),
         score=hypothesis.score,
-        pieces=(*target.pieces(tokens), *(SPECIAL[end] for end in ended)),
+        pieces=(*target.pieces(tokens), *(SPECIAL[token] for token in end)),
         source_pieces=source_pieces,
         log_probabilities=hypothesis.log_probabilities,
         finished=hypothesis.finished,
-        tokens=(*tokens, *ended),
+        tokens=(*tokens, *end),
     )
-    if hypothesis.attention is None or keeping is None:
-        return plain
-    looks = keeping.read(hypothesis.attention[: len(plain.pieces)])
-    if prepared.image is not None:  # fills its grid, and has no words to be aligned with
-        return replace(plain, attention=looks.mean, heads=looks.heads)
-    return _seen(_in_words(plain, task, prepared, tokens), looks)
-
-
-def _in_words(
-    plain: Prediction, task: TokenTask, prepared: ModelInput, tokens: tuple[int, ...]
-) -> Prediction:
-    """With the words that pieces are parts of. END is none, and neither is a hidden tag."""
-    tokenizer, source = task.source_tokenizer, prepared.source
-    assert tokenizer is not None
-    assert source is not None
-    hidden = [NO_WORD] * prepared.hidden_prefix
-    words = [*hidden, *task.target_tokenizer.word_of(tokens[prepared.hidden_prefix :])]
-    ended = [NO_WORD] * (len(plain.pieces) - len(words))
+    if hypothesis.attention is None or reduction is None:
+        return prediction
+    maps = reduction.maps(hypothesis.attention[: len(prediction.pieces)])
+    if model_input.image is not None:  # a grid of cells has no words to align
+        return replace(prediction, attention=maps.mean, heads=maps.heads)
+    assert task.source_tokenizer is not None
+    assert model_input.source is not None
+    # Neither END nor a hidden tag belongs to a word.
+    words = [
+        *[NO_WORD] * model_input.hidden_prefix,
+        *target.word_of(tokens[model_input.hidden_prefix :]),
+    ]
+    word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
+    source_word_of = (*task.source_tokenizer.word_of(model_input.source), NO_WORD)
+    length = len(source_pieces)  # without the padding of the batch
+    aligning = maps.alignment[:, :length]
     return replace(
-        plain,
-        word_of=(*words, *ended),
-        source_word_of=(*tokenizer.word_of(source), NO_WORD),
-        source_text=tokenizer.decode(source),
-    )
-
-
-def _seen(plain: Prediction, looks: Looks) -> Prediction:
-    """With where it looked, without the padding behind the source."""
-    read = len(plain.source_pieces)
-    aligning = looks.aligning[:, :read]
-    return replace(
-        plain,
-        attention=looks.mean[:, :read],
-        heads=None if looks.heads is None else looks.heads[..., :read],
+        prediction,
+        word_of=word_of,
+        source_word_of=source_word_of,
+        source_text=task.source_tokenizer.decode(model_input.source),
+        attention=maps.mean[:, :length],
+        heads=None if maps.heads is None else maps.heads[..., :length],
         aligning=aligning,
-        alignment=tuple(align_words(aligning.numpy(), plain.word_of, plain.source_word_of)),
+        alignment=tuple(align_words(aligning.numpy(), word_of, source_word_of)),
     )

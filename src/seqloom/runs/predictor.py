@@ -1,4 +1,4 @@
-"""Predictor: texts in, predictions out. Batched inside, in order outside."""
+"""Predictor: texts in, predictions out. Batches inputs by length and keeps their order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, Sear
 from seqloom.core.errors import DataError
 from seqloom.core.sequences import Images, Source
 from seqloom.data.collate import pad_ids
+from seqloom.decoding.audience import Attended, Audience
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.captured import fastest
@@ -22,25 +23,32 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
-from seqloom.runs.asking import Asked, Askers
-from seqloom.runs.budget import LAST, batch_tokens, hypotheses_of, size_of, together
-from seqloom.runs.fitting import as_it_fits, halved
-from seqloom.runs.heads import ALL_HEADS, HeadChoice, Keeping
-from seqloom.runs.limits import first_line, output_limit, refuse_over, without_end
-from seqloom.runs.prediction import Prediction, present
-from seqloom.runs.risk import by_expected_utility, searches_for
-from seqloom.runs.wish import WORDS_ALONE, WORDS_LOOKED_AT, Probabilities, Wish
+from seqloom.runs.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
+from seqloom.runs.batching import (
+    LAST_BATCH_FACTOR,
+    SearchBatch,
+    batch_token_budget,
+    batches_by_length,
+    halves,
+    hypotheses_per_input,
+    input_tokens,
+    run_in_halves,
+)
+from seqloom.runs.length_limits import check_lengths, cut_at_newline, output_limit, without_end
+from seqloom.runs.mbr import candidate_searches, rank_by_expected_utility
+from seqloom.runs.options import TEXT_ONLY, WITH_ATTENTION, PredictionOptions, Probabilities
+from seqloom.runs.prediction import Prediction, build_prediction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.running import encode_target, newline_of
 from seqloom.text.vocabulary import END
 
-Advance = Callable[[int, int], None]
-"""Told how many inputs of how many are done; may raise to stop."""
+ProgressCallback = Callable[[int, int], None]
+"""Called with the number of finished inputs and the number of all inputs; may raise to stop."""
 
 
 class Engine(Protocol):
-    """Searches instead of torch, where it can."""
+    """A search outside torch."""
 
     def search(
         self,
@@ -49,228 +57,248 @@ class Engine(Protocol):
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> list[list[Hypothesis] | None]:
-        """For each source what our own search would find; None where that is not certain."""
+        """The hypotheses of each source; None where the result may differ from the torch search."""
         ...
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """engine: asked first; what it leaves open is searched by torch. None: all is.
-    choice:   the heads that align words
-    compiled: an input alone is searched by compiled code, if nobody watches
+    """Predicts outputs of a model.
+
+    engine:      searches first; torch searches the inputs for which it returns None
+    head_choice: the attention heads that align words
+    compiled:    use compiled search for single inputs
     """
 
     model: Model
     task: TokenTask
     device: torch.device
     engine: Engine | None = None
-    choice: HeadChoice = ALL_HEADS
+    head_choice: HeadChoice = ALL_HEADS
     compiled: bool = False
 
     def predict(
         self,
         texts: Sequence[str],
         decoding: DecodingConfig,
-        wish: Wish = WORDS_ALONE,
-        advance: Advance | None = None,
+        options: PredictionOptions = TEXT_ONLY,
+        progress: ProgressCallback | None = None,
     ) -> list[list[Prediction]]:
-        """The outputs of each text. A blank line in is a blank line out."""
-        prepared = self._prepared(texts, wish.prefixes)
-        self.refuse_too_long(prepared, wish.first)
-        wanted = [i for i, one in enumerate(prepared) if one.source is None or texts[i].strip()]
-        blank = len(texts) - len(wanted)
+        """The outputs of each text, in order. An empty text has an empty output."""
+        inputs = self._prepare(texts, options.prefixes)
+        self.check_input_lengths(inputs, options.first)
+        indices = [i for i, one in enumerate(inputs) if one.source is None or texts[i].strip()]
+        empty = len(texts) - len(indices)
 
-        def counted(done: int, _: int) -> None:
-            if advance is not None:
-                advance(blank + done, len(texts))
+        def report(done: int, _: int) -> None:
+            if progress is not None:
+                progress(empty + done, len(texts))
 
-        numbers = [wish.first + index for index in wanted]
-        asked = [prepared[index] for index in wanted]
-        found = self.answer(asked, decoding, wish, Askers(numbers, counted))
+        predictions = self.predict_inputs(
+            [inputs[index] for index in indices],
+            decoding,
+            options,
+            [options.first + index for index in indices],
+            progress=report,
+        )
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
-        for index, outputs in zip(wanted, found, strict=True):
+        for index, outputs in zip(indices, predictions, strict=True):
             results[index] = outputs
         return results
 
-    def answer(
-        self, prepared: Sequence[ModelInput], decoding: DecodingConfig, wish: Wish, askers: Askers
+    def predict_inputs(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: DecodingConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+        *,
+        progress: ProgressCallback = lambda done, total: None,
+        callback: Audience | None = None,
     ) -> list[list[Prediction]]:
-        """The outputs of inputs that were prepared, and found to fit, one by one."""
-        if not isinstance(decoding, MinimumBayesRiskConfig):
-            return self._searched(prepared, decoding, wish, askers)
-        found = [
-            self._searched(prepared, search, replace(wish, n_best=count), askers)
-            for search, count in searches_for(decoding)
-        ]
-        return [
-            by_expected_utility([one for part in parts for one in part], decoding)[: wish.n_best]
-            for parts in zip(*found, strict=True)
-        ]
+        """The outputs of prepared inputs whose lengths were checked.
 
-    def _searched(
-        self, prepared: Sequence[ModelInput], decoding: SearchConfig, wish: Wish, askers: Askers
-    ) -> list[list[Prediction]]:
-        """What one search finds for each input."""
-        results: list[list[Prediction]] = [[] for _ in prepared]
+        sample_indices: one index per input; random samples depend on it
+        callback:       receives tokens during the search and can cancel inputs by their position
+        """
+        if isinstance(decoding, MinimumBayesRiskConfig):
+            candidates = [
+                self.predict_inputs(
+                    inputs,
+                    search,
+                    replace(options, n_best=count),
+                    sample_indices,
+                    progress=progress,
+                    callback=callback,
+                )
+                for search, count in candidate_searches(decoding)
+            ]
+            return [
+                rank_by_expected_utility([*chain.from_iterable(of_one)], decoding)[: options.n_best]
+                for of_one in zip(*candidates, strict=True)
+            ]
+        results: list[list[Prediction]] = [[] for _ in inputs]
         newline = newline_of(self.task.target_tokenizer)
-        how = decoding if newline is None else without_end(decoding)
-        keeping = Keeping(wish.heads, self.choice)
+        torch_decoding = decoding if newline is None else without_end(decoding)
+        reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
-        # Another engine follows hypotheses in a memory of its own, and a few take it less time.
-        followed, last = (hypotheses_of(decoding), LAST) if self.engine is None else (1, 1)
-        for indices in self._batches(prepared, followed, last):
-            batch = [prepared[index] for index in indices]
+        # Other engines manage the memory of hypotheses themselves, and are fast for small batches.
+        hypotheses, last_batch_factor = (
+            (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
+        )
+        for indices in self._batches(inputs, hypotheses, last_batch_factor):
+            batch = [inputs[index] for index in indices]
             request = Request(
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
                 prefixes=[one.prefix for one in batch],
-                n_best=wish.n_best,
-                keep_attention=keeping.keep if wish.attention else None,
-                indices=[askers.numbers[index] for index in indices],
+                n_best=options.n_best,
+                keep_attention=reduction.reduce if options.attention else None,
+                indices=[sample_indices[index] for index in indices],
             )
-            found = self._quickly(batch, request, decoding, wish.probabilities)
-            left = [place for place, hypotheses in enumerate(found) if hypotheses is None]
-            if left:
-                asked = Asked(batch, indices, request).only(left)
-                parts = as_it_fits(
-                    lambda part: self._by_torch(part, how, askers), asked, Asked.halves
+            found: list[list[Hypothesis] | None] = [None] * len(batch)
+            if self.engine is not None:
+                found = self.engine.search(batch, request, decoding, options.probabilities)
+            open_rows = [row for row, hypotheses in enumerate(found) if hypotheses is None]
+            if open_rows:
+                parts = run_in_halves(
+                    lambda part: self._search(part, torch_decoding, callback),
+                    SearchBatch(batch, indices, request).only(open_rows),
+                    SearchBatch.halves,
                 )
-                for place, searched in zip(left, chain.from_iterable(parts), strict=True):
-                    found[place] = searched
-            for index, one, hypotheses in zip(indices, batch, found, strict=True):
-                results[index] = self._presented(one, hypotheses or (), decoding, keeping)
+                for row, hypotheses_of_row in zip(
+                    open_rows, chain.from_iterable(parts), strict=True
+                ):
+                    found[row] = hypotheses_of_row
+            for index, one, searched in zip(indices, batch, found, strict=True):
+                of_one = searched or []
+                if newline is not None and decoding.one_line:
+                    penalty = decoding.length_exponent
+                    of_one = [cut_at_newline(each, one, newline, penalty) for each in of_one]
+                results[index] = [
+                    build_prediction(self.task, one, each, reduction) for each in of_one
+                ]
             done += len(indices)
-            askers.advance(done, len(prepared))
+            progress(done, len(inputs))
         return results
 
-    def _by_torch(self, asked: Asked, how: SearchConfig, askers: Askers) -> list[list[Hypothesis]]:
-        decoder = askers.attended(self.model.decoder, asked.inputs, asked.request.max_lengths)
-        search = build_search(how)
-        if decoder is self.model.decoder:
+    def _search(
+        self, batch: SearchBatch, decoding: SearchConfig, callback: Audience | None
+    ) -> list[list[Hypothesis]]:
+        """Search with torch, in the fastest form that the device and the request allow."""
+        search = build_search(decoding)
+        with torch.inference_mode():
+            memory = self.encode(batch.inputs)
+            if callback is not None:
+                limits = batch.request.max_lengths
+                decoder = Attended(self.model.decoder, callback, batch.indices, limits)
+                return search(decoder, memory, batch.request)
             if self.compiled and isinstance(search, Greedy | Beam):
                 search = Compiled(search)
             search = fastest(search, self.device)
-        with torch.inference_mode():
-            return search(decoder, self.encode(asked.batch), asked.request)
+            return search(self.model.decoder, memory, batch.request)
 
-    def _presented(
-        self,
-        one: ModelInput,
-        hypotheses: Sequence[Hypothesis],
-        decoding: SearchConfig,
-        keeping: Keeping,
-    ) -> list[Prediction]:
-        newline, exponent = newline_of(self.task.target_tokenizer), decoding.length_exponent
-        if newline is not None and decoding.one_line:
-            hypotheses = [first_line(each, one, newline, exponent) for each in hypotheses]
-        return [present(self.task, one, each, keeping) for each in hypotheses]
-
-    def _quickly(
-        self,
-        batch: Sequence[ModelInput],
-        request: Request,
-        decoding: SearchConfig,
-        probabilities: Probabilities,
-    ) -> list[list[Hypothesis] | None]:
-        """What the engine finds for each source; None where torch must search."""
-        if self.engine is None:
-            return [None] * len(batch)
-        return self.engine.search(batch, request, decoding, probabilities)
-
-    def _prepared(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[ModelInput]:
-        prepared = [self.task.prepare(text) for text in texts]
+    def _prepare(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[ModelInput]:
+        inputs = [self.task.prepare(text) for text in texts]
         if prefixes is None:
-            return prepared
+            return inputs
         if len(prefixes) != len(texts):
             raise DataError(
-                f"{len(texts):,} texts and {len(prefixes):,} prefixes cannot be paired; give as "
-                "many of one as of the other, blank ones where an output may begin as it likes"
+                f"got {len(texts):,} texts and {len(prefixes):,} prefixes. Give one prefix per text, "
+                "empty where the output is not constrained"
             )
         encode = self.task.target_tokenizer.encode
         return [
             replace(one, prefix=(*one.prefix, *encode(prefix.strip())))
-            for one, prefix in zip(prepared, prefixes, strict=True)
+            for one, prefix in zip(inputs, prefixes, strict=True)
         ]
 
     def score(
         self,
         texts: Sequence[str],
         targets: Sequence[str],
-        wish: Wish = WORDS_LOOKED_AT,
-        length_exponent: float = 1.0,
+        options: PredictionOptions = WITH_ATTENTION,
+        length_penalty: float = 1.0,
     ) -> list[Prediction]:
-        """The model's own probabilities of given targets; a wish for attention and heads counts."""
-        keeping = Keeping(wish.heads, self.choice)
-        prepared = [self.task.prepare(text) for text in texts]
+        """Log-probabilities of given targets. Of the options, attention and heads are used."""
+        reduction = AttentionReduction(options.heads, self.head_choice)
+        inputs = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
-        answers = [
+        target_ids = [
             (*one.prefix, *encode_target(tokenizer, target))
-            for one, target in zip(prepared, targets, strict=True)
+            for one, target in zip(inputs, targets, strict=True)
         ]
-        ends = newline_of(tokenizer) is None
-        if not (ends or all(answers)):
-            raise DataError("nothing cannot be scored: running text has no END; give some text")
-        self.refuse_too_long(prepared)
-        self.refuse_long_answers(answers)
+        has_end = newline_of(tokenizer) is None
+        if not (has_end or all(target_ids)):
+            raise DataError(
+                "an empty text cannot be scored: a long-text model has no END token. Give some text"
+            )
+        self.check_input_lengths(inputs)
+        self.check_target_lengths(target_ids)
 
-        def scored(indices: list[int]) -> list[Hypothesis]:
+        def score_batch(indices: list[int]) -> list[Hypothesis]:
             with torch.inference_mode():
                 return force(
                     self.model.decoder,
-                    self.encode([prepared[index] for index in indices]),
-                    [answers[index] for index in indices],
-                    keeping.keep if wish.attention else None,
-                    length_exponent,
-                    ends,
+                    self.encode([inputs[index] for index in indices]),
+                    [target_ids[index] for index in indices],
+                    reduction.reduce if options.attention else None,
+                    length_penalty,
+                    has_end,
                 )
 
         results: dict[int, Hypothesis] = {}
-        for indices in self._batches(prepared):
-            parts = as_it_fits(scored, indices, halved)
+        for indices in self._batches(inputs):
+            parts = run_in_halves(score_batch, indices, halves)
             results.update(zip(indices, chain.from_iterable(parts), strict=True))
-        return [present(self.task, one, results[i], keeping) for i, one in enumerate(prepared)]
+        return [
+            build_prediction(self.task, one, results[i], reduction) for i, one in enumerate(inputs)
+        ]
 
     def _batches(
-        self, prepared: Sequence[ModelInput], hypotheses: int = 1, last: int = LAST
+        self,
+        inputs: Sequence[ModelInput],
+        hypotheses: int = 1,
+        last_batch_factor: int = LAST_BATCH_FACTOR,
     ) -> Iterator[list[int]]:
-        """What is searched together, each followed by so many hypotheses."""
-        budget = batch_tokens(self.device) // hypotheses
-        return together(list(map(size_of, prepared)), budget, last)
+        """Indices of the inputs of each batch, for this many hypotheses per input."""
+        budget = batch_token_budget(self.device) // hypotheses
+        return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
-        """What the model has read, once for all that is asked about it."""
+        """Encode the sources of a batch."""
         source: Source | None = None
         if batch[0].image is not None:
-            looks = [one.image for one in batch if one.image is not None]
-            source = Images(torch.from_numpy(np.stack(looks))).to(self.device)
+            images = [one.image for one in batch if one.image is not None]
+            source = Images(torch.from_numpy(np.stack(images))).to(self.device)
         elif batch[0].source is not None:
             rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
             source = pad_ids(rows, last=END).to(self.device)
         return self.model.encode(source, len(batch))
 
-    def refuse_too_long(self, prepared: Sequence[ModelInput], first: int = 0) -> None:
-        """All that is read, and every given beginning, must fit into the model's positions."""
+    def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
+        """Raise a DataError if a source or prefix exceeds the model's maximum length."""
         limit = self.model.max_source_length
-        refuse_over(
+        check_lengths(
             limit,
-            [len(one.source or ()) + 1 for one in prepared],
+            [len(one.source or ()) + 1 for one in inputs],
             first,
-            f"the model reads at most {limit} tokens a line (END included), because its "
-            "positions end there; split these lines, or train with a larger "
-            "model.encoder.positions.max_length:",
+            f"the model reads at most {limit} tokens per line, END included. Split these lines, or "
+            "train with a larger model.encoder.positions.max_length:",
         )
-        self._refuse_long_outputs([one.prefix for one in prepared], first, "beginnings")
+        self._check_target_lengths([one.prefix for one in inputs], first, "prefixes")
 
-    def refuse_long_answers(self, answers: Sequence[Sequence[int]]) -> None:
-        """All that is to be scored must fit into the model's positions."""
-        self._refuse_long_outputs(answers, 0, "targets")
+    def check_target_lengths(self, targets: Sequence[Sequence[int]]) -> None:
+        """Raise a DataError if a target exceeds the model's maximum length."""
+        self._check_target_lengths(targets, 0, "targets")
 
-    def _refuse_long_outputs(self, some: Sequence[Sequence[int]], first: int, what: str) -> None:
+    def _check_target_lengths(
+        self, targets: Sequence[Sequence[int]], first: int, name: str
+    ) -> None:
         limit = self.model.max_target_length
-        refuse_over(
+        check_lengths(
             limit,
-            [len(one) + 1 for one in some],
+            [len(target) + 1 for target in targets],
             first,
-            f"the model puts out at most {limit} tokens (END included), because its positions "
-            f"end there; shorten these {what}, or train with a larger "
-            "model.decoder.positions.max_length:",
+            f"the model generates at most {limit} tokens, END included. Shorten these {name}, or "
+            "train with a larger model.decoder.positions.max_length:",
         )

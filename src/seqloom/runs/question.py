@@ -30,8 +30,8 @@ from seqloom.decoding.record import Place, Record, replay
 from seqloom.decoding.recorder import Recorder
 from seqloom.decoding.search import Request
 from seqloom.models.interface import Memory
-from seqloom.runs.limits import output_limit, without_end
-from seqloom.runs.prediction import Prediction, present
+from seqloom.runs.length_limits import output_limit, without_end
+from seqloom.runs.prediction import Prediction, build_prediction
 from seqloom.runs.run import Run
 from seqloom.tasks.task import ModelInput
 from seqloom.text.running import newline_of
@@ -126,10 +126,10 @@ class Question:
             chosen = chosen.model_copy(update={"max_sequences": limit})
         if not text.strip() and not isinstance(run.task.signature.source, Nothing):
             raise DataError("there is nothing to search for: the text is blank; give a sentence")
-        [*_, tag] = run.directions.path(to)
-        [asked] = run.directions.put([text], tag)
+        [*_, tag] = run.languages.path(to)
+        [asked] = run.languages.add_tag([text], tag)
         prepared = run.task.prepare(asked)
-        run.predictor.refuse_too_long([prepared])
+        run.predictor.check_input_lengths([prepared])
         return cls(run, text, prepared, chosen)
 
     @cached_property
@@ -153,7 +153,7 @@ class Question:
         return Searched(
             text=self.text,
             record=record,
-            outputs=tuple(present(self.run.task, prepared, one) for one in found),
+            outputs=tuple(build_prediction(self.run.task, prepared, one) for one in found),
             pieces={token: self.name_of(token) for token in tokens},
             written=self._written(record),
         )
@@ -192,7 +192,7 @@ class Question:
         shown = self.alternatives(original.tokens, count)[step - 1]
         return Changed(
             step=step,
-            original=present(self.run.task, self.prepared, original),
+            original=build_prediction(self.run.task, self.prepared, original),
             changed=self.decode_on(begin),
             alternatives=tuple(shown),
         )
@@ -207,7 +207,7 @@ class Question:
                 [found] = force(decoder, self.memory, [prepared.prefix], length_exponent=exponent)
         else:
             found = self._hypotheses(prepared, 1)[0]
-        return present(self.run.task, prepared, found)
+        return build_prediction(self.run.task, prepared, found)
 
     def tokens_of(self, piece: str) -> tuple[int, ...]:
         """What was typed, as tokens: a word as the tokenizer cuts it, or one piece by its name."""

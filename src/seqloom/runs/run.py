@@ -19,28 +19,37 @@ from seqloom.data.splits import merge_references, read_split
 from seqloom.data.text_windows import shape_of
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
-from seqloom.runs.aligning import stored_heads
-from seqloom.runs.bundle import Bundle, load_bundle
-from seqloom.runs.choices import chosen_decoding, chosen_engine, drawn, refuse_too_many
-from seqloom.runs.devices import best_device
-from seqloom.runs.directions import Directions
-from seqloom.runs.engine.choose import TORCH, Choice, Engines
-from seqloom.runs.engine.kept import Origin
-from seqloom.runs.ensemble import join
-from seqloom.runs.evaluate import Report, evaluate, likelihood_scores
-from seqloom.runs.heads import ALL_HEADS
-from seqloom.runs.parts import score_parts
+from seqloom.runs.alignment import load_alignment_heads
+from seqloom.runs.attention_maps import ALL_HEADS
+from seqloom.runs.device import best_device
+from seqloom.runs.engine.select import TORCH, EngineChoice, Engines
+from seqloom.runs.engine.store import ModelOrigin
+from seqloom.runs.ensemble import join_bundles
+from seqloom.runs.evaluation.groups import score_groups
+from seqloom.runs.evaluation.report import EvaluationReport, evaluate_outputs, likelihood_scores
+from seqloom.runs.folder.bundle import Bundle, load_bundle
+from seqloom.runs.options import (
+    TEXT_ONLY,
+    PredictionOptions,
+    check_n_best,
+    check_texts,
+    resolve_decoding,
+    resolve_engine,
+    sampling_config,
+)
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Advance, Predictor
-from seqloom.runs.wish import WORDS_ALONE, Wish, refuse_other_than_texts
+from seqloom.runs.predictor import Predictor, ProgressCallback
+from seqloom.runs.target_language import TargetLanguages
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import SPECIAL
 
 
 class Run:
-    """A run folder, loaded, or several as one. `seqloom.load(folder)` makes one.
+    """A loaded run folder, or an ensemble of several. Created by `seqloom.load(folder)`.
 
-    partners: the folders of the other members of an ensemble; recipe and folder are the first's
+    folder:   the run folder; of an ensemble, that of the first member
+    partners: the folders of the other members of an ensemble
+    config:   the recipe; of an ensemble, that of the first member
     """
 
     def __init__(
@@ -48,27 +57,29 @@ class Run:
     ) -> None:
         if not isinstance(bundle.task, TokenTask):
             raise ConfigError(
-                f"{bundle.folder}: forecasts numbers; use `seqloom forecast`, or in Python "
-                "seqloom.load_forecaster"
+                f"{bundle.folder}: this is a forecasting run. Use `seqloom forecast`, or "
+                "seqloom.load_forecaster in Python"
             )
         self.folder: Path = bundle.folder
         self.partners: tuple[Path, ...] = bundle.partners
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: TokenTask = bundle.task
-        self.directions = Directions.of(str(bundle.folder), bundle.config)
-        # An ensemble's attention is a mean over its members, which has no heads to choose among.
-        heads = (ALL_HEADS, "") if self.partners else stored_heads(self.folder, bundle.digest)
-        self.predictor = Predictor(bundle.model, bundle.task, device, choice=heads[0])
-        self.heads_note, self.weights_digest = heads[1], bundle.digest
-        self.engine: EngineConfig = chosen_engine(bundle.config.engine, engine)
-        how = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
-        origin = Origin(bundle.folder, bundle.model, how)
+        self.languages = TargetLanguages.from_config(str(bundle.folder), bundle.config)
+        self.weights_digest = bundle.digest
+        # The attention of an ensemble is a mean over its members and has no heads to choose from.
+        head_choice, self.heads_note = ALL_HEADS, ""
+        if not self.partners:
+            head_choice, self.heads_note = load_alignment_heads(self.folder, bundle.digest)
+        self.predictor = Predictor(bundle.model, bundle.task, device, head_choice=head_choice)
+        self.engine: EngineConfig = resolve_engine(bundle.config.engine, engine)
+        digest = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
+        origin = ModelOrigin(bundle.folder, bundle.model, digest)
         self.engines = Engines(origin, bundle.task, on_cpu=device.type == "cpu")
 
     @property
     def name(self) -> str:
-        """Its folder; of an ensemble the folders of all members."""
+        """The folder; of an ensemble, the folders of all members joined by +."""
         return " + ".join(map(str, (self.folder, *self.partners)))
 
     def translate(
@@ -81,16 +92,20 @@ class Run:
         prefixes: Sequence[str] | None = None,
         to: str | Sequence[str] | None = None,
     ) -> list[Prediction]:
-        """The best output for each text, in order; a blank text gives a blank one.
+        """The best output for each text, in order. An empty text has an empty output.
 
-        attention: where each piece looked, too; None: unless the engine was set to ctranslate2
-                   or compiled, which do not know. Without it, other engines than torch may answer.
-        prefixes:  how each output must begin, in words
-        to:        the target language, where the run has learned several: "fr"; or the way there,
-                   ["en", "fr"] through English
+        beam:      beam width. Default: as the recipe says
+        decoding:  a search config that replaces the recipe's
+        attention: return attention weights. Default: True, unless the engine is set to ctranslate2
+                   or compiled, which cannot return them. False allows faster engines
+        prefixes:  text that each output must start with
+        to:        target language of a multilingual run ("fr"), or a list of languages to
+                   translate through (["en", "fr"])
         """
-        wish = Wish(attention=self._attention(attention), prefixes=prefixes, to=to)
-        return [best[0] for best in self.predict(texts, wish, beam=beam, decoding=decoding)]
+        options = PredictionOptions(
+            attention=self._default_attention(attention), prefixes=prefixes, to=to
+        )
+        return [best[0] for best in self.predict(texts, options, beam=beam, decoding=decoding)]
 
     def translate_n_best(
         self,
@@ -102,58 +117,55 @@ class Run:
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Prediction]]:
-        """The n best outputs for each text, best first."""
-        wish = Wish(n_best, self._attention(attention), prefixes)
-        return self.predict(texts, wish, beam=beam, decoding=decoding)
+        """The `n_best` outputs for each text, best first. Parameters as in `translate`."""
+        options = PredictionOptions(n_best, self._default_attention(attention), prefixes)
+        return self.predict(texts, options, beam=beam, decoding=decoding)
 
     def predict(
         self,
         texts: Sequence[str],
-        wish: Wish,
+        options: PredictionOptions,
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
-        """What `translate` and `translate_n_best` do, for those who read in portions."""
+        """The outputs for each text, with all options. `translate` is a shorter form."""
         if isinstance(self.task.signature.source, Nothing):
             raise ConfigError(
-                f"{self.folder}: is a language model, which has no source to translate; "
-                "use `complete`"
+                f"{self.folder}: this is a language model, which has no source to translate. Use "
+                "`complete`"
             )
-        refuse_other_than_texts(texts)
-        chosen = chosen_decoding(self.config.decoding, beam, decoding)
-        refuse_too_many(chosen, wish.n_best)
-        *stops, last = self.directions.path(wish.to)
-        for stop in stops:
-            between = replace(WORDS_ALONE, first=wish.first)
-            found = self._ask(self.directions.put(texts, stop, wish.first), chosen, between)
+        check_texts(texts)
+        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        check_n_best(chosen, options.n_best)
+        *pivots, last = self.languages.path(options.to)
+        for pivot in pivots:
+            tagged = self.languages.add_tag(texts, pivot, options.first)
+            pivot_options = replace(TEXT_ONLY, first=options.first)
+            engine = self.engines.choose(self.engine, chosen, pivot_options)
+            found = engine.apply(self.predictor).predict(tagged, chosen, pivot_options)
             texts = [best[0].text for best in found]
-        asked = self.directions.put(texts, last, wish.first)
+        tagged = self.languages.add_tag(texts, last, options.first)
+        engine = self.engines.choose(self.engine, chosen, options)
         return [
-            [self.directions.shown(one, last) for one in outputs]
-            for outputs in self._ask(asked, chosen, wish)
+            [self.languages.without_tag(output, last) for output in outputs]
+            for outputs in engine.apply(self.predictor).predict(tagged, chosen, options)
         ]
-
-    def _ask(
-        self, texts: Sequence[str], decoding: DecodingConfig, wish: Wish
-    ) -> list[list[Prediction]]:
-        choice = self.engines.choose(self.engine, decoding, wish)
-        return choice.given(self.predictor).predict(texts, decoding, wish)
 
     def choose_engine(
         self,
-        wish: Wish = WORDS_ALONE,
+        options: PredictionOptions = TEXT_ONLY,
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
-    ) -> Choice:
-        """Which engine answers such a request, and why; it is made ready if it was not yet."""
+    ) -> EngineChoice:
+        """The engine that serves such a request, and why. Prepares the engine if necessary."""
         return self.engines.choose(
-            self.engine, chosen_decoding(self.config.decoding, beam, decoding), wish
+            self.engine, resolve_decoding(self.config.decoding, beam, decoding), options
         )
 
-    def _attention(self, asked: bool | None) -> bool:
-        return self.engine.kind in ("auto", "torch") if asked is None else asked
+    def _default_attention(self, attention: bool | None) -> bool:
+        return self.engine.kind in ("auto", "torch") if attention is None else attention
 
     def caption(
         self,
@@ -163,47 +175,54 @@ class Run:
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
     ) -> list[Prediction]:
-        """What is on each image: files, or members of archives as photos.zip/dog.jpg.
+        """A caption for each image. Images are files or archive members (photos.zip/dog.jpg).
 
-        attention: as in `translate`
+        The other parameters are those of `translate`.
         """
         if not isinstance(self.task.signature.source, Pixels):
-            raise ConfigError(f"{self.folder}: reads no images; a run of task 'captioning' does")
-        refuse_other_than_texts(images)
-        wish = Wish(attention=self._attention(attention))
-        places = [str(image) for image in images]
-        return [best[0] for best in self.predict(places, wish, beam=beam, decoding=decoding)]
+            raise ConfigError(
+                f"{self.folder}: this run does not read images. Use a run with task.kind = "
+                "'captioning'"
+            )
+        check_texts(images)
+        options = PredictionOptions(attention=self._default_attention(attention))
+        paths = [str(image) for image in images]
+        return [best[0] for best in self.predict(paths, options, beam=beam, decoding=decoding)]
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
-        """Texts that begin with each prompt; a blank prompt lets the model begin.
+        """Texts that start with each prompt; an empty prompt generates from START.
 
-        Samples, as the recipe draws them, unless told otherwise. Running text has no END: it goes
-        on up to max_length, or with one_line to the end of a line.
+        decoding: a search config. Default: sampling, with the recipe's settings
+
+        A long-text model has no END token: it generates up to max_length tokens, or to the end of
+        the line with one_line.
         """
         if not isinstance(self.task.signature.source, Nothing):
             raise ConfigError(
-                f"{self.folder}: translates, and cannot complete a beginning without a source; "
-                "use `translate`"
+                f"{self.folder}: this run needs a source and cannot complete a prompt. Use "
+                "`translate`"
             )
-        refuse_other_than_texts(prompts)
-        chosen = decoding or drawn(self.config.decoding, n_best)
-        refuse_too_many(chosen, n_best)
-        return self.predictor.predict(prompts, chosen, Wish(n_best, attention=False))
+        check_texts(prompts)
+        chosen = decoding or sampling_config(self.config.decoding, n_best)
+        check_n_best(chosen, n_best)
+        options = PredictionOptions(n_best, attention=False)
+        return self.predictor.predict(prompts, chosen, options)
 
     def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
-        """The label of each text, or the labels of its tokens; a blank text gets a blank one.
+        """The label of each text, or the labels of its tokens. An empty text has an empty label.
 
-        every: all labels of each text, the likeliest first, where a text has one
+        every: return all labels of each text, the most probable first, if a text has one label
         """
         if not isinstance(self.config.task, LabelsConfig):
             raise ConfigError(
-                f"{self.folder}: is for {self.config.task.kind} and gives no labels; label with a "
-                "run whose recipe says task.kind = 'labels'"
+                f"{self.folder}: a run for {self.config.task.kind} has no labels. Use a run with "
+                "task.kind = 'labels'"
             )
         count = self.task.target_tokenizer.size - len(SPECIAL) if every else 1
-        return self.predict(texts, Wish(count, attention=False), beam=count if every else None)
+        options = PredictionOptions(count, attention=False)
+        return self.predict(texts, options, beam=count if every else None)
 
     def score(
         self,
@@ -213,22 +232,23 @@ class Run:
         attention: bool = True,
         heads: bool = False,
     ) -> list[Prediction]:
-        """The model's own probabilities of given targets, token by token.
+        """The log-probability of given targets, token by token.
 
-        A language model reads nothing: its sources are blank.
-        heads: with attention: that of each layer and head, too
+        sources: empty strings for a language model
+        heads:   with `attention`, also return the weights of every layer and head
         """
-        refuse_other_than_texts(sources)
-        refuse_other_than_texts(targets)
+        check_texts(sources)
+        check_texts(targets)
         if len(sources) != len(targets):
             raise DataError(
-                f"{len(sources):,} sources and {len(targets):,} targets cannot be paired; "
-                "give as many of one as of the other"
+                f"got {len(sources):,} sources and {len(targets):,} targets. Give as many targets as "
+                "sources"
             )
-        exponent = self.config.decoding.length_exponent
-        asked = self.directions.put(sources, None)
         return self.predictor.score(
-            asked, targets, Wish(attention=attention, heads=heads), exponent
+            self.languages.add_tag(sources, None),
+            targets,
+            PredictionOptions(attention=attention, heads=heads),
+            self.config.decoding.length_exponent,
         )
 
     def evaluate(
@@ -239,39 +259,40 @@ class Run:
         decoding: DecodingConfig | None = None,
         data: DataConfig | None = None,
         lowercase: bool = False,
-        advance: Advance | None = None,
-    ) -> Report:
+        progress: ProgressCallback | None = None,
+    ) -> EvaluationReport:
         """Scores on a split of the recipe's data, or of other data of the same kind.
 
-        lowercase: BLEU when case does not count, too.
-        Scores are those of the model itself, by torch, unless the engine was set to ctranslate2.
+        lowercase: also compute lowercased BLEU
+
+        torch computes the outputs, unless the engine is set to ctranslate2.
         """
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
-        chosen = chosen_decoding(self.config.decoding, beam, decoding)
-        choice = TORCH
-        if self.engine.kind == "ctranslate2":  # compiled code is for one text at a time
-            choice = self.engines.choose(self.engine, chosen, WORDS_ALONE)
-        predictor = choice.given(self.predictor)
-        scores, buckets, outputs, cut_off = evaluate(predictor, examples, chosen, advance)
-        if lowercase and outputs:
-            scores.append(lowercased_bleu(outputs, [one.references for one in examples]))
+        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        engine = TORCH
+        if self.engine.kind == "ctranslate2":  # the compiled engine serves single texts only
+            engine = self.engines.choose(self.engine, chosen, TEXT_ONLY)
+        outputs = evaluate_outputs(engine.apply(self.predictor), examples, chosen, progress)
+        scores = outputs.scores
+        if lowercase and outputs.texts:
+            scores.append(lowercased_bleu(outputs.texts, [one.references for one in examples]))
         scores += likelihood_scores(self.predictor, pairs, shape_of(source, split))
-        return Report(
+        return EvaluationReport(
             run=self.name,
             members=1 + len(self.partners),
             split=split,
             sentences=len(examples),
             scores=tuple(scores),
-            by_length=tuple(buckets),
+            by_length=tuple(outputs.by_length),
             examples=tuple(examples),
-            outputs=tuple(outputs),
-            parts=score_parts(self.task, examples, outputs),
-            cut_off=cut_off,
+            outputs=tuple(outputs.texts),
+            parts=score_groups(self.task, examples, outputs.texts),
+            cut_off=outputs.cut_off,
             decoding=chosen,
             data=source,
-            engine=choice.name,
+            engine=engine.name,
         )
 
 
@@ -280,18 +301,17 @@ def load(
     settings: Sequence[str] = (),
     engine: EngineKind | None = None,
 ) -> Run:
-    """Load a run folder, wherever it is now; everything in it is checked first.
+    """Load a run folder. All of its files are checked against their digests first.
 
-    A list of folders is loaded as an ensemble: at every step the mean of their probabilities.
-
-    settings: changes to its recipe that the weights still fit, for example
-    ["model.decoder.attention.selection=argmax"] to look hard with a model that learned softly.
-    engine: what searches for outputs, "auto", "torch", "compiled" or "ctranslate2"; left out: as
-    the recipe says ("auto", unless it says otherwise).
+    folder:   a run folder, or a list of folders, which form an ensemble: the mean of their
+              probabilities at every step
+    settings: changes to the recipe that keep the weights valid, for example
+              ["model.decoder.attention.selection=argmax"] for hard attention
+    engine:   "auto", "torch", "compiled" or "ctranslate2". Default: as the recipe says ("auto")
     """
     device = best_device()
     folders = [folder] if isinstance(folder, str | Path) else list(folder)
     if not folders:
-        raise ConfigError("no run folder was given; an ensemble needs one or more")
+        raise ConfigError("no run folder given; an ensemble needs at least one")
     bundles = [load_bundle(Path(each), device, settings) for each in folders]
-    return Run(join(bundles), device, engine)
+    return Run(join_bundles(bundles), device, engine)

@@ -26,9 +26,9 @@ from seqloom.data.example import Example
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request, log_softmax
 from seqloom.models.interface import Memory
-from seqloom.runs.choices import greedily
-from seqloom.runs.limits import output_limit
-from seqloom.runs.predictor import Advance
+from seqloom.runs.length_limits import output_limit
+from seqloom.runs.options import greedy_config
+from seqloom.runs.predictor import ProgressCallback
 from seqloom.runs.run import Run
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START
@@ -100,7 +100,9 @@ class Slips:
         }
 
 
-def find_slips(run: Run, examples: Sequence[Example], advance: Advance | None = None) -> Slips:
+def find_slips(
+    run: Run, examples: Sequence[Example], advance: ProgressCallback | None = None
+) -> Slips:
     """Decode every source greedily and compare with the reference that the output follows longest."""
     refuse_without_source(run)
     if not examples:
@@ -127,7 +129,7 @@ def refuse_without_source(run: Run) -> None:
 def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[ModelInput]]]:
     """Sentences of like length together."""
     prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
-    run.predictor.refuse_too_long(prepared)
+    run.predictor.check_input_lengths(prepared)
     order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
     for start in range(0, len(order), AT_ONCE):
         numbers = order[start : start + AT_ONCE]
@@ -145,7 +147,7 @@ def _slips(run: Run, examples: Sequence[Example], batch: Sequence[ModelInput]) -
         best = max(range(len(ways)), key=lambda way: agreement(output, ways[way]))
         references.append(ways[best])
         texts.append(example.references[best])
-    run.predictor.refuse_long_answers([reference[:-1] for reference in references])
+    run.predictor.check_target_lengths([reference[:-1] for reference in references])
     places = [agreement(*both) for both in zip(outputs, references, strict=True)]
     slipped = [
         (*reference[:at], *output[at : at + 1], *reference[at + 1 :])
@@ -187,7 +189,7 @@ def _slip(
 
 def _greedy(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
     """The output of each source, END included where it was reached."""
-    decoding: GreedyConfig = greedily(run.config.decoding)
+    decoding: GreedyConfig = greedy_config(run.config.decoding)
     request = Request(
         max_lengths=[output_limit(one, decoding, run.model, None) for one in batch],
         prefixes=[one.prefix for one in batch],

@@ -8,9 +8,9 @@ from PIL import Image, UnidentifiedImageError
 from seqloom.core.errors import SeqloomError
 from seqloom.core.signature import Pixels
 from seqloom.data.images import pixels_of
-from seqloom.runs.budget import size_of
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Wish
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import Problem, unusable
 from seqloom.serving.schema import CaptionAnswer
@@ -40,7 +40,9 @@ async def caption(
         prepared = await aside(lambda: prepare_image(speaker, content, service.limits.image_pixels))
         try:
             [found] = await served.batcher.ask(
-                Searching(speaker, decoding, Wish(n_best)), [Item(prepared)], [size_of(prepared)]
+                Searching(speaker, decoding, PredictionOptions(n_best)),
+                [Item(prepared)],
+                [input_tokens(prepared)],
             )
         except SeqloomError as error:
             raise unusable(error) from error

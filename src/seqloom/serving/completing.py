@@ -4,10 +4,9 @@ import secrets
 
 from seqloom.config.decoding import GreedyConfig, SampleConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.budget import size_of
-from seqloom.runs.choices import drawn, greedily
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.options import PredictionOptions, greedy_config, sampling_config
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Wish
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import CompleteAnswer, Completed, CompleteRequest
@@ -31,20 +30,20 @@ def drawing(run: Run, request: CompleteRequest, seed: int) -> SampleConfig | Gre
     if request.max_length is not None:
         changes |= {"max_length": request.max_length, "min_length": 0}
     if request.temperature == 0:
-        return greedily(run.config.decoding).model_copy(update=changes)
+        return greedy_config(run.config.decoding).model_copy(update=changes)
     changes |= {
         "temperature": request.temperature,
         "top_k": request.top_k,
         "top_p": request.top_p,
         "seed": seed,
     }
-    return drawn(run.config.decoding, request.samples).model_copy(update=changes)
+    return sampling_config(run.config.decoding, request.samples).model_copy(update=changes)
 
 
 def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
     """What each prompt begins with, found to fit."""
     prepared = [run.task.prepare(prompt) for prompt in request.prompts]
-    run.predictor.refuse_too_long(prepared)
+    run.predictor.check_input_lengths(prepared)
     most = request.max_length
     for place, one in enumerate(prepared):
         if most is not None and len(one.prefix) >= most:
@@ -61,12 +60,14 @@ async def complete(service: Service, request: CompleteRequest) -> CompleteAnswer
     served = service.catalogue.choose(("language-model",), request.run)
     run = served.speaker
     seed = secrets.randbelow(10**6) if request.seed is None else request.seed
-    manner = Searching(run, drawing(run, request, seed), Wish(request.samples, attention=False))
+    manner = Searching(
+        run, drawing(run, request, seed), PredictionOptions(request.samples, attention=False)
+    )
     async with service.gate.admitted():
         prepared = await aside(lambda: prepare_prompts(run, request))
         items = [Item(one, number) for number, one in enumerate(prepared)]
         try:
-            found = await served.batcher.ask(manner, items, [size_of(one) for one in prepared])
+            found = await served.batcher.ask(manner, items, [input_tokens(one) for one in prepared])
         except SeqloomError as error:
             raise unusable(error) from error
     return CompleteAnswer(

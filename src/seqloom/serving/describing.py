@@ -34,7 +34,7 @@ def describe(served: Served) -> RunAnswer:
             "context": list(context),
         }
     else:
-        targets = [asked_for(tag) for tag in run.directions.tags]
+        targets = [asked_for(tag) for tag in run.languages.tags]
     known = {
         "name": served.name,
         "kind": served.kind,

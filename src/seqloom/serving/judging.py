@@ -6,10 +6,9 @@ import numpy as np
 
 from seqloom.core.errors import SeqloomError
 from seqloom.data.series import Window as Observed
-from seqloom.runs.budget import size_of
-from seqloom.runs.choices import widened
+from seqloom.runs.batching import input_tokens
 from seqloom.runs.forecaster import Forecaster
-from seqloom.runs.wish import Wish
+from seqloom.runs.options import PredictionOptions, beam_config
 from seqloom.serving.manners import Forecasting, Item, Searching
 from seqloom.serving.problems import invalid, unusable
 from seqloom.serving.schema import (
@@ -36,20 +35,20 @@ async def label(service: Service, request: LabelRequest) -> LabelAnswer:
     served = service.catalogue.choose(("labels",), request.run)
     run = served.speaker
     count = run.task.target_tokenizer.size - len(SPECIAL) if request.every else 1
-    decoding = widened(run.config.decoding, count) if request.every else run.config.decoding
-    manner = Searching(run, decoding, Wish(count, attention=False))
+    decoding = beam_config(run.config.decoding, count) if request.every else run.config.decoding
+    manner = Searching(run, decoding, PredictionOptions(count, attention=False))
     asked = [text for text in request.texts if text.strip()]
 
     def prepare() -> list[ModelInput]:
         prepared = [run.task.prepare(text) for text in asked]
-        run.predictor.refuse_too_long(prepared)
+        run.predictor.check_input_lengths(prepared)
         return prepared
 
     async with service.gate.admitted():
         prepared = await aside(prepare)
         items = [Item(one, number) for number, one in enumerate(prepared)]
         try:
-            found = await served.batcher.ask(manner, items, [size_of(one) for one in prepared])
+            found = await served.batcher.ask(manner, items, [input_tokens(one) for one in prepared])
         except SeqloomError as error:
             raise unusable(error) from error
     answers = iter(found)
@@ -85,7 +84,7 @@ async def score(service: Service, request: ScoreRequest) -> ScoreAnswer:
             )
         service.check_something("sources", request.sources)
         tag = direction.tag
-        sources = served.speaker.directions.put(request.sources, tag)
+        sources = served.speaker.languages.add_tag(request.sources, tag)
     run = served.speaker
     async with service.gate.admitted():
         found = await served.batcher.call(
@@ -95,7 +94,7 @@ async def score(service: Service, request: ScoreRequest) -> ScoreAnswer:
         run=served.name,
         scores=[
             shown(
-                run.directions.shown(one, tag),
+                run.languages.without_tag(one, tag),
                 attention=request.attention,
                 alignment=request.attention,
             )

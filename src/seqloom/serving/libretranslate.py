@@ -103,7 +103,7 @@ async def _translated(
         texts=texts, source=source, target=asked.target, n_best=1 + asked.alternatives
     )
     try:
-        answer = await translate(service, wanted, probabilities="unasked")
+        answer = await translate(service, wanted, probabilities="none")
     except Problem as problem:
         status = 400 if problem.status == 422 else problem.status
         raise Problem(

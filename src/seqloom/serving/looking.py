@@ -12,11 +12,11 @@ from seqloom.inside.explain import explain
 from seqloom.inside.explanation import Focus
 from seqloom.inside.lecture import LectureScore, explain_lecture
 from seqloom.nn.attention import Selection
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.question import Alternative, Question
 from seqloom.runs.run import Run
 from seqloom.runs.seeing import no_attention, refuse_sourceless
-from seqloom.runs.wish import Wish
 from seqloom.serving.problems import invalid
 from seqloom.serving.schema_inside import (
     AlternativesAnswer,
@@ -60,7 +60,7 @@ class Look:
     @property
     def text(self) -> str:
         """With its tag, where the run needs one."""
-        return self.run.directions.put([self._request.text], self.tag)[0]
+        return self.run.languages.add_tag([self._request.text], self.tag)[0]
 
     def decoding(self, n_best: int = 1) -> DecodingConfig:
         request = self._request
@@ -95,15 +95,17 @@ async def attention(service: Service, request: AttentionRequest) -> AttentionAns
         refuse_sourceless(look.run)
         if given is not None:
             return look.run.score([look.text], [given], heads=True)[0]
-        [[found]] = look.run.predict([look.text], Wish(heads=True), decoding=look.decoding())
+        [[found]] = look.run.predict(
+            [look.text], PredictionOptions(heads=True), decoding=look.decoding()
+        )
         return found
 
     service.check_something("text", [request.text])
     output = await look.answered(find)
     if output.attention is None or output.heads is None:
         raise no_attention(look.run)
-    every = output.look(output.heads, merged=not request.pieces)
-    mean = output.look(output.attention, merged=not request.pieces)
+    every = output.attention_map(output.heads, merged=not request.pieces)
+    mean = output.attention_map(output.attention, merged=not request.pieces)
     return AttentionAnswer(
         run=look.served.name,
         output=shown(output, alignment=True),

@@ -15,13 +15,12 @@ from seqloom.config.decoding import (
     SampleConfig,
 )
 from seqloom.data.series import Numbers
-from seqloom.runs.asking import Askers
-from seqloom.runs.budget import batch_tokens, hypotheses_of
-from seqloom.runs.engine.choose import TORCH
+from seqloom.runs.batching import batch_token_budget, hypotheses_per_input
+from seqloom.runs.engine.select import TORCH
 from seqloom.runs.forecaster import Forecaster
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Wish
 from seqloom.serving.batcher import MOST, Errand, Waiting
 from seqloom.tasks.task import ModelInput
 
@@ -43,26 +42,28 @@ class Searching:
 
     run: Run
     decoding: DecodingConfig
-    wish: Wish
+    wish: PredictionOptions
     streamed: bool = False
 
     def room(self) -> int:
-        return batch_tokens(self.run.predictor.device) // max(1, _followed(self.decoding))
+        return batch_token_budget(self.run.predictor.device) // max(1, _followed(self.decoding))
 
     def do(self, errands: Sequence[Errand]) -> list[list[Prediction]]:
         run = self.run
         choice = TORCH
         if not self.streamed:
-            choice = run.engines.choose(run.engine, self.decoding, self.wish, waiting=True)
+            choice = run.engines.choose(run.engine, self.decoding, self.wish, compile_now=False)
         items: list[Item] = [errand.work for errand in errands]
         # Where steps are recorded or compiled, that is worth more than to let somebody go.
         replayed = run.predictor.device.type != "cpu" or (choice.compiled and len(items) == 1)
         attended = self.streamed or not replayed
-        askers = Askers(
-            [item.number for item in items], audience=Waiting(errands) if attended else None
+        return choice.apply(run.predictor).predict_inputs(
+            [item.prepared for item in items],
+            self.decoding,
+            self.wish,
+            [item.number for item in items],
+            callback=Waiting(errands) if attended else None,
         )
-        inputs = [item.prepared for item in items]
-        return choice.given(run.predictor).answer(inputs, self.decoding, self.wish, askers)
 
 
 def _followed(decoding: DecodingConfig) -> int:
@@ -70,7 +71,7 @@ def _followed(decoding: DecodingConfig) -> int:
         case MinimumBayesRiskConfig(samples=samples, beam=beam):
             return samples + beam
         case GreedyConfig() | SampleConfig() | BeamConfig() | ExhaustiveConfig():
-            return hypotheses_of(decoding)
+            return hypotheses_per_input(decoding)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from torch import nn
 from seqloom.config.kinds import EngineKind
 from seqloom.config.task import TranslationConfig
 from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
+from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import WORDS_ALONE
 from seqloom.serving.batcher import Batcher
 from seqloom.serving.languages import Pair, named_pairs, pairs_of
 from seqloom.serving.problems import Problem
@@ -167,4 +167,4 @@ def _engine(run: Run | Forecaster) -> str:
         return "torch"
     if not isinstance(run.config.task, TranslationConfig):
         return "torch"
-    return run.choose_engine(WORDS_ALONE).name
+    return run.choose_engine(TEXT_ONLY).name

@@ -17,10 +17,9 @@ from fastapi.responses import StreamingResponse
 
 from seqloom.config.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.budget import size_of
-from seqloom.runs.choices import greedily
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.options import PredictionOptions, greedy_config
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.wish import Wish
 from seqloom.serving.completing import check_completion, drawing, prepare_prompts
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid
@@ -52,10 +51,12 @@ class Stream:
         def hear(token: int, log_probability: float) -> None:
             loop.call_soon_threadsafe(heard.put_nowait, (token, log_probability))
 
-        wish = Wish(attention=False)
+        wish = PredictionOptions(attention=False)
         manner = Searching(self.served.speaker, self.decoding, wish, streamed=True)
         asking = asyncio.ensure_future(
-            self.served.batcher.ask(manner, [Item(self.prepared)], [size_of(self.prepared)], hear)
+            self.served.batcher.ask(
+                manner, [Item(self.prepared)], [input_tokens(self.prepared)], hear
+            )
         )
         asking.add_done_callback(lambda _: heard.put_nowait(None))
         try:
@@ -110,7 +111,7 @@ async def stream_translation(service: Service, request: TranslateRequest) -> Str
             "/api/translate",
         )
     direction = direct(service, request.run, request.source, request.target)
-    decoding = greedily(direction.served.speaker.config.decoding)
+    decoding = greedy_config(direction.served.speaker.config.decoding)
 
     async def events() -> AsyncIterator[str]:
         async with service.gate.admitted():

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.decoding.rules import LONGEST
-from seqloom.runs.budget import size_of
-from seqloom.runs.choices import widened
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.options import PredictionOptions, Probabilities, beam_config
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
-from seqloom.runs.wish import Probabilities, Wish
 from seqloom.serving.languages import Pair
 from seqloom.serving.manners import Item, Searching
 from seqloom.serving.problems import invalid, unusable
@@ -55,25 +54,25 @@ def direct(service: Service, run: str | None, source: str | None, target: str | 
 
 
 def _direction(served: Served, pair: Pair | None, target: str | None) -> Direction:
-    directions = served.speaker.directions
+    directions = served.speaker.languages
     source, told = (pair.source, pair.target) if pair else (None, None)
     if not directions.tags:
         return Direction(served, None, source, told)
     wanted = target or (told if len(served.pairs) == 1 else None)
     if wanted is None:
-        raise invalid("target", f"say what to translate into; there are: {directions.known}")
+        raise invalid("target", f"say what to translate into; there are: {directions.names}")
     try:
         [tag] = directions.path(wanted)
     except SeqloomError:
         raise invalid(
-            "target", f"'{wanted}' is not known to {served.name}; there are: {directions.known}"
+            "target", f"'{wanted}' is not known to {served.name}; there are: {directions.names}"
         ) from None
     return Direction(served, tag, source, wanted)
 
 
 def _pair(served: Served, source: str | None, target: str | None) -> Pair | None:
     """The languages of a run that was chosen otherwise; what is said of them must be true."""
-    if served.speaker.directions.tags and not served.pairs:
+    if served.speaker.languages.tags and not served.pairs:
         return None
     for pair in served.pairs:
         if source in (None, pair.source) and target in (None, pair.target):
@@ -111,18 +110,18 @@ def plan(direction: Direction, texts: Sequence[str], split: bool, prefix: str | 
     run = direction.served.speaker
 
     def prepare(text: str) -> ModelInput:
-        return run.task.prepare(run.directions.put([text], direction.tag)[0])
+        return run.task.prepare(run.languages.add_tag([text], direction.tag)[0])
 
     most = longest_part(run)
     cuts = tuple(
-        cut(text, lambda part: size_of(prepare(part)) <= most) if split else whole(text)
+        cut(text, lambda part: input_tokens(prepare(part)) <= most) if split else whole(text)
         for text in texts
     )
     inputs = [prepare(part.text) for each in cuts for part in each.parts]
     if prefix is not None:
         begin = tuple(run.task.target_tokenizer.encode(prefix.strip()))
         inputs = [replace(one, prefix=(*one.prefix, *begin)) for one in inputs]
-    run.predictor.refuse_too_long(inputs)
+    run.predictor.check_input_lengths(inputs)
     return Plan(cuts, tuple(inputs))
 
 
@@ -151,9 +150,9 @@ def decoding_for(
     if beam is not None:
         if beam < n_best:
             raise invalid("n_best", f"{n_best} outputs need a beam of {n_best} or more, not {beam}")
-        decoding = widened(decoding, beam)
+        decoding = beam_config(decoding, beam)
     elif n_best > width_of(decoding, n_best):
-        decoding = widened(decoding, n_best)
+        decoding = beam_config(decoding, n_best)
     if length_exponent is not None:
         decoding = decoding.model_copy(update={"length_exponent": length_exponent})
     return decoding
@@ -182,18 +181,20 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
 
 
 async def translate(
-    service: Service, request: TranslateRequest, probabilities: Probabilities = "steps"
+    service: Service, request: TranslateRequest, probabilities: Probabilities = "tokens"
 ) -> TranslateAnswer:
     """Texts in, translations out.
 
-    probabilities: less than "steps" where whoever asks puts them out nowhere
+    probabilities: less than "tokens" where whoever asks puts them out nowhere
     """
     check_translation(service, request)
     direction = direct(service, request.run, request.source, request.target)
     run = direction.served.speaker
     decoding = decoding_for(run, request.beam, request.n_best, request.length_exponent)
     looking = request.attention or request.alignment or request.heads
-    wish = Wish(request.n_best, attention=looking, heads=request.heads, probabilities=probabilities)
+    wish = PredictionOptions(
+        request.n_best, attention=looking, heads=request.heads, probabilities=probabilities
+    )
     async with service.gate.admitted():
         planned = await make_plan(direction, request.texts, request.split, request.prefix)
         found = await search(direction, planned.inputs, decoding, wish)
@@ -210,17 +211,20 @@ async def translate(
 
 
 async def search(
-    direction: Direction, inputs: Sequence[ModelInput], decoding: DecodingConfig, wish: Wish
+    direction: Direction,
+    inputs: Sequence[ModelInput],
+    decoding: DecodingConfig,
+    wish: PredictionOptions,
 ) -> list[list[Prediction]]:
     """The outputs of each input; an input's number is its place here."""
     served = direction.served
     items = [Item(one, number) for number, one in enumerate(inputs)]
-    sizes = [size_of(one) for one in inputs]
+    sizes = [input_tokens(one) for one in inputs]
     try:
         found = await served.batcher.ask(Searching(served.speaker, decoding, wish), items, sizes)
     except SeqloomError as error:
         raise unusable(error) from error
-    shown_to = served.speaker.directions.shown
+    shown_to = served.speaker.languages.shown
     return [[shown_to(one, direction.tag) for one in outputs] for outputs in found]
 
 

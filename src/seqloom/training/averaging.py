@@ -13,7 +13,7 @@ from seqloom.config.training import (
     MovingAverageConfig,
     NoAveragingConfig,
 )
-from seqloom.runs.weights import weights_of
+from seqloom.runs.folder.weights import weights_of
 
 Weights = dict[str, Tensor]
 

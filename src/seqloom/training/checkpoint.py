@@ -12,8 +12,8 @@ from seqloom.config.load import dump
 from seqloom.config.run import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
-from seqloom.runs.soundness import CONFIG, TRAINER, WEIGHTS, beginning_damage, checkpoint_shelf
-from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
+from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
+from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.early_stopping import BestScore
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.session import Session
@@ -61,15 +61,15 @@ def save_checkpoint(session: Session) -> None:
         }
         (folder / TRAINER).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
-    store = checkpoint_shelf(session.folder)
+    store = checkpoint_store(session.folder)
     store.add(session.step, write, KEPT_CHECKPOINTS, **_environment(session))
 
 
 def restore_checkpoint(session: Session) -> list[str]:
     """Restore the newest intact checkpoint. Returns the damage found in newer ones."""
-    store = checkpoint_shelf(session.folder)
-    checkpoint, damage = next(store.sound(), (None, []))
-    if checkpoint is None and store.places():
+    store = checkpoint_store(session.folder)
+    checkpoint, damage = next(store.intact(), (None, []))
+    if checkpoint is None and store.paths():
         raise StorageError(
             f"{session.folder}: every checkpoint is damaged, so training cannot resume. Restore the "
             "folder from a backup, or train again in another folder"
@@ -81,9 +81,9 @@ def restore_checkpoint(session: Session) -> list[str]:
     session.world.barrier()
     if session.world.is_main:
         if checkpoint is not None:
-            store.go_back(checkpoint)
+            store.make_current(checkpoint)
             path = session.event_log.path
-            damage += beginning_damage(path, log_position["bytes"], log_position["sha256"])
+            damage += prefix_damage(path, log_position["bytes"], log_position["sha256"])
         session.event_log.truncate(log_position["bytes"])
     return damage
 
@@ -107,7 +107,7 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
 
 def environment_changes(session: Session) -> list[str]:
     """Differences to the machine of the last checkpoint that can change the order of sums."""
-    checkpoint = checkpoint_shelf(session.folder).pointed_to()
+    checkpoint = checkpoint_store(session.folder).current_path()
     if checkpoint is None:
         return []
     before = read_manifest(checkpoint)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import TrainingError
-from seqloom.runs.choices import greedily
-from seqloom.runs.likelihood import corpus_batches, summed_loss
-from seqloom.runs.parts import mean_scores, score_parts
+from seqloom.runs.evaluation.corpus_loss import corpus_batches, corpus_loss
+from seqloom.runs.evaluation.groups import mean_scores, score_groups
+from seqloom.runs.folder.integrity import WEIGHTS, weights_store
+from seqloom.runs.folder.weights import weights_of, write_tensors
+from seqloom.runs.options import greedy_config
 from seqloom.runs.predictor import Predictor
-from seqloom.runs.soundness import WEIGHTS, weights_shelf
-from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.token_task import TokenTask
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
@@ -66,7 +66,7 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     """Loss over the whole dev split, and scores of greedy outputs for its first examples."""
     device, batch_tokens = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, batch_tokens)
-    total, count = summed_loss(session.model, session.task, batches, device, check_signals)
+    total, count = corpus_loss(session.model, session.task, batches, device, check_signals)
     if not math.isfinite(total):
         raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
     values = {"loss": total / count}
@@ -78,11 +78,11 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     if not any(sources):
         return DevScores(values)
     predictor = Predictor(session.model, task, device)
-    greedy = greedily(session.config.decoding)
-    predictions = predictor.predict(sources, greedy, advance=lambda done, of: check_signals())
+    greedy = greedy_config(session.config.decoding)
+    predictions = predictor.predict(sources, greedy, progress=lambda done, of: check_signals())
     outputs = [best[0].text for best in predictions]
     task = task.with_fast_scores(session.config.training.stopping.score)
-    groups = score_parts(task, examples, outputs)
+    groups = score_groups(task, examples, outputs)
     # With several groups each one counts the same, whatever its number of sentences.
     scores = mean_scores(groups) or task.scores(outputs, examples)
     values |= {score.key: score.value for score in scores}
@@ -97,4 +97,4 @@ def _save_weights(session: Session) -> None:
     def write(folder: Path) -> None:
         write_tensors(folder / WEIGHTS, weights_of(session.model))
 
-    weights_shelf(session.folder).add(session.step, write, KEPT_WEIGHTS)
+    weights_store(session.folder).add(session.step, write, KEPT_WEIGHTS)

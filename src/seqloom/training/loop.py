@@ -16,7 +16,7 @@ from seqloom.core.allocation import before_training
 from seqloom.core.errors import TrainingError
 from seqloom.core.sequences import Batch
 from seqloom.data.mixture import parts_of, shares_of
-from seqloom.runs.devices import best_device
+from seqloom.runs.device import best_device
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate

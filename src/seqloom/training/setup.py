@@ -29,8 +29,8 @@ from seqloom.data.stream import BatchStream
 from seqloom.data.text_windows import WindowedText
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.bundle import create_run, read_setup
-from seqloom.runs.soundness import CONFIG, JOURNAL, is_run
+from seqloom.runs.folder.bundle import create_run, read_setup
+from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import build_averager
@@ -111,7 +111,7 @@ def open_session(
         dev_examples=_read_dev_examples(config),
         world=world,
         precision=choose_precision(config.training, task.signature.target, world.device),
-        event_log=EventLog(folder / JOURNAL),
+        event_log=EventLog(folder / EVENT_LOG),
         report=report,
     )
     if resume:

@@ -21,14 +21,14 @@ from seqloom.metrics.alignment_error import (
     score_alignments,
 )
 from seqloom.metrics.symmetrise import Symmetry, known_symmetry
-from seqloom.runs.aligning import (
-    Candidate,
+from seqloom.runs.alignment import (
+    ScoredHeads,
     WordAlignment,
-    aligned,
+    check_gold_links,
+    combine_alignments,
     find_heads,
-    joined,
-    refuse_links_beyond,
-    store_heads,
+    save_alignment_heads,
+    word_alignment,
 )
 from seqloom.runs.run import Run, load
 from seqloom.runs.seeing import no_attention, refuse_sourceless
@@ -96,7 +96,7 @@ def _align(run: Run, pairs: Sequence[Pair]) -> list[WordAlignment]:
     outputs = run.score([source for source, _ in pairs], [target for _, target in pairs])
     if any(one.aligning is None for one in outputs):
         raise no_attention(run)
-    return [aligned(one) for one in outputs]
+    return [word_alignment(one) for one in outputs]
 
 
 def _links(
@@ -110,7 +110,7 @@ def _links(
     if reverse is None or how is None:
         return forward
     backward = _align(reverse, [(target, source) for source, target in pairs])
-    return [joined(one, other, how) for one, other in zip(found, backward, strict=True)]
+    return [combine_alignments(one, other, how) for one, other in zip(found, backward, strict=True)]
 
 
 def _put_lines(
@@ -151,7 +151,7 @@ def read_gold(path: Path, pairs: Sequence[Pair]) -> list[GoldLinks]:
             f"{path}: has {len(gold):,} lines for {len(pairs):,} pairs; line n of it must belong "
             "to pair n"
         )
-    refuse_links_beyond(gold, pairs, str(path))
+    check_gold_links(gold, pairs, str(path))
     return gold
 
 
@@ -168,7 +168,7 @@ def _find(run: Run, pairs: Sequence[Pair], gold: Sequence[GoldLinks], as_json: b
         raise no_attention(run)
     candidates = find_heads(outputs, gold)
     best = candidates[0]
-    place = store_heads(run.folder, best, run.weights_digest)
+    place = save_alignment_heads(run.folder, best, run.weights_digest)
     if as_json:
         put(json_format.dumps({"candidates": [_candidate(one) for one in candidates]}))
     else:
@@ -184,7 +184,7 @@ def _figures(scores: AlignmentScores) -> list[str]:
     return [f"{value:.3f}" for value in (scores.precision, scores.recall, scores.error_rate)]
 
 
-def _candidate(one: Candidate) -> dict[str, Any]:
+def _candidate(one: ScoredHeads) -> dict[str, Any]:
     heads = [[layer + 1, head + 1] for layer, head in one.choice.heads]
     return {"heads": heads, "shift": one.choice.shift, **asdict(one.scores)}
 

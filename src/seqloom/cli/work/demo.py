@@ -11,8 +11,8 @@ from seqloom.cli.work.tables import bar, draws_blocks, stdout_console, table
 from seqloom.cli.work.train import ending, exit_code, next_commands, train_watched
 from seqloom.cli.work.watch import named
 from seqloom.config.run import RunConfig
+from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
-from seqloom.runs.soundness import is_run
 from seqloom.viz.terminal import draw_attention
 
 SENTENCES = (
@@ -39,7 +39,7 @@ def demo(config: RunConfig, folder: Path) -> int:
     run = load(folder)
     console = stdout_console()
     with bar("scoring") as advance:
-        report = run.evaluate("test", advance=advance)
+        report = run.evaluate("test", progress=advance)
     report.save(folder)
     put("")
     console.print(Text(f"{report.sentences:,} test sentences", "bold"))

@@ -1,7 +1,7 @@
 """What is said about the engine that answers."""
 
 from seqloom.cli.output import tell
-from seqloom.runs.engine.choose import Choice
+from seqloom.runs.engine.select import EngineChoice
 from seqloom.runs.run import Run
 
 
@@ -11,8 +11,8 @@ def tell_of_compiling(run: Run) -> None:
         tell("compiling, which takes about half a minute …")
 
 
-def tell_engine(choice: Choice) -> None:
+def tell_engine(choice: EngineChoice) -> None:
     """One line, if there is anything to say: nobody expects another engine than torch where torch
     was asked for, or where the model is no Transformer."""
-    if choice.why and not choice.expected:
+    if choice.reason and not choice.expected:
         tell(choice.note)

@@ -17,11 +17,11 @@ from seqloom.cli.work.watch import named
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Split
 from seqloom.metrics.significance import Comparison
-from seqloom.runs.evaluate import Report, compare_reports
+from seqloom.runs.evaluation.groups import mean_scores
+from seqloom.runs.evaluation.report import EvaluationReport, compare_reports
 from seqloom.runs.forecaster import is_forecaster, load_forecaster
-from seqloom.runs.parts import mean_scores
+from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
-from seqloom.runs.wish import WORDS_ALONE
 
 EXAMPLES = 5
 
@@ -94,22 +94,22 @@ def _refuse_different_tasks(runs: Sequence[Run]) -> None:
 
 def _report(
     run: Run, split: Split, changes: tuple[int | None, Sequence[str]], lowercase: bool
-) -> Report:
+) -> EvaluationReport:
     beam, overrides = changes
     config = changed(run.config, overrides, beam, ("decoding", "engine", "data"))
     run.engine = config.engine
     if run.engine.kind == "ctranslate2":
-        tell_engine(run.choose_engine(WORDS_ALONE, decoding=config.decoding))
+        tell_engine(run.choose_engine(TEXT_ONLY, decoding=config.decoding))
     with bar(run.name) as advance:
         report = run.evaluate(
             split,
             decoding=config.decoding,
             data=config.data,
             lowercase=lowercase,
-            advance=advance,
+            progress=advance,
         )
     try:
-        others = " and ".join(report.replaces(run.folder))
+        others = " and ".join(report.changed_settings(run.folder))
         instead = f", in place of those with other {others}" if others else ""
         tell(f"outputs and scores are in {report.save(run.folder)}{instead}")
     except StorageError as error:
@@ -117,7 +117,7 @@ def _report(
     return report
 
 
-def show_report(console: Console, report: Report) -> None:
+def show_report(console: Console, report: EvaluationReport) -> None:
     """Scores with their signatures, scores by length, the examples to look at."""
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
     rows = [(named(score.name), f"{score.value:.4g}") for score in report.scores]
@@ -141,7 +141,7 @@ def show_report(console: Console, report: Report) -> None:
         show_examples(console, [report], places)
 
 
-def _show_parts(console: Console, report: Report) -> None:
+def _show_parts(console: Console, report: EvaluationReport) -> None:
     """The scores of each pair of languages, and their mean."""
     if not report.parts:
         return
@@ -155,13 +155,13 @@ def _show_parts(console: Console, report: Report) -> None:
     console.print(table(("part", "sentences", *heads), [*rows, ("mean", "", *mean)]))
 
 
-def _show_signatures(console: Console, report: Report) -> None:
+def _show_signatures(console: Console, report: EvaluationReport) -> None:
     for score in report.scores:
         if score.signature:
             console.print(Text(f"{named(score.name)}: {score.signature}", "dim"), soft_wrap=True)
 
 
-def _show_cut_off(console: Console, reports: Sequence[Report]) -> None:
+def _show_cut_off(console: Console, reports: Sequence[EvaluationReport]) -> None:
     for report in reports:
         if report.cut_off:
             console.print(
@@ -175,7 +175,7 @@ def _range(shortest: int, longest: int) -> str:
 
 
 def _show_both(
-    console: Console, comparisons: Sequence[Comparison], reports: Sequence[Report]
+    console: Console, comparisons: Sequence[Comparison], reports: Sequence[EvaluationReport]
 ) -> None:
     """The scores of two runs side by side, the bootstrap, and where the runs differ."""
     baseline, system = reports
@@ -202,7 +202,7 @@ def _show_both(
 
 
 def _show_comparisons(
-    console: Console, comparisons: Sequence[Comparison], reports: Sequence[Report]
+    console: Console, comparisons: Sequence[Comparison], reports: Sequence[EvaluationReport]
 ) -> None:
     rows = [
         (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.runs.evaluate import Report
+from seqloom.runs.evaluation.report import EvaluationReport
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
@@ -24,7 +24,7 @@ def _f1(output: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * common / total if total else 1.0
 
 
-def worst(report: Report, count: int) -> list[int]:
+def worst(report: EvaluationReport, count: int) -> list[int]:
     """The places whose outputs are least like their references, the worst first."""
 
     def likeness(place: int) -> tuple[float, float]:
@@ -33,7 +33,7 @@ def worst(report: Report, count: int) -> list[int]:
     return sorted(range(len(report.outputs)), key=likeness)[:count]
 
 
-def differing(one: Report, other: Report) -> list[int]:
+def differing(one: EvaluationReport, other: EvaluationReport) -> list[int]:
     """The places where two runs put out different texts, the largest gain or loss first."""
 
     def distance(place: int) -> tuple[float, float]:
@@ -47,13 +47,15 @@ def differing(one: Report, other: Report) -> list[int]:
     return sorted(places, key=distance)
 
 
-def spread(report: Report, count: int) -> list[int]:
+def spread(report: EvaluationReport, count: int) -> list[int]:
     """Places spread evenly over the split."""
     total = len(report.outputs)
     return list(range(0, total, max(total // count, 1))[:count])
 
 
-def show_examples(console: Console, reports: Sequence[Report], places: Sequence[int]) -> None:
+def show_examples(
+    console: Console, reports: Sequence[EvaluationReport], places: Sequence[int]
+) -> None:
     """Source, reference and the output of every report, under each other."""
     names = ["output"] if len(reports) == 1 else [report.run for report in reports]
     column = max(len(name) for name in (*names, "reference")) + 2

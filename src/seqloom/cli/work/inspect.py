@@ -17,10 +17,10 @@ from seqloom.cli.work.tables import stdout_console
 from seqloom.cli.work.texts import checked
 from seqloom.cli.work.view import View
 from seqloom.core.storage import write_file
+from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
 from seqloom.runs.seeing import no_attention, refuse_sourceless
-from seqloom.runs.wish import Wish
 from seqloom.viz.attention import Matrix, save_matrices
 from seqloom.viz.attention_page import Card, save_page
 from seqloom.viz.terminal import Marks, draw_attention
@@ -57,13 +57,13 @@ def inspect(
     if run.heads_note:
         warn(run.heads_note)
     decoding = changed_decoding(run.config, overrides, beam)
-    run.directions.path(to)  # a language it does not know is told before a line is read
+    run.languages.path(to)  # a language it does not know is told before a line is read
     how = View.of(run, *view)
     out, plain, as_json = shown
     answers: list[Asked] = []
     first = 0
     for portion in portions([]) if texts is None else [checked(texts)]:
-        wish = Wish(n_best, first=first, to=to, heads=True)
+        wish = PredictionOptions(n_best, first=first, to=to, heads=True)
         found = run.predict(portion, wish, decoding=decoding)
         for source, outputs in zip(portion, found, strict=True):
             first += 1

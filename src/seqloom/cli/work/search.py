@@ -10,7 +10,7 @@ from seqloom.cli.output import put, tell
 from seqloom.cli.work.changes import changed_decoding
 from seqloom.cli.work.tables import draws_blocks, stdout_console
 from seqloom.core.storage import write_file
-from seqloom.runs.choices import refuse_too_many
+from seqloom.runs.options import check_n_best
 from seqloom.runs.question import Changed, Question, Searched
 from seqloom.runs.run import load
 from seqloom.viz.attention import picture_format
@@ -37,7 +37,7 @@ def search(
     run = load(folders)
     decoding = changed_decoding(run.config, overrides, beam)
     if n_best is not None:
-        refuse_too_many(decoding, n_best)
+        check_n_best(decoding, n_best)
     question = Question.of(run, text, decoding, to)
     searched = question.search(n_best)
     what_if = None if change is None else question.instead(*change)

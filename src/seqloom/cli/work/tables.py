@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from seqloom.cli.output import colour_allowed
-from seqloom.runs.predictor import Advance
+from seqloom.runs.predictor import ProgressCallback
 
 
 def stdout_console() -> Console:
@@ -39,7 +39,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") 
 
 
 @contextmanager
-def bar(words: str) -> Iterator[Advance | None]:
+def bar(words: str) -> Iterator[ProgressCallback | None]:
     """A bar on stderr for work of known size; nothing where nobody watches."""
     if not sys.stderr.isatty():
         yield None

@@ -11,10 +11,9 @@ from seqloom.cli.work.changes import changed
 from seqloom.cli.work.engine import tell_engine, tell_of_compiling
 from seqloom.cli.work.lines import portions
 from seqloom.metrics.alignment import format_pharaoh
-from seqloom.runs.choices import refuse_too_many
+from seqloom.runs.options import PredictionOptions, Probabilities, check_n_best
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import load
-from seqloom.runs.wish import Probabilities, Wish
 
 SHOWN = 5
 
@@ -32,8 +31,8 @@ class Format:
     def probabilities(self) -> Probabilities:
         """What has to be known for it."""
         if self.json or self.n_best > 1:
-            return "steps"
-        return "score" if self.scores else "unasked"
+            return "tokens"
+        return "score" if self.scores else "none"
 
     def lines(self, number: int, source: str, outputs: Sequence[Prediction]) -> list[str]:
         """The answer to line `number`, counted from 0."""
@@ -81,10 +80,10 @@ def translate(
     run = load(folders)
     config = changed(run.config, overrides, beam, ("decoding", "engine"))
     decoding, run.engine = config.decoding, config.engine
-    refuse_too_many(decoding, n_best)
+    check_n_best(decoding, n_best)
     form = Format(n_best, *shown)
-    wish = Wish(n_best, form.alignments, probabilities=form.probabilities, to=to)
-    run.directions.path(to)  # a language it does not know is told before a line is read
+    wish = PredictionOptions(n_best, form.alignments, probabilities=form.probabilities, to=to)
+    run.languages.path(to)  # a language it does not know is told before a line is read
     if form.alignments and run.heads_note:
         warn(run.heads_note)
     tell_of_compiling(run)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from seqloom.core.errors import ConfigError
 from seqloom.metrics.merging import AttentionMap
-from seqloom.runs.heads import ALL_HEADS, HeadChoice, chosen_heads
+from seqloom.runs.attention_maps import ALL_HEADS, HeadChoice, choose_heads
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 
@@ -26,7 +26,7 @@ class View:
 
     @classmethod
     def of(cls, run: Run, layer: int | None, head: int | None, best: bool, pieces: bool) -> "View":
-        stored = run.predictor.choice
+        stored = run.predictor.head_choice
         if best and stored == ALL_HEADS:
             raise ConfigError(
                 f"{run.name}: which heads align best is not known yet; find them with "
@@ -36,12 +36,12 @@ class View:
 
     def chosen(self, output: Prediction) -> AttentionMap:
         """(T, S)"""
-        return output.look(self._weights(output), merged=self._merges(output))
+        return output.attention_map(self._weights(output), merged=self._merges(output))
 
     def every(self, output: Prediction) -> AttentionMap:
         """(T, L, H, S)"""
         assert output.heads is not None
-        return output.look(output.heads, merged=self._merges(output))
+        return output.attention_map(output.heads, merged=self._merges(output))
 
     def name(self, output: Prediction) -> str:
         """What is shown, in words."""
@@ -66,7 +66,7 @@ class View:
         if self.best is not None:
             return output.aligning
         layers, heads = self._shape(output)
-        return chosen_heads(layers, heads, self.layer, self.head).mean(output.heads)
+        return choose_heads(layers, heads, self.layer, self.head).mean(output.heads)
 
     def _shape(self, output: Prediction) -> tuple[int, int]:
         assert output.heads is not None

@@ -15,7 +15,7 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.untrained import random_batch, random_model, recurrent, transformer
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.models.seq2seq import Model
-from seqloom.runs.devices import best_device
+from seqloom.runs.device import best_device
 from seqloom.viz.chart import Chart, Lines, Series
 
 CHAIN, TRANSFORMER = "recurrent", "Transformer"

@@ -1,1 +1,1 @@
-"""CTranslate2 as the engine of Transformers on a CPU."""
+"""Engines that replace the torch search on a CPU: CTranslate2 and compiled search."""

@@ -1,8 +1,8 @@
-"""A Transformer of ours, written down as CTranslate2 reads it.
+"""Conversion of a Transformer to the format of CTranslate2.
 
-Weights go straight into a specification: no other checkpoint format lies in between. Positions
-are always stored as we compute them. Tokens have their ids as names, so that nothing depends on
-what a piece looks like.
+Weights are copied directly into a CTranslate2 model specification. Position encodings are stored
+as seqloom computes them. Token ids serve as token names, so the conversion does not depend on the
+text of the pieces.
 """
 
 from pathlib import Path
@@ -24,19 +24,19 @@ from seqloom.runs.engine.package import ctranslate2
 from seqloom.text.vocabulary import END, START, UNKNOWN
 
 Precision = Literal["int8", "float32"]
-LONGEST = 1_024
-"""Positions that are stored where ours have no end; what is longer is left to torch."""
+MAX_POSITIONS = 1_024
+"""Stored positions of models without a maximum length. torch decodes longer texts."""
 
 
 def convert(model: Model, folder: Path, precision: Precision) -> None:
-    """Write the model into a folder that is there already."""
+    """Write the converted model to an existing folder."""
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
     specs = ctranslate2().specs
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(**_switches(specs, encoder)),
-        specs.TransformerDecoderSpec(**_switches(specs, decoder)),
+        specs.TransformerEncoderSpec(**_architecture(specs, encoder)),
+        specs.TransformerDecoderSpec(**_architecture(specs, decoder)),
     )
     _embed(spec.encoder, spec.encoder.embeddings[0], encoder.embedder)
     _embed(spec.decoder, spec.decoder.embeddings, decoder.embedder)
@@ -55,7 +55,7 @@ def convert(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def embedders(model: Model) -> tuple[Embedder, Embedder]:
-    """What embeds the source and the target of a Transformer."""
+    """The source and target embedders of a Transformer."""
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
@@ -63,16 +63,19 @@ def embedders(model: Model) -> tuple[Embedder, Embedder]:
 
 
 def vocabulary_size(embedder: Embedder) -> int:
+    """The number of embedded tokens."""
     assert isinstance(embedder.lookup, LearnedLookup)
     return len(embedder.lookup.weight)
 
 
 def stored_positions(embedder: Embedder) -> int:
-    """How far the stored positions reach."""
-    return embedder.positions.max_length or LONGEST
+    """The number of stored positions."""
+    return embedder.positions.max_length or MAX_POSITIONS
 
 
-def _switches(specs: ModuleType, part: TransformerEncoder | TransformerDecoder) -> dict[str, Any]:
+def _architecture(
+    specs: ModuleType, part: TransformerEncoder | TransformerDecoder
+) -> dict[str, Any]:
     first: EncoderLayer | DecoderLayer = part.layers[0]
     plan = first.attention.plan
     activations = specs.common_spec.Activation
@@ -95,9 +98,9 @@ def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
     part.scale_embeddings = lookup.scale != 1.0
     if not hasattr(part, "position_encodings"):
         return
-    # What is added to nothing is what is added: zeros where there are no positions.
-    nothing = torch.zeros(1, stored_positions(embedder), lookup.width)
-    added = embedder.positions(nothing.to(lookup.weight.device), 0)
+    # Adding positions to zeros returns the encodings; they are zeros without positions.
+    zeros = torch.zeros(1, stored_positions(embedder), lookup.width)
+    added = embedder.positions(zeros.to(lookup.weight.device), 0)
     part.position_encodings.encodings = _array(added[0])
 
 
@@ -115,7 +118,7 @@ def _decoder_layer(part: Any, layer: DecoderLayer) -> None:
 
 
 def _self_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    query, key, value = _maps(attention)
+    query, key, value = _projections(attention)
     part.linear[0].weight = np.concatenate([query[0], key[0], value[0]])
     part.linear[0].bias = np.concatenate([query[1], key[1], value[1]])
     _linear(part.linear[1], attention.merge)
@@ -123,7 +126,7 @@ def _self_attention(part: Any, attention: MultiHeadAttention, around: Residual) 
 
 
 def _cross_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    query, key, value = _maps(attention)
+    query, key, value = _projections(attention)
     part.linear[0].weight, part.linear[0].bias = query
     part.linear[1].weight = np.concatenate([key[0], value[0]])
     part.linear[1].bias = np.concatenate([key[1], value[1]])
@@ -131,21 +134,21 @@ def _cross_attention(part: Any, attention: MultiHeadAttention, around: Residual)
     _norm(part.layer_norm, around.norm)
 
 
-Map = tuple[NDArray[np.float32], NDArray[np.float32]]
+Projection = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-def _maps(attention: MultiHeadAttention) -> list[Map]:
-    """Weight and bias of queries, keys and values.
+def _projections(attention: MultiHeadAttention) -> list[Projection]:
+    """Weight and bias of the query, key and value projections.
 
-    CTranslate2 divides the product by √d; another divisor is multiplied into the queries.
+    CTranslate2 divides dot products by √d. Another divisor is folded into the queries.
     """
     assert isinstance(attention.score, DotScore)
     factor = attention.plan.query_head**0.5 / attention.score.divisor
-    maps = []
+    projections = []
     for part, by in ((attention.to_query, factor), (attention.to_key, 1), (attention.to_value, 1)):
         assert isinstance(part, nn.Linear)
-        maps.append((_array(part.weight * by), _array(part.bias * by)))
-    return maps
+        projections.append((_array(part.weight * by), _array(part.bias * by)))
+    return projections
 
 
 def _feedforward(part: Any, feedforward: FeedForward, around: Residual) -> None:

@@ -1,4 +1,4 @@
-"""CTranslate2 itself, if it is installed."""
+"""The import of the optional package CTranslate2."""
 
 import os
 import platform
@@ -11,28 +11,29 @@ from types import ModuleType
 from seqloom.core.extras import require
 
 ARM = ("aarch64", "arm64")
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-"""How long OpenMP's threads stay awake when their work is done."""
+OPENMP_WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+"""Variables that control how long idle OpenMP threads spin."""
 
-
-_loading = threading.Lock()
+_import_lock = threading.Lock()
 
 
 def ctranslate2() -> ModuleType:
-    """The package, or how to get it."""
-    with _loading, _threads_that_sleep():
+    """The package; raises an error with install instructions if it is missing."""
+    with _import_lock, _passive_openmp_threads():
         return require("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
 
 
 @contextmanager
-def _threads_that_sleep() -> Iterator[None]:
-    """On ARM it has two crowds of threads: those of OpenMP, and others that multiply bytes. The
-    first stay awake after each piece of work, in case there is more, and the second wait for a
-    core meanwhile: int8 is slower than float32 then. OpenMP, of which CTranslate2 brings its own
-    copy, looks at the environment once, when it is loaded; from then on that is left alone.
+def _passive_openmp_threads() -> Iterator[None]:
+    """Let idle OpenMP threads of CTranslate2 sleep on ARM.
+
+    On ARM, CTranslate2 has OpenMP threads and separate threads for int8 products. Spinning OpenMP
+    threads block the cores of the others, and int8 becomes slower than float32. CTranslate2 ships
+    its own copy of OpenMP, which reads the environment once, when it is loaded. Existing values of
+    the variables are kept.
     """
-    told = any(name in os.environ for name in WAITING)
-    if platform.machine() not in ARM or told or "ctranslate2" in sys.modules:
+    is_set = any(name in os.environ for name in OPENMP_WAIT_VARIABLES)
+    if platform.machine() not in ARM or is_set or "ctranslate2" in sys.modules:
         yield
         return
     os.environ["OMP_WAIT_POLICY"] = "passive"

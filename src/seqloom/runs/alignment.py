@@ -1,0 +1,191 @@
+"""Word alignment of given pairs by attention, and the choice of the heads that align best.
+
+The chosen heads are stored in the run folder: alignment/heads.json.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.storage import damage, new_folder
+from seqloom.metrics.alignment import Alignment, align_words, between_words
+from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, score_alignments
+from seqloom.metrics.symmetrise import Symmetry, agreeing, symmetrise
+from seqloom.runs.attention_maps import ALL_HEADS, Head, HeadChoice
+from seqloom.runs.prediction import Prediction
+
+ALIGNMENT = "alignment"
+HEADS = "heads.json"
+MAX_AVERAGED = 8
+"""Maximum number of single heads, in order of their quality, whose averages are tried."""
+SHIFTS = (0, 1)
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """The alignment of a sentence pair.
+
+    links:   for each target word the source word with the highest weight
+    weights: (target words, source words) attention; the rest of each row is the weight of END
+    targets: indices of the target words
+    sources: indices of the source words
+    """
+
+    links: Alignment
+    weights: NDArray[np.float64]
+    targets: list[int]
+    sources: list[int]
+
+
+def word_alignment(output: Prediction) -> WordAlignment:
+    """The word alignment of a prediction, from its `aligning` attention."""
+    if output.aligning is None:
+        raise ConfigError("this model has no attention, so it cannot align words")
+    weights, targets, sources = between_words(
+        output.aligning.numpy(), output.word_of, output.source_word_of
+    )
+    return WordAlignment(list(output.alignment), weights, targets, sources)
+
+
+def combine_alignments(forward: WordAlignment, backward: WordAlignment, how: Symmetry) -> Alignment:
+    """Combine the alignments of two runs of opposite directions.
+
+    Multiplies their weights, then symmetrises the links.
+    """
+    if forward.weights.shape != backward.weights.shape[::-1]:
+        raise DataError(
+            f"the two runs split a pair into different numbers of words: {forward.weights.shape[::-1]} "
+            f"and {backward.weights.shape} (source, target). Separate words by spaces"
+        )
+    links = symmetrise(*agreeing(forward.weights, backward.weights), how)
+    return [(forward.sources[source], forward.targets[target]) for source, target in links]
+
+
+@dataclass(frozen=True)
+class ScoredHeads:
+    """A choice of heads and its alignment scores."""
+
+    choice: HeadChoice
+    scores: AlignmentScores
+
+
+def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list[ScoredHeads]:
+    """Score single heads, averages of the best heads, whole layers, and all heads; best first.
+
+    outputs: given targets with the attention of every head (`run.score(…, heads=True)`)
+
+    Of two choices with the same error rate, the one with fewer heads comes first.
+    """
+    assert outputs, "choosing heads needs examples"
+    if any(one.heads is None for one in outputs):
+        raise ConfigError("this model has no attention, so it has no heads to choose from")
+    scored: list[ScoredHeads] = []
+    for shift in SHIFTS:
+        single = [
+            ScoredHeads(choice, _score(outputs, gold, choice))
+            for choice in _single_heads(outputs, shift)
+        ]
+        single.sort(key=_sort_key)
+        scored += single
+        ranked = [one.choice.heads[0] for one in single]
+        for choice in _head_groups(ranked, shift):
+            scored.append(ScoredHeads(choice, _score(outputs, gold, choice)))
+    return sorted(scored, key=_sort_key)
+
+
+def _sort_key(scored: ScoredHeads) -> tuple[float, int]:
+    return scored.scores.error_rate, len(scored.choice.heads)
+
+
+def _single_heads(outputs: Sequence[Prediction], shift: int) -> Iterator[HeadChoice]:
+    heads = outputs[0].heads
+    assert heads is not None
+    for layer in range(heads.shape[1]):
+        for head in range(heads.shape[2]):
+            yield HeadChoice(((layer, head),), shift)
+
+
+def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
+    """The best two, three, … heads; the heads of each layer; all heads."""
+    groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
+    for layer in sorted({layer for layer, _ in ranked}):
+        groups.append(tuple(sorted(head for head in ranked if head[0] == layer)))
+    groups.append(tuple(sorted(ranked)))
+    for heads in dict.fromkeys(groups):
+        if len(heads) > 1:
+            yield HeadChoice(heads, shift)
+
+
+def _score(
+    outputs: Sequence[Prediction], gold: Sequence[GoldLinks], choice: HeadChoice
+) -> AlignmentScores:
+    links = []
+    for one in outputs:
+        assert one.heads is not None
+        weights = choice.shift_rows(choice.mean(one.heads))
+        links.append(align_words(weights.numpy(), one.word_of, one.source_word_of))
+    return score_alignments(links, gold)
+
+
+def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
+    """Write the chosen heads to the run folder, atomically. Returns the file.
+
+    weights: digest of the weights for which the heads were chosen
+    """
+    content = {
+        "heads": [list(head) for head in best.choice.heads],
+        "shift": best.choice.shift,
+        "weights": weights,
+        "found": asdict(best.scores),
+    }
+    with new_folder(folder / ALIGNMENT) as temporary:
+        (temporary / HEADS).write_text(json.dumps(content, indent=1), encoding="utf-8")
+    return folder / ALIGNMENT / HEADS
+
+
+def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
+    """The heads stored for these weights, else all heads; and a note for the user, or ""."""
+    stored = folder / ALIGNMENT
+    if not stored.exists():
+        return ALL_HEADS, ""
+    if problems := damage(stored):
+        listed = "\n".join(f"  {problem}" for problem in problems)
+        raise StorageError(
+            f"{stored}: is damaged:\n{listed}\nRemove this folder and choose the heads again with "
+            "`seqloom align --find-heads`."
+        )
+    content = json.loads((stored / HEADS).read_bytes())
+    if content["weights"] != weights:
+        return ALL_HEADS, (
+            f"{stored / HEADS}: these heads were chosen for other weights, so all heads are averaged. "
+            "Choose them again with `seqloom align --find-heads`"
+        )
+    heads = tuple((int(layer), int(head)) for layer, head in content["heads"])
+    return HeadChoice(heads, int(content["shift"])), ""
+
+
+def check_gold_links(
+    gold: Sequence[GoldLinks], pairs: Sequence[tuple[str, str]], name: str
+) -> None:
+    """Raise a DataError if a gold link refers to a word that a sentence does not have."""
+    problems = [
+        f"  line {number}: {', '.join(f'{one}-{other}' for one, other in beyond)}"
+        for number, (known, (source, target)) in enumerate(zip(gold, pairs, strict=True), start=1)
+        if (beyond := known.beyond(len(source.split()), len(target.split())))
+    ]
+    if problems:
+        raise DataError(
+            "\n".join(
+                [
+                    f"{name}: some links refer to words that the sentences do not have. Words are "
+                    "separated by spaces and counted from 0, source before target:",
+                    *problems[:10],
+                    *([f"  and {len(problems) - 10} more lines"] if len(problems) > 10 else []),
+                ]
+            )
+        )

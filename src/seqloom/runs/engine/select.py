@@ -1,0 +1,166 @@
+"""The choice of the engine for a request, and the reason for it."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig
+from seqloom.config.engine import EngineConfig
+from seqloom.core.errors import ConfigError, SeqloomError
+from seqloom.decoding.build import build_search
+from seqloom.decoding.search import Search
+from seqloom.models.transformer import TransformerDecoder
+from seqloom.runs.engine.agreement import Agreement
+from seqloom.runs.engine.compiled import compile_search, unsupported_by_compiled
+from seqloom.runs.engine.convert import Precision
+from seqloom.runs.engine.package import ctranslate2
+from seqloom.runs.engine.store import ModelOrigin, load_or_convert
+from seqloom.runs.engine.support import unsupported_model, unsupported_request
+from seqloom.runs.engine.translator import CTranslate2Engine
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.predictor import Predictor
+from seqloom.tasks.token_task import TokenTask
+
+INT8_IS_FASTER = platform.machine() in ("x86_64", "AMD64", "aarch64")
+"""CTranslate2 is at least a quarter faster with int8 weights on these machines, as
+docs/benchmarks.md shows. Others were not measured."""
+
+
+class LoadedEngine(NamedTuple):
+    """A loaded CTranslate2 model, its precision, and its agreement with torch."""
+
+    engine: CTranslate2Engine
+    precision: Precision
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """The engine that serves a request.
+
+    engine:   the CTranslate2 model; None for torch
+    name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
+    reason:   why torch was chosen, the compile time, or the agreement with torch; empty if the
+              user chose the engine
+    expected: True if the model is no Transformer, so that only torch can run it
+    compiled: True for the compiled torch search
+    """
+
+    engine: CTranslate2Engine | None
+    name: str
+    reason: str = ""
+    expected: bool = False
+    compiled: bool = False
+
+    def apply(self, predictor: Predictor) -> Predictor:
+        """The predictor with this engine."""
+        return replace(predictor, engine=self.engine, compiled=self.compiled)
+
+    @property
+    def note(self) -> str:
+        """A line for the user."""
+        return f"engine: {self.name} ({self.reason})" if self.reason else f"engine: {self.name}"
+
+
+TORCH = EngineChoice(None, "torch")
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engines of one run, each loaded on first use and then kept."""
+
+    origin: ModelOrigin
+    task: TokenTask
+    on_cpu: bool
+    _loaded: dict[str, LoadedEngine | SeqloomError] = field(default_factory=dict)
+    _compile_seconds: dict[Search, float] = field(default_factory=dict)
+
+    def choose(
+        self,
+        settings: EngineConfig,
+        decoding: DecodingConfig,
+        options: PredictionOptions,
+        compile_now: bool = True,
+    ) -> EngineChoice:
+        """The engine for a request. Raises a ConfigError if a named engine cannot serve it.
+
+        compile_now: if False, a search that is not compiled yet runs on torch, because requests
+                     never wait for compilation
+        """
+        if settings.kind == "torch":
+            return TORCH
+        if settings.kind == "compiled":
+            return self._choose_compiled(decoding, options, compile_now)
+        try:
+            self._check_ctranslate2(decoding, options, settings.kind == "auto")
+            loaded = self._load(settings.precision)
+        except SeqloomError as error:
+            if settings.kind == "auto":
+                expected = not isinstance(self.origin.model.decoder, TransformerDecoder)
+                return EngineChoice(None, "torch", str(error), expected)
+            raise
+        return EngineChoice(loaded.engine, f"ctranslate2 {loaded.precision}", str(loaded.agreement))
+
+    def _check_ctranslate2(
+        self, decoding: DecodingConfig, options: PredictionOptions, automatic: bool
+    ) -> None:
+        """Raise a ConfigError with every reason why CTranslate2 cannot serve the request."""
+        task = self.task
+        reasons = unsupported_model(self.origin.model)
+        if not (automatic and reasons):  # for an unsupported model the request does not matter
+            reasons += unsupported_request(decoding, options, task.signature, task.target_tokenizer)
+        if automatic:
+            reasons += [] if self.on_cpu else ["there is a GPU"]
+            if reasons:
+                raise ConfigError("; ".join(reasons))
+        elif reasons:
+            raise _unsupported("ctranslate2", reasons)
+        ctranslate2()
+
+    def _choose_compiled(
+        self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
+    ) -> EngineChoice:
+        """The compiled torch search; compiles it on first use."""
+        model = self.origin.model
+        reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))
+        if reasons and compile_now:
+            raise _unsupported("compiled", reasons)
+        if reasons or isinstance(decoding, MinimumBayesRiskConfig):
+            return EngineChoice(None, "torch", "; ".join(reasons))
+        search = build_search(decoding)
+        if search not in self._compile_seconds:
+            if not compile_now:
+                return EngineChoice(None, "torch", "this search was not compiled at start-up")
+            self._compile_seconds[search] = compile_search(model, self.task.signature, decoding)
+        seconds = self._compile_seconds[search]
+        reason = f"compiled in {seconds:.0f} s, for one text at a time"
+        return EngineChoice(None, "torch compiled", reason, compiled=True)
+
+    def _load(self, precision: str) -> LoadedEngine:
+        """The engine of this precision; a failure is remembered and raised again."""
+        if precision not in self._loaded:
+            try:
+                self._loaded[precision] = self._convert(precision)
+            except SeqloomError as error:
+                self._loaded[precision] = error
+        loaded = self._loaded[precision]
+        if isinstance(loaded, SeqloomError):
+            raise loaded
+        return loaded
+
+    def _convert(self, precision: str) -> LoadedEngine:
+        use_int8 = INT8_IS_FASTER if precision == "auto" else precision == "int8"
+        chosen: Precision = "int8" if use_int8 else "float32"
+        engine, agreement = load_or_convert(self.origin, chosen)
+        if precision == "auto" and use_int8 and not agreement.is_close:
+            return self._load("float32")
+        return LoadedEngine(engine, chosen, agreement)
+
+
+def _unsupported(engine: str, reasons: Sequence[str]) -> ConfigError:
+    listed = "\n".join(f"  {reason}" for reason in reasons)
+    return ConfigError(
+        f"the engine '{engine}' cannot serve this request:\n{listed}\n"
+        "Use --engine auto or torch (engine='auto' in Python), or change the listed settings."
+    )

@@ -1,0 +1,112 @@
+"""The reasons why CTranslate2 cannot run a model or a request; all of them at once."""
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.core.signature import Signature, Tokens
+from seqloom.models.interface import DecoderModule
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from seqloom.models.seq2seq import Model
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.nn.attention import DotScore
+from seqloom.nn.embedding import Embedder, LearnedLookup
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.positions import PositionTable
+from seqloom.runs.options import PredictionOptions
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.whitespace import Whitespace
+from seqloom.text.words import Words
+
+
+def unsupported_model(model: Model) -> list[str]:
+    """Why CTranslate2 cannot run this model; empty if it can."""
+    if model.encoder is None:
+        return ["a language model has no encoder and runs on torch"]
+    sides: tuple[tuple[str, nn.Module], ...] = (
+        ("model.encoder", model.encoder),
+        ("model.decoder", model.decoder),
+    )
+    return [reason for name, part in sides for reason in _unsupported_part(name, part)]
+
+
+def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
+    if isinstance(part, RecurrentEncoder | RecurrentDecoder):
+        yield f"{name} is recurrent, and CTranslate2 runs only Transformers"
+    elif not isinstance(part, TransformerEncoder | TransformerDecoder):
+        yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
+    else:
+        yield from _unsupported_embedder(name, part.embedder)
+        # All layers have the same settings, and so do the two attentions of a decoder layer.
+        yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
+        if any(layer.around_attention.gap for layer in part.layers):
+            yield f"{name}.residual_gap: a layer without residual connection is not supported"
+    if isinstance(part, DecoderModule) and part.copying is not None:
+        yield f"{name}.copying: the copy mechanism is not supported"
+
+
+def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
+    positions = embedder.positions
+    if not isinstance(embedder.lookup, LearnedLookup):
+        yield f"{name}.embedding: one-hot embeddings are not supported"
+    if isinstance(positions, PositionTable) and positions.join == "append":
+        yield f"{name}.positions: appended positions are not supported, only added ones"
+    elif not isinstance(embedder.fit, nn.Identity):
+        yield f"{name}.embedding.width: an embedding width that differs from the model width is not supported"
+
+
+def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
+    plan = attention.plan
+    if not isinstance(attention.score, DotScore):
+        kind = type(attention.score).__name__.removesuffix("Score").lower()
+        yield f"{name}.score: only dot products are supported, not '{kind}'"
+    if plan.projection != "linear":
+        yield f"{name}.projection: only 'linear' is supported, not '{plan.projection}'"
+    if not plan.learned_values:
+        yield f"{name}.values: only 'learned' is supported, not 'states'"
+    if plan.merged_width is None:
+        yield f"{name}.merge: attention without an output projection is not supported"
+    if attention.selection != "softmax":
+        yield f"{name}.selection: only 'softmax' is supported"
+
+
+def unsupported_request(
+    decoding: DecodingConfig, options: PredictionOptions, signature: Signature, target: Tokenizer
+) -> list[str]:
+    """Why CTranslate2 would answer this request differently than torch; empty if it would not."""
+    assert isinstance(signature.target, Tokens)
+    reasons = list(_unsupported_search(decoding, options, signature.target.count))
+    if decoding.min_length:
+        reasons.append(
+            "decoding.min_length: CTranslate2 renormalises probabilities when it forbids END"
+        )
+    if decoding.no_repeat_ngram:
+        reasons.append(
+            "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
+        )
+    if isinstance(target, Words | Whitespace) and not decoding.allow_unknown:
+        reasons.append(
+            "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
+            "CTranslate2 renormalises probabilities when it forbids it"
+        )
+    if options.attention:
+        reasons.append("attention: only torch returns the weights of all layers and heads")
+    if any(prefix.strip() for prefix in options.prefixes or ()):
+        reasons.append("prefixes: CTranslate2 does not score the tokens of a prefix")
+    return reasons
+
+
+def _unsupported_search(
+    decoding: DecodingConfig, options: PredictionOptions, vocabulary: int
+) -> Iterator[str]:
+    if not isinstance(decoding, GreedyConfig | BeamConfig):
+        yield f"decoding.kind: '{decoding.kind}' runs only on torch"
+    if isinstance(decoding, BeamConfig):
+        if 2 * decoding.width > vocabulary:
+            yield (
+                f"decoding.width: a beam width of {decoding.width} needs a vocabulary of "
+                f"{2 * decoding.width} or more, not {vocabulary}"
+            )
+        if options.n_best > (decoding.finished or decoding.width):
+            yield f"decoding.finished: {decoding.finished} returns fewer than {options.n_best} outputs"

@@ -1,0 +1,194 @@
+"""Search with CTranslate2.
+
+Its greedy and beam search follow the same algorithm as seqloom's: finished hypotheses are saved
+and not extended, the search stops after `finished` of them, and the ranking is log p /
+length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
+tokens of a hypothesis, END included; CTranslate2 considers the k best tokens besides END.
+
+CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
+tokens. It therefore searches without these two rules. A result is used only if all outputs end
+within their limit and contain no forbidden token; torch searches the other inputs again. A greedy
+output is cut at its limit.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.config.decoding import BeamConfig, SearchConfig
+from seqloom.decoding.build import build_rules
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.search import Request, normalise
+from seqloom.models.seq2seq import Model
+from seqloom.runs.engine.convert import (
+    Precision,
+    embedders,
+    stored_positions,
+    vocabulary_size,
+)
+from seqloom.runs.engine.package import ctranslate2
+from seqloom.runs.options import Probabilities
+from seqloom.tasks.task import ModelInput
+from seqloom.text.vocabulary import END
+
+TINY_PENALTY = 1e-9
+"""With a length penalty of exactly 0, CTranslate2 ends its search earlier than seqloom."""
+
+SearchResults = list[list[Hypothesis] | None]
+"""The hypotheses of each source; None where torch has to search."""
+
+
+@dataclass(frozen=True)
+class CTranslate2Engine:
+    """A loaded CTranslate2 model.
+
+    translator:        a ctranslate2.Translator
+    token_names:       the name of each token id
+    max_source_length: maximum number of source tokens, END included
+    max_target_length: maximum number of target tokens, END included
+    """
+
+    translator: Any
+    token_names: Sequence[str]
+    max_source_length: int
+    max_target_length: int
+
+    @classmethod
+    def load(cls, folder: Path, model: Model, precision: Precision) -> "CTranslate2Engine":
+        source, target = embedders(model)
+        largest = max(vocabulary_size(source), vocabulary_size(target))
+        return cls(
+            translator=ctranslate2().Translator(
+                str(folder),
+                device="cpu",
+                compute_type=precision,
+                intra_threads=torch.get_num_threads(),
+            ),
+            token_names=[str(id_) for id_ in range(largest)],
+            max_source_length=stored_positions(source),
+            max_target_length=stored_positions(target),
+        )
+
+    def search(
+        self,
+        batch: Sequence[ModelInput],
+        request: Request,
+        decoding: SearchConfig,
+        probabilities: Probabilities,
+    ) -> SearchResults:
+        """The n best hypotheses of each source.
+
+        A greedy output has a score only if `probabilities` asks for it.
+        """
+        found: SearchResults = [None] * len(batch)
+        rows = [
+            row
+            for row, one in enumerate(batch)
+            if not one.prefix
+            and one.source  # for an empty source CTranslate2 returns nothing without decoding
+            and len(one.source) + 1 <= self.max_source_length
+            and request.max_lengths[row] <= self.max_target_length
+        ]
+        if not rows:
+            return found
+        sources = [self._source_names(batch[row].source or ()) for row in rows]
+        limits = [request.max_lengths[row] for row in rows]
+        return_scores = probabilities != "none" or not _is_greedy(decoding)
+        results = self.translator.translate_batch(
+            sources,
+            max_decoding_length=max(limits),
+            return_scores=return_scores,  # without scores, greedy search needs no softmax
+            **_options(decoding, request.n_best),
+        )
+        forbidden = set(build_rules(decoding).never)
+        for row, limit, result in zip(rows, limits, results, strict=True):
+            outputs = [[int(name) for name in output] for output in result.hypotheses]
+            if len(outputs) < request.n_best:
+                continue
+            if _is_greedy(decoding) and limit < self.max_target_length:
+                # Greedy tokens after the limit do not influence those before it.
+                outputs = [output[:limit] for output in outputs]
+            elif any(output[-1] != END or len(output) > limit for output in outputs):
+                continue
+            if all(forbidden.isdisjoint(output) for output in outputs):
+                scores = result.scores if return_scores else [math.nan] * len(outputs)
+                found[row] = list(map(_hypothesis, outputs, scores))
+        if probabilities == "none":
+            return found
+        return self._with_token_scores(
+            batch, found, decoding.length_exponent, probabilities == "tokens"
+        )
+
+    def _with_token_scores(
+        self,
+        batch: Sequence[ModelInput],
+        found: SearchResults,
+        length_penalty: float,
+        all_outputs: bool,
+    ) -> SearchResults:
+        """Add the log-probability of each token, for all outputs or only for unfinished ones."""
+
+        def needs_scores(hypothesis: Hypothesis) -> bool:
+            return all_outputs or not hypothesis.finished
+
+        pairs = [
+            (one.source or (), hypothesis.tokens)
+            for one, hypotheses in zip(batch, found, strict=True)
+            for hypothesis in hypotheses or ()
+            if needs_scores(hypothesis)
+        ]
+        scored = iter(self.score(pairs))
+
+        def add_scores(hypothesis: Hypothesis) -> Hypothesis:
+            if not needs_scores(hypothesis):
+                return hypothesis
+            log_probabilities = next(scored)[: len(hypothesis.tokens) + hypothesis.finished]
+            score = normalise(sum(log_probabilities), len(log_probabilities), length_penalty)
+            return replace(hypothesis, log_probabilities=log_probabilities, score=score)
+
+        return [None if each is None else [add_scores(one) for one in each] for each in found]
+
+    def score(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[tuple[float, ...]]:
+        """The log-probabilities of the tokens and END of each (source, target) pair."""
+        if not pairs:
+            return []
+        results = self.translator.score_batch(
+            [self._source_names(source) for source, _ in pairs],
+            [[self.token_names[token] for token in target] for _, target in pairs],
+            max_input_length=0,
+        )
+        return [tuple(result.log_probs) for result in results]
+
+    def _source_names(self, source: Sequence[int]) -> list[str]:
+        """The names of the source tokens and of END."""
+        names = self.token_names
+        return [*[names[token] for token in source], names[END]]
+
+
+def _is_greedy(decoding: SearchConfig) -> bool:
+    return not isinstance(decoding, BeamConfig) or decoding.width == 1
+
+
+def _hypothesis(output: Sequence[int], score: float) -> Hypothesis:
+    finished = output[-1] == END
+    return Hypothesis(tuple(output[:-1] if finished else output), finished, (), score, None)
+
+
+def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:
+    """CTranslate2 options for the same search."""
+    beam = decoding if isinstance(decoding, BeamConfig) else BeamConfig(width=1)
+    return {
+        "beam_size": beam.width,
+        "patience": (beam.finished or beam.width) / beam.width,
+        "num_hypotheses": n_best,
+        "length_penalty": decoding.length_exponent or TINY_PENALTY,
+        "return_end_token": True,
+        "max_input_length": 0,
+        "min_decoding_length": 0,
+    }

@@ -1,0 +1,46 @@
+"""Scores of each language pair or other group of a split, and their mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seqloom.data.example import Example
+from seqloom.data.parts import by_part
+from seqloom.metrics.score import Score
+from seqloom.tasks.token_task import TokenTask
+
+
+@dataclass(frozen=True)
+class GroupScores:
+    """The scores of a run on one group of a split. `part` is the name of the group."""
+
+    part: str
+    sentences: int
+    scores: tuple[Score, ...]
+
+
+def score_groups(
+    task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
+) -> tuple[GroupScores, ...]:
+    """The scores of each group; empty with a single group or without outputs."""
+    groups = by_part(examples)
+    if len(groups) < 2 or not outputs:
+        return ()
+    return tuple(
+        GroupScores(
+            name,
+            len(indices),
+            tuple(task.scores([outputs[i] for i in indices], [examples[i] for i in indices])),
+        )
+        for name, indices in groups.items()
+    )
+
+
+def mean_scores(groups: Sequence[GroupScores]) -> list[Score]:
+    """The mean of each score over the groups, independent of their numbers of sentences."""
+    if not groups:
+        return []
+    columns = zip(*(group.scores for group in groups), strict=True)
+    return [
+        replace(column[0], value=sum(score.value for score in column) / len(column))
+        for column in columns
+    ]

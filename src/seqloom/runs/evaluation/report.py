@@ -1,0 +1,237 @@
+"""Evaluation of a run on a split: scores, and the outputs they were computed from."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqloom import __version__
+from seqloom.config.data import DataConfig
+from seqloom.config.decoding import DecodingConfig
+from seqloom.core.errors import DataError
+from seqloom.core.sequences import Batch, Images
+from seqloom.core.storage import new_folder
+from seqloom.data.batching import plan_batches
+from seqloom.data.collate import collate
+from seqloom.data.example import Example, Split
+from seqloom.data.text_windows import WindowShape
+from seqloom.metrics.lengths import Bucket, by_length
+from seqloom.metrics.score import Score
+from seqloom.metrics.significance import Comparison, compare
+from seqloom.runs.evaluation.corpus_loss import corpus_loss
+from seqloom.runs.evaluation.groups import GroupScores, mean_scores
+from seqloom.runs.evaluation.perplexity import long_text_scores, sentence_scores
+from seqloom.runs.folder.integrity import EVALUATION
+from seqloom.runs.predictor import Predictor, ProgressCallback
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.running import newline_of
+
+BATCH_TOKENS = 4_096
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """The scores of a run on a split.
+
+    scores:    scores of the outputs, then likelihood scores
+    examples, outputs: empty for a language model, which has no references
+    cut_off:   number of outputs that the length limit ended
+    members:   number of runs; more than one for an ensemble
+    engine:    the engine that computed the outputs
+    parts:     scores of each language pair or other group of the split; empty with one group
+    """
+
+    run: str
+    split: Split
+    sentences: int
+    scores: tuple[Score, ...]
+    by_length: tuple[Bucket, ...]
+    examples: tuple[Example, ...]
+    outputs: tuple[str, ...]
+    cut_off: int
+    decoding: DecodingConfig
+    data: DataConfig
+    members: int = 1
+    engine: str = "torch"
+    parts: Sequence[GroupScores] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything except the sentences, which `save` writes to separate files."""
+        return {
+            "run": self.run,
+            "split": self.split,
+            "members": self.members,
+            "sentences": self.sentences,
+            "cut_off": self.cut_off,
+            "scores": [asdict(score) for score in self.scores],
+            "parts": [asdict(group) for group in self.parts],
+            "mean_of_parts": [asdict(score) for score in mean_scores(self.parts)],
+            "by_length": [asdict(bucket) for bucket in self.by_length],
+            "decoding": self.decoding.model_dump(),
+            "engine": self.engine,
+            "data": self.data.model_dump(mode="json", include={"folder", self.split}),
+            "versions": {"seqloom": __version__, "torch": torch.__version__},
+        }
+
+    def save(self, folder: Path) -> Path:
+        """Write scores, sources, references and outputs to the run folder. Returns the subfolder.
+
+        An ensemble has a subfolder of its own beside that of its first run.
+        """
+        path = self._path(folder)
+        with new_folder(path) as temporary:
+            text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+            (temporary / "report.json").write_text(text, encoding="utf-8")
+            if self.outputs:
+                _write_lines(temporary / "outputs.txt", self.outputs)
+                _write_lines(temporary / "sources.txt", [one.source for one in self.examples])
+                references = ["\t".join(one.references) for one in self.examples]
+                _write_lines(temporary / "references.txt", references)
+        return path
+
+    def changed_settings(self, folder: Path) -> list[str]:
+        """Names of the settings that differ from the report that `save` would replace."""
+        path = self._path(folder) / "report.json"
+        old = json.loads(path.read_bytes()) if path.is_file() else {}
+        new = json.loads(json.dumps(self.to_json()))
+        return [
+            name for name in ("data", "decoding", "engine") if old and old.get(name) != new[name]
+        ]
+
+    def _path(self, folder: Path) -> Path:
+        name = self.split if self.members == 1 else f"{self.split}-ensemble"
+        return folder / EVALUATION / name
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class ScoredOutputs:
+    """Output texts and their scores; all empty for a language model."""
+
+    texts: list[str]
+    scores: list[Score]
+    by_length: list[Bucket]
+    cut_off: int
+
+
+def evaluate_outputs(
+    predictor: Predictor,
+    examples: Sequence[Example],
+    decoding: DecodingConfig,
+    progress: ProgressCallback | None = None,
+) -> ScoredOutputs:
+    """Predict an output for every example and score it against the references."""
+    task = predictor.task
+    sources = [task.source_text(example) for example in examples]
+    if not any(sources):
+        return ScoredOutputs([], [], [], 0)
+    predictions = predictor.predict(sources, decoding, progress=progress)
+    texts = [hypotheses[0].text for hypotheses in predictions]
+    cut_off = sum(not hypotheses[0].finished for hypotheses in predictions)
+    references = [example.references for example in examples]
+    buckets = by_length(task.metrics[0], sources, texts, references) if task.metrics else []
+    return ScoredOutputs(texts, task.scores(texts, examples), buckets, cut_off)
+
+
+def likelihood_scores(
+    predictor: Predictor, examples: Sequence[Example], shape: WindowShape | None = None
+) -> list[Score]:
+    """Scores from the log-probability of the targets, END included.
+
+    shape: the windows over a long text; None for sentences
+    """
+    task = predictor.task
+    _check_same_kind_of_text(task, shape)
+    if shape is not None:
+        return long_text_scores(predictor, examples, shape)
+    inputs = [_prepare(task, example) for example in examples]
+    predictor.check_input_lengths(inputs)
+    encode = task.target_tokenizer.encode
+    targets = [
+        np.array((*one.prefix, *encode(example.target.strip())), np.int32)
+        for one, example in zip(inputs, examples, strict=True)
+    ]
+    predictor.check_target_lengths([target.tolist() for target in targets])
+    sources = _source_ids(task, inputs)
+    load_images = _image_loader(task, examples)
+    longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
+    plan = plan_batches(
+        None if sources is None else np.array([len(row) for row in sources]),
+        np.array([len(row) for row in targets]),
+        max(BATCH_TOKENS, longest),
+        seed=0,
+        epoch=0,
+    )
+
+    def build_batch(rows: NDArray[Any]) -> Batch:
+        batch_sources = None if sources is None else [sources[i] for i in rows]
+        batch = collate(batch_sources, [targets[i] for i in rows])
+        return batch if load_images is None else replace(batch, source=load_images(rows))
+
+    batches = map(build_batch, plan)
+    total, count = corpus_loss(predictor.model, task, batches, predictor.device)
+    return sentence_scores(total, count, examples)
+
+
+def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
+    """A long-text model has no END, and a sentence model has no newline token."""
+    if (newline_of(task.target_tokenizer) is None) == (shape is None):
+        return
+    kinds = ("a long text", "sentences")
+    trained_on, given = kinds if shape is None else reversed(kinds)
+    raise DataError(
+        f"the model was trained on {trained_on}, and this data consists of {given}. Evaluate it on "
+        "data of the same kind"
+    )
+
+
+def _image_loader(
+    task: TokenTask, examples: Sequence[Example]
+) -> Callable[[NDArray[Any]], Images] | None:
+    """A function that returns the images of the examples with these indices; None without images."""
+    if task.image_size is None:
+        return None
+    paths = list(dict.fromkeys(example.source for example in examples))
+    pixels = {path: task.prepare(path).image for path in paths}
+
+    def load(rows: NDArray[Any]) -> Images:
+        images = [pixels[examples[row].source] for row in rows]
+        return Images(torch.from_numpy(np.stack([one for one in images if one is not None])))
+
+    return load
+
+
+def _prepare(task: TokenTask, example: Example) -> ModelInput:
+    """The input of an example; images are loaded later."""
+    if task.image_size is not None:
+        return ModelInput(None, ())
+    return task.prepare(task.source_text(example))
+
+
+def _source_ids(task: TokenTask, inputs: Sequence[ModelInput]) -> list[np.ndarray] | None:
+    """The source ids of each example; None without a source text."""
+    if task.source_tokenizer is None:
+        return None
+    return [np.array(one.source, np.int32) for one in inputs]
+
+
+def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> list[Comparison]:
+    """Paired bootstrap test between the outputs of two runs on the same sentences."""
+    baseline_sources = [example.source for example in baseline.examples]
+    system_sources = [example.source for example in system.examples]
+    if baseline_sources != system_sources:
+        raise DataError(
+            f"{baseline.run} and {system.run} were evaluated on different sentences and cannot be "
+            "compared. Evaluate both on the same test set"
+        )
+    references = [example.references for example in system.examples]
+    return compare(baseline.outputs, system.outputs, references)

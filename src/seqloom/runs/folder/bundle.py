@@ -1,0 +1,129 @@
+"""Bundle: the content of a run folder, loaded. A run folder is self-contained and can be moved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from seqloom.config.load import dump, load_recipe
+from seqloom.config.run import RunConfig
+from seqloom.core.errors import NotFoundError, StorageError
+from seqloom.core.storage import damage, new_folder, read_manifest
+from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
+from seqloom.runs.folder.integrity import (
+    CONFIG,
+    WEIGHTS,
+    check_run,
+    checkpoint_store,
+    is_run,
+    read_pointers,
+    weights_store,
+)
+from seqloom.runs.folder.weights import assign_weights, read_tensors
+from seqloom.tasks.build import load_task
+from seqloom.tasks.task import Task
+
+MAX_ATTEMPTS = 5
+"""Attempts to load a folder that a running training changes meanwhile."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A loaded run folder.
+
+    partners: the folders of the other members, if the model is an ensemble
+    digest:   SHA-256 of the weights file
+    """
+
+    folder: Path
+    config: RunConfig
+    task: Task
+    model: Model
+    partners: tuple[Path, ...] = ()
+    digest: str = ""
+
+
+def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, str]) -> None:
+    """Create a run folder without weights, atomically.
+
+    facts: entries of the manifest that a resumed run must match: the digest of the training data
+           and the batch layout
+    """
+    with new_folder(folder, **facts) as temporary:
+        (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
+        (temporary / "text").mkdir()
+        task.save(temporary / "text")
+
+
+def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
+    """The recipe and the task of a run, without its weights.
+
+    settings: changes to the recipe, such as "decoding.width=8"
+    """
+    _check_is_run(folder)
+    if problems := damage(folder):
+        raise damaged_run_error(folder, problems)
+    config = load_recipe(folder / CONFIG, settings).config
+    return config, load_task(config.task, folder / "text")
+
+
+def _check_is_run(folder: Path) -> None:
+    if not folder.is_dir():
+        raise NotFoundError(f"{folder}: this run folder does not exist")
+    if not is_run(folder):
+        raise NotFoundError(
+            f"{folder}: is not a run folder (it has no {CONFIG}). Give the folder that `seqloom "
+            "train` wrote"
+        )
+
+
+def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
+    """Check the whole folder, then load it. All damage is reported in one error.
+
+    settings: changes to the recipe, such as "decoding.width=8"; the weights must still fit
+    """
+    for _ in range(MAX_ATTEMPTS):
+        before = read_pointers(folder)
+        try:
+            return _load_bundle(folder, device, settings)
+        except StorageError:
+            # A running training may have replaced files during the check.
+            if read_pointers(folder) == before:
+                raise
+    return _load_bundle(folder, device, settings)
+
+
+def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) -> Bundle:
+    _check_is_run(folder)
+    if problems := check_run(folder):
+        raise damaged_run_error(folder, problems)
+    config, task = read_setup(folder, settings)
+    weights = weights_store(folder).current_path()
+    if weights is None:
+        raise NotFoundError(
+            f"{folder}: has no weights yet, because training has not reached its first evaluation. "
+            "Continue it with `seqloom train --resume`"
+        )
+    model = build_model(config.model, task.signature)
+    assign_weights(model, read_tensors(weights / WEIGHTS), weights / WEIGHTS)
+    digest = str(read_manifest(weights)["files"][WEIGHTS]["sha256"])
+    model.to(device).eval().requires_grad_(False)
+    return Bundle(folder, config, task, model, digest=digest)
+
+
+def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:
+    """The error for a damaged run folder, with a remedy."""
+    listed = "\n".join(f"  {problem}" for problem in problems)
+    store = checkpoint_store(folder)
+    only_checkpoints = all(
+        problem.startswith((f"{store.folder}/", f"{store.pointer}:")) for problem in problems
+    )
+    remedy = (
+        f"Restore it from a backup. If training is finished, you can instead remove "
+        f"{store.folder.name}/ and {store.pointer.name}, which only --resume needs."
+        if only_checkpoints
+        else "Restore it from a backup, or train again."
+    )
+    return StorageError(f"{folder}: this run folder is damaged:\n{listed}\n{remedy}")

@@ -1,0 +1,131 @@
+"""CheckpointStore: numbered folders and a pointer to the current one.
+
+    checkpoints/step-00000500/     each with its own manifest
+    checkpoints/step-00001000/
+    latest                         names the current folder
+
+`add` writes the new folder, then moves the pointer, then deletes old folders. An intact folder
+exists at every moment, whenever the process is killed.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import damage, new_folder, read_manifest, remove_folder, write_file
+
+EMPTY = b"none\n"
+"""Content of the pointer before the first folder is complete."""
+NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
+"""The step, and how many times the step was saved before."""
+
+
+@dataclass(frozen=True)
+class CheckpointStore:
+    """Folders `step-…` in `folder`, and the file `pointer` that names the current one."""
+
+    folder: Path
+    pointer: Path
+
+    def add(self, step: int, write: Callable[[Path], None], keep: int, **facts: Any) -> Path:
+        """Add a folder for a step, make it current, and keep only the newest `keep` folders.
+
+        Folders of later steps, left over from a run that resumed earlier, are deleted, too.
+        """
+        if self.is_empty():
+            # From now on, a missing pointer means damage and not a new store.
+            write_file(self.pointer, EMPTY)
+        path = self._unused_path(step)
+        with new_folder(path, step=step, **facts) as temporary:
+            write(temporary)
+        self.make_current(path)
+        for old in self.paths()[keep:]:
+            remove_folder(old)
+        return path
+
+    def make_current(self, path: Path) -> None:
+        """Point to this folder and delete the folders of later steps."""
+        write_file(self.pointer, _pointer_content(path))
+        for later in self.paths()[: self.paths().index(path)]:
+            remove_folder(later)
+
+    def _unused_path(self, step: int) -> Path:
+        """A new name for the step: the current folder is never overwritten."""
+        numbers = [number for other, number in map(_step_and_number, self.paths()) if other == step]
+        suffix = f"-{max(numbers) + 1}" if numbers else ""
+        return self.folder / f"step-{step:08d}{suffix}"
+
+    def current_path(self) -> Path | None:
+        """The folder that the pointer names, intact or not; None before the first `add`."""
+        if self.is_empty():
+            return None
+        try:
+            text = self.pointer.read_bytes()
+        except OSError:
+            raise StorageError(f"{self.pointer}: is missing or cannot be read") from None
+        if text == EMPTY:
+            return None
+        path = next((one for one in self.paths() if text == _pointer_content(one)), None)
+        if path is None:
+            name = text.decode("utf-8", errors="replace").partition(" ")[0].strip()
+            raise StorageError(f"{self.pointer}: points to '{name}', which does not exist")
+        return path
+
+    def current(self) -> Path | None:
+        """The current folder. Raises a StorageError that lists all damage if it is not intact."""
+        path = self.current_path()
+        if path is not None and (problems := self.damage(path)):
+            raise StorageError("\n".join(problems))
+        return path
+
+    def intact(self) -> Iterator[tuple[Path, list[str]]]:
+        """Intact folders, the current one first, each with the damage found before it."""
+        problems: list[str] = []
+        tried: list[Path] = []
+        try:
+            current = self.current()
+            if current is not None:
+                yield current, []
+                tried.append(current)
+        except StorageError as error:
+            problems += str(error).splitlines()
+        for path in self.paths():
+            if path in tried:
+                continue
+            if found := self.damage(path):
+                problems += [problem for problem in found if problem not in problems]
+            else:
+                yield path, problems
+
+    def damage(self, path: Path) -> list[str]:
+        """All differences between a folder and what was written; empty if it is intact."""
+        problems = damage(path)
+        if not problems and read_manifest(path).get("step") != _step_and_number(path)[0]:
+            problems = [f"{path}: contains the files of another step"]
+        return problems
+
+    def is_empty(self) -> bool:
+        """True if nothing was ever added."""
+        return not self.paths() and not self.pointer.exists()
+
+    def paths(self) -> list[Path]:
+        """All folders, newest first."""
+        named = (path for path in self.folder.glob("step-*") if NAME.fullmatch(path.name))
+        return sorted(named, key=_step_and_number, reverse=True)
+
+
+def _pointer_content(path: Path) -> bytes:
+    """The name of a folder and its digest, which detects a changed digit in the name."""
+    digest = hashlib.sha256(path.name.encode()).hexdigest()[:16]
+    return f"{path.name} {digest}\n".encode()
+
+
+def _step_and_number(path: Path) -> tuple[int, int]:
+    """The step, and how many times it was saved before."""
+    match = NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[1]), int(match[2] or 0)

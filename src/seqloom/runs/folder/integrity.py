@@ -1,0 +1,134 @@
+"""The files of a run folder, and the check that they are unchanged.
+
+    config.toml          the resolved recipe                 ┐
+    text/                tokenizers, or a scale              ├ written once, listed in manifest.json
+    manifest.json                                            ┘
+    weights/step-…/      the best weights so far             ← best
+    checkpoints/step-…/  everything needed to resume         ← latest
+    metrics.jsonl        the event log, one JSON object per line
+    evaluation/…/        scores and the scored outputs
+    engines/…/           weights converted for another engine; rebuilt if damaged
+    alignment/           the attention heads that align words best
+
+A manifest covers every file (the event log up to the last checkpoint). All files are checked before
+any is used. Digests need only a CPU core, so a check can run in a thread while torch is imported.
+"""
+
+import json
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import MANIFEST, damage, sha256
+from seqloom.runs.folder.checkpoint_store import CheckpointStore
+
+CONFIG = "config.toml"
+EVENT_LOG = "metrics.jsonl"
+WEIGHTS = "model.safetensors"
+TRAINER = "trainer.json"
+EVALUATION = "evaluation"
+
+Pointers = tuple[bytes | None, ...]
+
+
+def weights_store(folder: Path) -> CheckpointStore:
+    """The best weights of a run."""
+    return CheckpointStore(folder / "weights", folder / "best")
+
+
+def checkpoint_store(folder: Path) -> CheckpointStore:
+    """The checkpoints of a run."""
+    return CheckpointStore(folder / "checkpoints", folder / "latest")
+
+
+def is_run(folder: Path) -> bool:
+    """True if the folder looks like a run folder."""
+    return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
+
+
+def read_pointers(folder: Path) -> Pointers:
+    """The content of both pointer files. A running training changes them."""
+    paths = (weights_store(folder).pointer, checkpoint_store(folder).pointer)
+    return tuple(path.read_bytes() if path.is_file() else None for path in paths)
+
+
+def run_damage(folder: Path) -> list[str]:
+    """All differences between the run folder and what was written; empty if it is intact."""
+    problems = damage(folder)
+    for store in (weights_store(folder), checkpoint_store(folder)):
+        problems += [problem for path in store.paths() for problem in store.damage(path)]
+        try:
+            store.current_path()
+        except StorageError as error:
+            problems.append(str(error))
+    for path in sorted((folder / EVALUATION).glob("[!.]*")):
+        problems += damage(path)
+    return problems + _event_log_damage(folder)
+
+
+def _event_log_damage(folder: Path) -> list[str]:
+    """Compare the event log, up to the last checkpoint, with the digest in that checkpoint."""
+    try:
+        checkpoint = checkpoint_store(folder).current_path()
+        if checkpoint is None:
+            return []
+        record = json.loads((checkpoint / TRAINER).read_bytes())["journal"]
+        size, digest = int(record["bytes"]), str(record["sha256"])
+    except (StorageError, OSError, ValueError, KeyError, TypeError):
+        return []  # the damaged checkpoint is reported separately
+    return prefix_damage(folder / EVENT_LOG, size, digest)
+
+
+def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
+    """Check the first `size` bytes of a file that only grows."""
+    if not path.is_file():
+        return [f"{path}: is missing"]
+    if path.stat().st_size < size:
+        return [f"{path}: has {path.stat().st_size:,} bytes, expected at least {size:,}"]
+    if sha256(path, size) != digest:
+        return [f"{path}: has changed since it was written (SHA-256 differs)"]
+    return []
+
+
+@dataclass
+class _BackgroundCheck:
+    """A check in a thread; `problems` is None if the check failed."""
+
+    folder: Path
+    read_pointers: Pointers = ()
+    problems: list[str] | None = None
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A daemon thread does not delay the end of the process.
+        self.thread = threading.Thread(target=self._run, name="integrity-check", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.pointers = read_pointers(self.folder)
+            self.problems = run_damage(self.folder)
+        except Exception:  # the check is repeated in the main thread, which reports the error
+            self.problems = None
+
+
+_background_checks: dict[Path, _BackgroundCheck] = {}
+
+
+def start_check(folder: Path) -> None:
+    """Start checking a folder in the background, before it is loaded."""
+    _background_checks[folder] = _BackgroundCheck(folder)
+
+
+def check_run(folder: Path) -> list[str]:
+    """`run_damage`, or the result of `start_check` if it is still valid.
+
+    The background result is used once, and only if no training changed the folder since.
+    """
+    check = _background_checks.pop(folder, None)
+    if check is not None:
+        check.thread.join()
+        if check.problems is not None and check.pointers == read_pointers(folder):
+            return check.problems
+    return run_damage(folder)

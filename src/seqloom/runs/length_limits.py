@@ -1,0 +1,77 @@
+"""Length limits of inputs and outputs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seqloom.config.decoding import SearchConfig
+from seqloom.core.errors import DataError
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import LONGEST, default_max_length
+from seqloom.decoding.search import normalise
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.task import ModelInput
+
+MIN_NEW_TOKENS = 32
+"""Tokens that an output may always have after its prefix."""
+NEVER = 2**31
+"""A minimum length that no output reaches."""
+
+
+def output_limit(
+    model_input: ModelInput, decoding: SearchConfig, model: Model, newline: int | None
+) -> int:
+    """Maximum number of output tokens, prefix and END included.
+
+    newline: the newline token of a long-text model, which never generates END; otherwise None
+    """
+    source = model_input.prefix if model_input.source is None else model_input.source
+    limit = default_max_length(len(source), decoding)
+    if model_input.max_length is not None:
+        limit = model_input.max_length
+    elif decoding.max_length is None:
+        new_tokens = MIN_NEW_TOKENS if newline is None else LONGEST
+        limit = max(limit, len(model_input.prefix) + new_tokens)
+    longest = model.max_target_length
+    return limit if longest is None else min(limit, longest)
+
+
+def without_end(decoding: SearchConfig) -> SearchConfig:
+    """The same search with END forbidden, for long-text models, which were trained without END."""
+    return decoding.model_copy(update={"min_length": NEVER})
+
+
+def cut_at_newline(
+    hypothesis: Hypothesis, model_input: ModelInput, newline: int, length_penalty: float
+) -> Hypothesis:
+    """The hypothesis up to the first newline after its prefix, which becomes its END.
+
+    Without a newline the hypothesis is unchanged.
+    """
+    prefix_length = len(model_input.prefix)
+    if newline not in hypothesis.tokens[prefix_length:]:
+        return hypothesis
+    position = hypothesis.tokens.index(newline, prefix_length)
+    log_probabilities = hypothesis.log_probabilities[: position + 1]
+    return replace(
+        hypothesis,
+        tokens=hypothesis.tokens[:position],
+        finished=True,
+        log_probabilities=log_probabilities,
+        score=normalise(sum(log_probabilities), len(log_probabilities), length_penalty),
+    )
+
+
+def check_lengths(limit: int | None, lengths: Sequence[int], first: int, message: str) -> None:
+    """Raise a DataError that lists every line with more than `limit` tokens.
+
+    first: index of the first line
+    """
+    if limit is None:
+        return
+    problems = [
+        f"  line {number}: {length} tokens"
+        for number, length in enumerate(lengths, start=first + 1)
+        if length > limit
+    ]
+    if problems:
+        raise DataError("\n".join([message, *problems]))

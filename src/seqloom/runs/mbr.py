@@ -1,0 +1,46 @@
+"""Minimum Bayes risk decoding: the candidate that is most similar to all other candidates.
+
+    argmax_h 1/(n-1) Σ_{h' ≠ h} utility(h, h')
+
+The most probable output is often atypical; an output that many probable candidates agree on is
+not. MBR compares whole texts, so it chooses among the results of other searches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    DrawingConfig,
+    MinimumBayesRiskConfig,
+    RulesConfig,
+    SampleConfig,
+    SearchConfig,
+)
+from seqloom.metrics.utility import expected
+from seqloom.runs.prediction import Prediction
+
+
+def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
+    """The searches that produce the candidates, with the number of candidates of each.
+
+    Beam search comes first: among candidates of equal utility its best one wins.
+    """
+    searches: list[tuple[SearchConfig, int]] = []
+    if config.beam:
+        rules = config.model_dump(include={*RulesConfig.model_fields, "length_exponent"})
+        searches.append((BeamConfig(width=config.beam, **rules), config.beam))
+    if config.samples:
+        sampling = config.model_dump(include={*DrawingConfig.model_fields})
+        searches.append((SampleConfig(samples=config.samples, **sampling), config.samples))
+    return searches
+
+
+def rank_by_expected_utility(
+    candidates: Sequence[Prediction], config: MinimumBayesRiskConfig
+) -> list[Prediction]:
+    """Each distinct text once, with its expected utility as score, highest first."""
+    scores = expected([candidate.text for candidate in candidates], config.utility)
+    first = {one.text: index for index, one in reversed(list(enumerate(candidates)))}
+    order = sorted(first.values(), key=lambda index: (-scores[index], index))
+    return [replace(candidates[index], score=scores[index]) for index in order]

@@ -1,0 +1,133 @@
+"""What a caller can choose for a prediction: its options, the search and the engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from seqloom.config.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    GreedyConfig,
+    MinimumBayesRiskConfig,
+    RulesConfig,
+    SampleConfig,
+)
+from seqloom.config.engine import EngineConfig
+from seqloom.config.kinds import EngineKind
+from seqloom.core.errors import ConfigError, DataError
+
+Probabilities = Literal["none", "score", "tokens"]
+"""Which probabilities a caller needs: none, the score of each output, or those of its tokens too."""
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """Options of a prediction.
+
+    n_best:        number of outputs per text
+    attention:     return attention weights
+    prefixes:      text that each output must start with; empty for no constraint
+    first:         index of the first text, if the texts are a chunk of a longer list. Error messages
+                   and samples depend on the index, so that the list can be split anywhere
+    probabilities: torch computes all of them in any case. CTranslate2 needs extra work for each
+                   level; with "none", its greedy search returns NaN as score
+    to:            target language of a multilingual run. A list translates through each language
+                   in turn. None: every text starts with a tag
+    heads:         with `attention`, also return the weights of every layer and head
+    """
+
+    n_best: int = 1
+    attention: bool = True
+    prefixes: Sequence[str] | None = None
+    first: int = 0
+    probabilities: Probabilities = "tokens"
+    to: str | Sequence[str] | None = None
+    heads: bool = False
+
+
+TEXT_ONLY = PredictionOptions(attention=False, probabilities="none")
+WITH_ATTENTION = PredictionOptions()
+
+
+def check_texts(texts: Sequence[str | Path]) -> None:
+    """Raise a DataError if `texts` is not a list of strings or paths."""
+    if isinstance(texts, str | Path):
+        raise DataError("texts must be a list: write [text] instead of text")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str | Path):
+            raise DataError(f"texts[{index}] is not a str but {text!r:.60}")
+
+
+def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
+    """The settings that every search has: its rules and the length normalisation."""
+    return decoding.model_dump(include={*RulesConfig.model_fields, "length_exponent"})
+
+
+def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
+    """Greedy search with the rules of another search."""
+    return GreedyConfig(**_shared_settings(decoding))
+
+
+def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
+    """Sampling as the recipe defines it, or with the rules of its search."""
+    if isinstance(decoding, SampleConfig):
+        return decoding.model_copy(update={"samples": max(samples, 1)})
+    return SampleConfig(samples=max(samples, 1), **_shared_settings(decoding))
+
+
+def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
+    """Beam search of this width with the rules of another search."""
+    if not isinstance(width, int) or width < 1:
+        raise ConfigError(f"the beam width must be an integer of 1 or more, not {width!r}")
+    if isinstance(decoding, BeamConfig):
+        return decoding.model_copy(update={"width": width})
+    return BeamConfig(width=width, **_shared_settings(decoding))
+
+
+def resolve_decoding(
+    recipe: DecodingConfig, beam: int | None, decoding: DecodingConfig | None
+) -> DecodingConfig:
+    """The search to use: `decoding` or the recipe's, with the width `beam` if it is given."""
+    chosen = recipe if decoding is None else decoding
+    if not isinstance(chosen, RulesConfig):
+        raise ConfigError(
+            "decoding must be a config such as BeamConfig(width=5) or GreedyConfig() from "
+            f"seqloom.config.decoding, not {decoding!r:.60}"
+        )
+    return chosen if beam is None else beam_config(chosen, beam)
+
+
+def resolve_engine(settings: EngineConfig, name: str | None) -> EngineConfig:
+    """The engine settings with another engine; None keeps them."""
+    if name is None:
+        return settings
+    if name not in get_args(EngineKind):
+        raise ConfigError(f"unknown engine '{name}'. Available: {', '.join(get_args(EngineKind))}")
+    return settings.model_copy(update={"kind": name})
+
+
+def check_n_best(decoding: DecodingConfig, n_best: int) -> None:
+    """Raise a ConfigError if the search returns fewer than `n_best` outputs per text."""
+    if n_best < 1:
+        raise ConfigError(f"n_best must be 1 or more, not {n_best}")
+    if isinstance(decoding, BeamConfig) and decoding.width < n_best:
+        raise ConfigError(
+            f"{n_best} outputs per text need a beam width of {n_best} or more, not "
+            f"{decoding.width}. Use --beam {n_best} (beam={n_best} in Python)"
+        )
+    if isinstance(decoding, SampleConfig) and decoding.samples < n_best:
+        raise ConfigError(
+            f"{n_best} outputs per text need {n_best} samples or more, not {decoding.samples}. "
+            f"Set decoding.samples={n_best}"
+        )
+    if isinstance(decoding, MinimumBayesRiskConfig) and decoding.samples + decoding.beam < n_best:
+        raise ConfigError(
+            f"{n_best} outputs per text need {n_best} candidates or more, not "
+            f"{decoding.samples + decoding.beam}. Set decoding.samples={n_best}"
+        )
+    if isinstance(decoding, GreedyConfig) and n_best > 1:
+        raise ConfigError(
+            f"greedy search returns one output per text, not {n_best}. Use a beam: --beam {n_best} "
+            f"(beam={n_best} in Python)"
+        )

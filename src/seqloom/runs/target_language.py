@@ -1,0 +1,97 @@
+"""Target languages of multilingual runs: the tag in front of each source text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seqloom.config.problems import did_you_mean
+from seqloom.config.run import RunConfig
+from seqloom.config.tags import asked_for, tags_of
+from seqloom.config.task import TranslationConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.runs.prediction import Prediction
+from seqloom.text.tags import Tags
+
+MAX_LISTED_LINES = 5
+
+
+@dataclass(frozen=True)
+class TargetLanguages:
+    """The target languages of a run.
+
+    tags:             one tag must precede every text; empty if the run has a single direction
+    tag_is_in_source: the tag is part of the source; otherwise it is only a target prefix
+    """
+
+    run: str
+    tags: tuple[str, ...]
+    tag_is_in_source: bool
+
+    @classmethod
+    def from_config(cls, run: str, config: RunConfig) -> "TargetLanguages":
+        task = config.task
+        in_source = isinstance(task, TranslationConfig) and task.tag_side == "source"
+        return cls(run, tags_of(config.data), in_source)
+
+    @property
+    def names(self) -> str:
+        """The available languages, separated by commas."""
+        return ", ".join(asked_for(tag) for tag in self.tags)
+
+    def path(self, to: str | Sequence[str] | None) -> list[str | None]:
+        """The tag of each translation step on the way to `to`; [None] if `to` is None."""
+        if to is None:
+            return [None]
+        return [self._tag(language) for language in ([to] if isinstance(to, str) else to)]
+
+    def _tag(self, language: str) -> str:
+        for tag in self.tags:
+            if language in (tag, asked_for(tag)):
+                return tag
+        if not self.tags:
+            raise ConfigError(
+                f"{self.run}: this run has a single target language. Remove --to {language} (to= "
+                "in Python)"
+            )
+        near = did_you_mean(language, [asked_for(tag) for tag in self.tags])
+        hint = f"Did you mean '{near}'? " if near else ""
+        raise ConfigError(
+            f"{self.run}: cannot translate to '{language}'. {hint}Available: {self.names}"
+        )
+
+    def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
+        """Put the tag in front of each non-empty text; with None every text must have one.
+
+        first: index of the first text, for error messages
+        """
+        if not self.tags:
+            return list(texts)
+        has_tag = [bool(Tags(self.tags).first(text.strip())[0]) for text in texts]
+        if tag is None:
+            missing = [i for i, text in enumerate(texts) if text.strip() and not has_tag[i]]
+            if missing:
+                raise DataError(
+                    f"{self.run}: this run has several target languages, and none is given for "
+                    f"{_list_lines(missing, first)}. Choose one with --to (to= in Python), or "
+                    f"start the line with its tag, such as {self.tags[0]}. Available: {self.names}"
+                )
+            return list(texts)
+        tagged = [i for i in range(len(texts)) if has_tag[i]]
+        if tagged:
+            raise DataError(
+                f"--to {asked_for(tag)} is set, but there is already a tag in "
+                f"{_list_lines(tagged, first)}. Remove one of the two"
+            )
+        return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
+
+    def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
+        """The output with its alignment relative to the text before `add_tag`."""
+        if tag is None or not self.tag_is_in_source:
+            return output
+        kept = tuple((source - 1, target) for source, target in output.alignment if source)
+        return replace(output, alignment=kept)
+
+
+def _list_lines(indices: Sequence[int], first: int) -> str:
+    numbers = ", ".join(str(first + index + 1) for index in indices[:MAX_LISTED_LINES])
+    more = ", …" if len(indices) > MAX_LISTED_LINES else ""
+    return f"line{'s' if len(indices) > 1 else ''} {numbers}{more}"
