@@ -224,7 +224,7 @@ async def search(
         found = await served.batcher.ask(Searching(served.speaker, decoding, wish), items, sizes)
     except SeqloomError as error:
         raise unusable(error) from error
-    shown_to = served.speaker.languages.shown
+    shown_to = served.speaker.languages.without_tag
     return [[shown_to(one, direction.tag) for one in outputs] for outputs in found]
 
 
