@@ -27,8 +27,8 @@ import torch
 
 import seqloom
 from bench.alignment_page import PAGE, page
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
 from seqloom.metrics.symmetrise import Symmetry, symmetrise
 from seqloom.runs.alignment import (
@@ -151,7 +151,7 @@ def config_of(family: str, direction: str, texts: Path, settings: Sequence[str])
             "compile": chosen["compile"],
         },
     }  # fmt: skip
-    return resolve(tables, settings).config
+    return load_recipe(tables, settings).config
 
 
 def train(family: str, direction: str, chosen: argparse.Namespace) -> None:

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from bench.peer_gpu import MarianSize, marian
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.latency import DECODINGS, machine, seconds, waits
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.config.engine import EngineConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.data.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu

@@ -20,8 +20,7 @@ from typing import Any
 import torch
 
 from bench.machine import processor
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.config.engine import EngineConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.splits import merge_references, read_split
 from seqloom.runs.options import TEXT_ONLY

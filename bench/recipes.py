@@ -29,9 +29,9 @@ from typing import Any
 from bench.tasks.page import shown
 from bench.tasks.table import TASKS, folder_of
 from bench.tricks.moses import moses_bleu
-from seqloom.config.corpora import ParallelConfig
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.schema.corpora import ParallelConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
 
 RECIPES = Path(str(files("seqloom").joinpath("recipes")))
 README = Path(__file__).parents[1] / "README.md"
@@ -68,13 +68,13 @@ def measure(name: str, out: Path, overrides: list[str], label: str, at_once: int
     import torch
 
     import seqloom
-    from seqloom.config.load import find_recipe
+    from seqloom.config.loading.loader import load_recipe
     from seqloom.training.event_log import Event
 
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:
         torch.set_num_threads(int(threads))
-    config = find_recipe(name, overrides).config
+    config = load_recipe(name, overrides).config
     curve: list[dict[str, object]] = []
 
     def watch(event: Event) -> None:

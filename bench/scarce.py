@@ -27,7 +27,7 @@ import torch
 import seqloom
 from bench.tricks.table import difference, spread
 from bench.tricks.variants import both
-from seqloom.config.load import find_recipe
+from seqloom.config.loading.loader import load_recipe
 from seqloom.metrics.bleu import bleu, chrf
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "low-resource.md"
@@ -90,7 +90,7 @@ def measure(recipe: str, variant: str, seed: int, chosen: argparse.Namespace) ->
     scarce = RECIPES[recipe]
     settings = [*VARIANTS[variant], *chosen.settings, f"training.seed={seed}"]
     folder = f"data.folder={chosen.data / scarce.folder}"
-    config = find_recipe(recipe, [folder, *settings]).config
+    config = load_recipe(recipe, [folder, *settings]).config
     with tempfile.TemporaryDirectory() as temporary:
         began = time.monotonic()
         summary = seqloom.train(config, Path(temporary) / "run")

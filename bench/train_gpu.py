@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from bench.peer_gpu import Settings, Shape, time_huggingface_loop
-from seqloom.config.load import find_recipe
-from seqloom.core.sequences import Batch
+from seqloom.config.loading.loader import load_recipe
+from seqloom.core.batch import Batch
 from seqloom.data.corpus import Corpus
 from seqloom.runs.device import best_device
 from seqloom.training import loop
@@ -71,7 +71,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
 
 def open_at(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> Session:
     settings = [f"data.folder={multi30k}", *COMMON, *changes]
-    config = find_recipe("multi30k-de-en", settings).config
+    config = load_recipe("multi30k-de-en", settings).config
     world = World(0, 1, best_device())
     session = open_session(config, folder, False, world, lambda event: None)
     session.captured_steps = loop.capture_steps(session)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqloom.config.decoding import BeamConfig
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.data.example import Example
 from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 import seqloom
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
 from tiny_runs import SPEAKER, TRANSFORMER, recipe
 from toy_languages import write_languages
 
@@ -72,7 +72,7 @@ def train_polyglot(folder: Path) -> Path:
         },
         "training": QUICK,
     }
-    seqloom.train(resolve(tables, ()).config, folder)
+    seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 
@@ -95,7 +95,7 @@ def train_labeller(folder: Path) -> Path:
         "training": {**QUICK, "steps": 60, "evaluate_every": 60},
         "decoding": {"kind": "greedy"},
     }
-    seqloom.train(resolve(tables, ()).config, folder)
+    seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 
@@ -126,7 +126,7 @@ def train_captioner(folder: Path) -> Path:
         "decoding": {"kind": "greedy"},
     }
     tables["model"]["decoder"]["attention"] = {"projection": "linear"}
-    seqloom.train(resolve(tables, ()).config, folder)
+    seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 
@@ -146,7 +146,7 @@ def train_forecaster(folder: Path) -> Path:
         },
         "training": QUICK,
     }
-    seqloom.train(resolve(tables, ()).config, folder)
+    seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 

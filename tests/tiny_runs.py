@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import checkpoint_store
 from seqloom.training.event_log import Event
 
@@ -36,7 +36,7 @@ def recipe(*changes: str) -> RunConfig:
             "schedule": {"kind": "constant"},
         },
     }
-    return resolve(tables, changes).config
+    return load_recipe(tables, changes).config
 
 
 TRANSFORMER = tuple(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.recipe import RunConfig
 
 LINES = [f"{who} sees {what}." for who in ("ann", "bob", "eve") for what in ("a cat", "", "it")]
 TEXT = "".join(f"{line}\n" for line in LINES) * 12
@@ -34,4 +34,4 @@ def running_recipe(folder: Path, *changes: str) -> RunConfig:
             "schedule": {"kind": "constant"},
         },
     }
-    return resolve(tables, changes).config
+    return load_recipe(tables, changes).config

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import PAD
 

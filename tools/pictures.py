@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import seqloom
-from seqloom.config.decoding import BeamConfig
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.inside.gradients import trace
 from seqloom.runs.question import Question
 from seqloom.viz.attention import save_attention

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.rules import Rules

@@ -59,7 +59,7 @@ def main() -> None:
     watch = Watch()
     import torch
 
-    from seqloom.config.run import RunConfig
+    from seqloom.config.schema.recipe import RunConfig
     from seqloom.data.vocabularies import learn_tokenizers
     from seqloom.training import loop
 

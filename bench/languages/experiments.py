@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqloom.config.load import find_recipe, resolve
-from seqloom.config.run import RunConfig
-from seqloom.config.toml import format_value
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_value
+from seqloom.config.schema.recipe import RunConfig
 
 RECIPE = "multi30k-languages"
 CENTRED = ("en-de", "de-en", "en-fr", "fr-en", "en-cs", "cs-en")
@@ -140,8 +140,8 @@ def config_of(experiment: Experiment, folder: Path, few: Path, extra: Sequence[s
     settings = [*experiment.settings, *extra]
     if any(one.startswith("preset=") for one in settings):
         # The recipe's own words would be laid over the preset, which is to come as it is.
-        return resolve({"data": data}, settings, experiment.name).config
-    return find_recipe(RECIPE, [f"data={format_value(data)}", *settings]).config
+        return load_recipe({"data": data}, settings, experiment.name).config
+    return load_recipe(RECIPE, [f"data={format_value(data)}", *settings]).config
 
 
 def write_few(folder: Path, few: Path) -> None:

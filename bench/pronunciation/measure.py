@@ -13,9 +13,9 @@ import torch
 
 import seqloom
 from bench.pronunciation.languages import LANGUAGES, TAGS, file_name
-from seqloom.config.corpora import TsvConfig
-from seqloom.config.load import find_recipe
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.corpora import TsvConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.run import Run
 
 ALL = "all"
@@ -63,7 +63,7 @@ def config_of(job: Job) -> RunConfig:
             for split in ("train", "dev", "test")
         ]
     settings += [] if job.seed is None else [f"training.seed={job.seed}"]
-    return find_recipe(recipe, [*settings, *job.settings]).config
+    return load_recipe(recipe, [*settings, *job.settings]).config
 
 
 def measure(job: Job) -> None:

@@ -14,10 +14,10 @@ import torch
 
 import seqloom
 from bench.tricks.variants import ALL, BASE, DATASETS, DECODINGS, FEW, config_of
-from seqloom.config.decoding import DecodingConfig
-from seqloom.config.load import dump, resolve
-from seqloom.config.run import RunConfig
-from seqloom.config.toml import parse
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu, chrf, lowercased_bleu
 from seqloom.runs.run import Run
@@ -98,7 +98,9 @@ def measure(job: Job) -> None:
 def _train(config: RunConfig, seed: int, folder: Path) -> dict[str, Any]:
     """From raw text to the last step: everything a user waits for."""
     shutil.rmtree(folder, ignore_errors=True)
-    config = resolve(parse(dump(config).encode()), [f"training.seed={seed}"]).config
+    config = load_recipe(
+        parse_toml(format_recipe(config).encode()), [f"training.seed={seed}"]
+    ).config
     began = time.monotonic()
     summary = seqloom.train(config, folder)
     if summary.step < config.training.steps:
@@ -142,7 +144,7 @@ def decode(
 
 
 def _decoding(config: RunConfig, name: str) -> DecodingConfig:
-    return resolve(parse(dump(config).encode()), DECODINGS[name]).config.decoding
+    return load_recipe(parse_toml(format_recipe(config).encode()), DECODINGS[name]).config.decoding
 
 
 def write_references(job: Job) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.tricks.moses import moses_bleu
 from bench.tricks.variants import BASE, DATASETS, DECODINGS, PRESETS, Dataset, config_of
-from seqloom.config.bundled import bundled_presets
+from seqloom.config.loading.bundled import bundled_presets
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 

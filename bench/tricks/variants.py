@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.recipe import RunConfig
 
 BASE = "base"
 ALL = "all together"
@@ -161,4 +161,4 @@ def config_of(
     """The whole recipe of a variant; `extra` has the last word. A preset comes as it is."""
     plain = [] if variant in PRESETS else BASE_SETTINGS
     settings = [*plain, *variant.settings, *extra]
-    return resolve(dataset.tables(multi30k), settings, variant.name).config
+    return load_recipe(dataset.tables(multi30k), settings, variant.name).config

@@ -9,13 +9,13 @@ for prediction in run.translate(["Das gefällt mir."], beam=5):
 
 from typing import TYPE_CHECKING, Any
 
-from seqloom.core.allocation import before_torch
+from seqloom.core.allocator import set_mimalloc_purge_delay
 from seqloom.core.errors import SeqloomError
 
-before_torch()
+set_mimalloc_purge_delay()
 
 if TYPE_CHECKING:
-    from seqloom.config.load import load_recipe
+    from seqloom.config.loading.loader import load_recipe
     from seqloom.runs.forecaster import Forecaster, load_forecaster
     from seqloom.runs.prediction import Prediction
     from seqloom.runs.run import Run, load
@@ -39,7 +39,7 @@ _HOMES = {
     "Prediction": "seqloom.runs.prediction",
     "Run": "seqloom.runs.run",
     "load": "seqloom.runs.run",
-    "load_recipe": "seqloom.config.load",
+    "load_recipe": "seqloom.config.loading.loader",
     "train": "seqloom.training.loop",
 }
 

@@ -8,8 +8,8 @@ import pytest
 from bench.languages import table
 from bench.languages.experiments import EXPERIMENTS, Experiment, config_of
 from bench.languages.measure import Job, in_language, measure
-from seqloom.config.languages import LanguagesConfig
-from seqloom.config.tags import each_corpus
+from seqloom.config.schema.corpora import LanguagesConfig
+from seqloom.config.schema.tags import expand_corpora
 from toy_languages import WORDS, write_languages
 
 TINY = [
@@ -29,7 +29,7 @@ every_experiment = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda
 @every_experiment
 def test_every_experiment_is_a_recipe_on_its_pairs(experiment: Experiment, tmp_path: Path) -> None:
     config = config_of(experiment, tmp_path, tmp_path / "few", [])
-    names = [getattr(corpus, "name", None) for corpus in each_corpus(config.data.train)]
+    names = [getattr(corpus, "name", None) for corpus in expand_corpora(config.data.train)]
     assert sorted(map(str, names)) == sorted(experiment.trained)
     (test,) = config.data.test
     assert isinstance(test, LanguagesConfig)

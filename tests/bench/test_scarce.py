@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bench.scarce import RECIPES, VARIANTS, WHOLE, measure, page
-from seqloom.config.load import find_recipe
+from seqloom.config.loading.loader import load_recipe
 from toy_languages import write_languages
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_variant_differs_from_every_other(recipe: str) -> None:
-    configs = [find_recipe(recipe, settings).config for settings in VARIANTS.values()]
+    configs = [load_recipe(recipe, settings).config for settings in VARIANTS.values()]
     assert all(one != other for n, one in enumerate(configs) for other in configs[:n])
 
 

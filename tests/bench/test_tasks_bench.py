@@ -18,8 +18,8 @@ from bench.recipes import goal, headline, line, without_places  # noqa: E402
 from bench.tasks.__main__ import jobs_of, obstacle  # noqa: E402
 from bench.tasks.page import page, shown  # noqa: E402
 from bench.tasks.table import TASKS, folder_of, label_of, recipe_of  # noqa: E402
-from seqloom.config.kinds import ScoreName  # noqa: E402
-from seqloom.config.load import find_recipe  # noqa: E402
+from seqloom.config.loading.loader import load_recipe  # noqa: E402
+from seqloom.config.schema.names import ScoreName  # noqa: E402
 
 
 def result(recipe: str, **scores: float) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def write(folder: Path, label: str, record: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_is_judged_by_scores_that_its_recipe_computes(name: str) -> None:
-    config = find_recipe(recipe_of(name)).config
+    config = load_recipe(recipe_of(name)).config
     known = set(getattr(config.task, "scores", ()))
     judged = {score for score in TASKS[name].scores if score in get_args(ScoreName)}
     assert not known or judged & known

@@ -7,14 +7,14 @@ import torch
 from test_every_decoder import LENGTHS, assert_same, searched, some_inputs, stepped, taught
 from zoo import EVERY_DECODER, Specimen
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     ExhaustiveConfig,
     GreedyConfig,
     SampleConfig,
     SearchConfig,
 )
-from seqloom.core.sequences import Padded
+from seqloom.core.batch import Padded
 from seqloom.decoding.forced import force
 from seqloom.models.ensemble import ensemble, mean_log_probability
 from seqloom.models.seq2seq import Model

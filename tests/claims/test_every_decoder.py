@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from zoo import BOTTLENECK, EVERY_DECODER, LABELS, RECURRENT, TRANSFORMER, VOCABULARY, Specimen
 
-from seqloom.config.decoding import BeamConfig, ExhaustiveConfig, GreedyConfig, SearchConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.decoding import BeamConfig, ExhaustiveConfig, GreedyConfig, SearchConfig
+from seqloom.core.batch import Padded
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.captured import Captured

@@ -4,7 +4,7 @@ import pytest
 import torch
 from zoo import EVERY_DECODER, VOCABULARY, Specimen
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     GreedyConfig,
     SampleConfig,

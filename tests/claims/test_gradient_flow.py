@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from zoo import EVERY_DECODER, Specimen
 
-from seqloom.config.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Batch, Padded
 from seqloom.inside.flow import look_gradients, measure
 from seqloom.models.ensemble import ensemble
 from seqloom.models.recurrent import RecurrentEncoder

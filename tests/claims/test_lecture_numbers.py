@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.candidates import Candidates
 from seqloom.decoding.exhaustive import Exhaustive
@@ -27,7 +27,7 @@ from seqloom.nn.attention import DotScore, RbfScore, weigh
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
 from seqloom.nn.positions import sinusoid
-from seqloom.text.vocabulary import END, SPECIAL, START
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
 
 seeds = st.integers(0, 10**6)
 calm = settings(deadline=None)
@@ -39,7 +39,7 @@ def language_model(words: int, seed: int = 0) -> Model:
     torch.manual_seed(seed)
     alone = {"kind": "recurrent", "width": 6, "handover": "none", "attention": {"kind": "none"}}
     config = ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": alone})
-    signature = Signature(Nothing(), Tokens(len(SPECIAL) + words), shared=False)
+    signature = Signature(NoSource(), Tokens(len(SPECIAL_TOKENS) + words), shared=False)
     return build_model(config, signature).double().eval()
 
 
@@ -221,7 +221,7 @@ def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(
     words: list[int], seed: int
 ) -> None:
     model = language_model(words=5, seed=seed)
-    sentence = [len(SPECIAL) + word for word in words]
+    sentence = [len(SPECIAL_TOKENS) + word for word in words]
     memory = model.encode(None, 1)
     with torch.no_grad():
         taught = model.decoder(torch.tensor([[START, *sentence]]), memory)

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
-from seqloom.config.attention import AttentionConfig
-from seqloom.config.labels import LabelsDecoderConfig
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.schema.attention import AttentionConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -194,7 +194,7 @@ class Specimen:
     @property
     def signature(self) -> Signature:
         alone = self.config.encoder.kind == "none"
-        return Signature(Nothing() if alone else Tokens(VOCABULARY), Tokens(VOCABULARY), False)
+        return Signature(NoSource() if alone else Tokens(VOCABULARY), Tokens(VOCABULARY), False)
 
     @property
     def gives_labels(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from calling import Answer, call
 
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
 from seqloom.metrics.alignment import format_pharaoh
 from seqloom.metrics.symmetrise import symmetrise
 from seqloom.runs.run import load
@@ -37,9 +37,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "model": {"encoder": layers, "decoder": layers},
             "training": {"steps": 3, "batch_tokens": 256, "evaluate_every": 3},
         }
-        train(resolve(tables, ["training.schedule={kind='constant'}"]).config, folder / name)
+        train(load_recipe(tables, ["training.schedule={kind='constant'}"]).config, folder / name)
     tables["model"]["decoder"] = {"kind": "recurrent", "width": 8, "attention": {"kind": "none"}}
-    train(resolve(tables, ["training.schedule={kind='constant'}"]).config, folder / "blind")
+    train(load_recipe(tables, ["training.schedule={kind='constant'}"]).config, folder / "blind")
     (folder / "source").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
     (folder / "target").write_text("\n".join(TARGETS) + "\n", encoding="utf-8")
     (folder / "gold").write_text(GOLD, encoding="utf-8")

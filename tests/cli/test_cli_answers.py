@@ -9,8 +9,8 @@ from typer.main import get_command
 
 from seqloom import __version__
 from seqloom.cli import main, output
-from seqloom.config.bundled import bundled_recipes
-from seqloom.config.load import find_recipe, resolve
+from seqloom.config.loading.bundled import bundled_recipes
+from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import DataError
 
 RECIPE = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
@@ -31,8 +31,8 @@ def test_a_wrong_recipe_is_a_sentence_and_an_exit_code(tmp_path: Path) -> None:
 def test_config_puts_out_a_recipe() -> None:
     path = RECIPE
     answer = call("config", path, "--set", "training.clip=none", "--set", "decoding.width=3")
-    expected = find_recipe(str(path), ["training.clip=none", "decoding.width=3"]).config
-    assert resolve(tomllib.loads(answer.out)).config == expected
+    expected = load_recipe(str(path), ["training.clip=none", "decoding.width=3"]).config
+    assert load_recipe(tomllib.loads(answer.out)).config == expected
     assert answer.out.startswith("[task]\n")
     assert "width = 3  # (--set)" in answer.out
     assert "steps = 100  # (recipe): Optimiser steps." in answer.out
@@ -89,13 +89,13 @@ def test_what_goes_wrong_ends_in_a_code_and_no_traceback(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("seqloom.config.show.lines", fail)
+    monkeypatch.setattr("seqloom.config.loading.settings.lines", fail)
     answer = call("config", RECIPE)
     assert (answer.code, answer.out, answer.err) == (code, "", words)
 
 
 def test_our_own_mistakes_do_show_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.config.show.lines", None)
+    monkeypatch.setattr("seqloom.config.loading.settings.lines", None)
     monkeypatch.setattr("sys.argv", ["seqloom", "config", str(RECIPE)])
     with pytest.raises(TypeError):
         main.run()

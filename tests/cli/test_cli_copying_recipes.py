@@ -9,7 +9,7 @@ from calling import call
 from copying_corpora import CORPORA
 
 import seqloom
-from seqloom.config.load import find_recipe
+from seqloom.config.loading.loader import load_recipe
 from seqloom.runs.folder.integrity import EVALUATION
 
 QUESTIONS = {
@@ -52,7 +52,7 @@ SMALL_PARTS = {
 
 
 def miniature(name: str, folder: Path) -> list[str]:
-    kind = find_recipe(name).config.model.decoder.kind
+    kind = load_recipe(name).config.model.decoder.kind
     return [f"data.folder={folder}", *SMALL, *SMALL_PARTS[kind], *SMALL_DATA.get(name, [])]
 
 
@@ -81,6 +81,6 @@ def test_a_recipe_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_recipe_copies_and_says_so_when_it_cannot(name: str) -> None:
-    find_recipe(name)
+    load_recipe(name)
     with pytest.raises(seqloom.SeqloomError, match=r"set text\.shared = true"):
-        find_recipe(name, ["text.shared=false", "model.tie=output"])
+        load_recipe(name, ["text.shared=false", "model.tie=output"])

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.cli.work.examples import differing, overlap, worst
-from seqloom.config.corpora import BundledConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.decoding import GreedyConfig
+from seqloom.config.schema.corpora import BundledConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.data.example import Example
 from seqloom.runs.evaluation.report import EvaluationReport
 from seqloom.runs.run import Run

@@ -11,7 +11,7 @@ import pytest
 from calling import call
 
 import seqloom
-from seqloom.config.load import find_recipe
+from seqloom.config.loading.loader import load_recipe
 from toy_languages import WORDS, write_languages
 
 SMALL = [
@@ -95,10 +95,10 @@ def test_a_recipe_trains_and_what_it_made_is_scored_and_translates(run: Path, na
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "multi30k-languages"])
 def test_a_recipe_for_few_pairs_says_nothing_but_its_data_beside_its_preset(name: str) -> None:
     """So that another preset is a fair comparison."""
-    resolved = find_recipe(name)
+    resolved = load_recipe(name)
     own = {key for key, origin in resolved.origins.items() if origin == "recipe"}
     scored = {"task.kind", "task.scores", "training.stopping.score"}
     assert {key for key in own if not key.startswith("data.")} <= {"training.compile", *scored}
-    plain = find_recipe(name, ["preset=small"]).config
+    plain = load_recipe(name, ["preset=small"]).config
     assert plain.data == resolved.config.data
     assert plain.training.steps != resolved.config.training.steps

@@ -11,8 +11,8 @@ from cli_workshop import trained, workshop_at
 from PIL import Image
 from rich.cells import cell_len
 
-from seqloom.config.load import resolve
-from seqloom.config.toml import parse
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import parse_toml
 from seqloom.training.loop import train
 from tiny_runs import TRANSFORMER, recipe
 
@@ -52,7 +52,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "decoding.max_length=8",
         "decoding.min_length=4",
     ]
-    words = resolve(parse(WORDS.encode()), [f"data.folder={folder}", *small]).config
+    words = load_recipe(parse_toml(WORDS.encode()), [f"data.folder={folder}", *small]).config
     train(words, folder / "words")
     deep = [change.replace("layers=1", "layers=2") for change in TRANSFORMER]
     train(recipe(*deep, *small), folder / "heads")

@@ -110,7 +110,7 @@ def test_an_output_that_goes_away_is_an_exit_code(
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "train --help", "config -h"])
 def test_help_and_versions_are_answered_without_the_schema(arguments: str, tmp_path: Path) -> None:
-    program = PROGRAM.replace("{", "{'seqloom.config.run', ")
+    program = PROGRAM.replace("{", "{'seqloom.config.schema.recipe', ")
     done = started(*arguments.split(), folder=tmp_path, program=program)
     assert done.stdout.rstrip().endswith("heavy:"), done.stdout + done.stderr
 

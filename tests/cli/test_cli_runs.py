@@ -353,7 +353,7 @@ def test_the_demo_trains_scores_translates_and_draws(
     workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipes = {"demo": workshop / "reverse.toml"}
-    monkeypatch.setattr("seqloom.config.load.bundled_recipes", lambda: recipes)
+    monkeypatch.setattr("seqloom.config.loading.loader.bundled_recipes", lambda: recipes)
     answer = call("demo", "--run", tmp_path / "demo")
     assert answer.code == 0, answer.err
     assert "BLEU" in answer.out

@@ -7,7 +7,7 @@ import pytest
 from calling import call
 from cli_workshop import trained, workshop_at
 
-from seqloom.config.decoding import BeamConfig, MinimumBayesRiskConfig
+from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.decoding.record import Fate, Record, replay
 from seqloom.runs.question import Question

@@ -1,4 +1,4 @@
-"""A recipe is read whole, or refused with every problem at once."""
+"""Loading a recipe: the result, and error messages that list every problem."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.decoding import BeamConfig, GreedyConfig
-from seqloom.config.load import bundled_recipe, dump, find_recipe, load_recipe, resolve
-from seqloom.config.recurrent import RecurrentDecoderConfig
-from seqloom.config.toml import parse
-from seqloom.config.transformer import TransformerEncoderConfig
+from seqloom.config.loading.loader import load_bundled_recipe, load_recipe
+from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 
 RECIPE = """
@@ -35,7 +35,7 @@ steps = 100
 
 
 def tables(**sections: Any) -> dict[str, Any]:
-    """The recipe above with some of its sections changed."""
+    """Return the recipe above with some of its sections changed."""
     result = tomllib.loads(RECIPE)
     for name, changes in sections.items():
         result[name] = result.get(name, {}) | changes
@@ -43,16 +43,16 @@ def tables(**sections: Any) -> dict[str, Any]:
 
 
 def problems(given: dict[str, Any], *overrides: str) -> list[str]:
-    """The lines of the error these tables give."""
+    """Return the problems that loading these tables reports."""
     with pytest.raises(ConfigError) as caught:
-        resolve(given, overrides, "run.toml")
+        load_recipe(given, overrides, "run.toml")
     heading, *lines = str(caught.value).split("\n")
     assert heading == "run.toml cannot be used:"
     assert all(line.startswith("  ") for line in lines)
     return [line[2:] for line in lines]
 
 
-def test_a_recipe_is_read_from_its_file(tmp_path: Path) -> None:
+def test_a_recipe_is_loaded_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text("\ufeff" + RECIPE, encoding="utf-8")
     resolved = load_recipe(path, ["training.steps=7"])
@@ -60,7 +60,7 @@ def test_a_recipe_is_read_from_its_file(tmp_path: Path) -> None:
     assert resolved.config.model.encoder.kind == "recurrent"
 
 
-def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
+def test_all_problems_are_reported_together_with_the_keys_of_the_user() -> None:
     attention = {"kind": "attention", "heads": 8, "width": 100}
     found = problems(
         tables(
@@ -101,9 +101,9 @@ def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
         ("decoding", {"kind": "sample", "top_p": 2}, "decoding.top_p: must be at most 1, not 2"),
         ("text", {"lowercase": 1}, "text.lowercase: must be true or false, not 1"),
         ("text", {"tags": "<U>"}, "text.tags: must be a list, not '<U>'"),
-        ("text", {"tags": [3]}, "text.tags[0]: must be a text in quotes, not 3"),
+        ("text", {"tags": [3]}, "text.tags[0]: must be a string in quotes, not 3"),
         ("data", {"train": []}, "data.train: must not be empty"),
-        ("data", {"folder": ["a"] * 40}, "data.folder: must be a text in quotes, not "),
+        ("data", {"folder": ["a"] * 40}, "data.folder: must be a string in quotes, not "),
         (
             "training",
             {"precision": "fp23"},
@@ -124,31 +124,29 @@ def test_all_problems_are_told_at_once_in_the_users_own_paths() -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_told_in_plain_words(
-    section: str, changes: dict[str, Any], problem: str
-) -> None:
+def test_an_invalid_value_is_described(section: str, changes: dict[str, Any], problem: str) -> None:
     (found,) = problems(tables(**{section: changes}))
     assert found.startswith(problem)
     assert len(found) < 200
 
 
-def test_a_section_that_is_no_table_is_told() -> None:
+def test_a_section_must_be_a_table() -> None:
     assert problems(tables() | {"decoding": 5}) == ["decoding: must be a table, not 5"]
 
 
-def test_lists_are_counted_and_a_table_in_place_of_a_list_is_not() -> None:
+def test_paths_have_an_index_only_if_the_user_wrote_a_list() -> None:
     wrong = {"kind": "tsv", "path": 3}
     assert problems(tables(data={"train": wrong})) == [
-        "data.train.path: must be a text in quotes, not 3"
+        "data.train.path: must be a string in quotes, not 3"
     ]
     assert problems(tables(data={"train": [wrong, wrong | {"kid": 1}]})) == [
         "data.train[1].kid: there is no such setting; did you mean 'kind'?",
-        "data.train[0].path: must be a text in quotes, not 3",
-        "data.train[1].path: must be a text in quotes, not 3",
+        "data.train[0].path: must be a string in quotes, not 3",
+        "data.train[1].path: must be a string in quotes, not 3",
     ]
 
 
-def test_a_missing_key_is_told_with_an_example() -> None:
+def test_a_missing_key_is_reported_with_an_example() -> None:
     assert problems({}) == [
         'data: is missing; for example [data.train] with kind = "bundled", '
         'source = "de", target = "en"',
@@ -160,71 +158,69 @@ def test_a_missing_key_is_told_with_an_example() -> None:
     assert " or 'languages'" in problem
 
 
-def test_a_mistyped_required_key_is_told_once() -> None:
+def test_a_mistyped_required_key_is_reported_once() -> None:
     given = tables()
     given["training"] = {"step": 5}
     assert problems(given) == ["training.step: there is no such setting; did you mean 'steps'?"]
 
 
-def test_a_key_that_belongs_elsewhere_is_sent_there() -> None:
+def test_a_key_in_the_wrong_table_is_reported_with_the_right_table() -> None:
     assert problems(tables(training={"shared": True})) == [
         "training.shared: there is no such setting; did you mean text.shared?"
     ]
 
 
-def test_a_key_like_no_other_is_answered_with_the_keys_there_are() -> None:
+def test_an_unknown_key_without_similar_keys_is_reported_with_all_keys() -> None:
     assert problems(tables(data={"filter": {"qqqq": True}})) == [
         "data.filter.qqqq: there is no such setting; "
-        "there are max_ratio, max_source_tokens, max_target_tokens"
+        "the settings here are max_ratio, max_source_tokens, max_target_tokens"
     ]
 
 
-def test_a_language_model_has_no_source_without_being_told() -> None:
+def test_a_language_model_has_no_encoder_by_default() -> None:
     given = tables(task={"kind": "language-model"}, model={"decoder": {"kind": "recurrent"}})
     del given["model"]["encoder"]
-    resolved = resolve(given)
+    resolved = load_recipe(given)
     config = resolved.config
     assert isinstance(config.model.decoder, RecurrentDecoderConfig)
     assert config.model.encoder.kind == config.model.decoder.attention.kind == "none"
     assert config.model.decoder.handover == "none"
     assert resolved.origins["model.encoder.kind"] == "default"
     assert resolved.origins["model.decoder.handover"] == "default"
-    assert resolve(parse(dump(config).encode())).config == config
+    assert load_recipe(parse_toml(format_recipe(config).encode())).config == config
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("setting", "message"),
     [
         ("model.encoder.kind=recurrent", "model.encoder: a language model has no source"),
-        ("model.decoder.handover=mlp", "there is no encoder to hand over"),
+        ("model.decoder.handover=mlp", "there is no encoder to take the initial state from"),
         ("model.decoder.attention.heads=2", "there is no encoder to attend to"),
     ],
 )
-def test_a_language_model_that_is_told_to_have_a_source_is_refused(
-    setting: str, words: str
-) -> None:
+def test_a_language_model_with_a_source_is_rejected(setting: str, message: str) -> None:
     given = tables(task={"kind": "language-model"}, model={"decoder": {"kind": "recurrent"}})
     del given["model"]["encoder"]
-    assert any(words in problem for problem in problems(given, setting))
+    assert any(message in problem for problem in problems(given, setting))
 
 
-def test_labels_are_cut_at_spaces_and_found_greedily_without_being_told() -> None:
+def test_labels_are_split_at_white_space_and_decoded_greedily_by_default() -> None:
     given = tables(task={"kind": "labels"}, model={"decoder": {"kind": "labels"}})
-    resolved = resolve(given)
+    resolved = load_recipe(given)
     assert resolved.config.text.target.kind == "whitespace"
     assert resolved.config.decoding == GreedyConfig()
     assert resolved.origins["decoding.kind"] == "default"
     given["decoding"] = {"kind": "beam", "width": 3}
-    assert resolve(given).config.decoding == BeamConfig(width=3)
+    assert load_recipe(given).config.decoding == BeamConfig(width=3)
 
 
-def test_a_translator_must_still_say_what_reads() -> None:
+def test_a_translation_recipe_needs_an_encoder() -> None:
     given = tables()
     del given["model"]["encoder"]
     assert "model.encoder: is missing" in problems(given)[0]
 
 
-def test_rules_between_settings_name_the_setting_they_are_about() -> None:
+def test_rules_between_settings_name_the_setting() -> None:
     decoder = {"summary": ["input"], "handover": "mlp", "attention": {"kind": "attention"}}
     given = tables(
         task={"kind": "language-model"},
@@ -232,8 +228,8 @@ def test_rules_between_settings_name_the_setting_they_are_about() -> None:
     )
     assert problems(given) == [
         "model.decoder.attention: there is no encoder to attend to; set attention.kind = 'none'",
-        "model.decoder.handover: there is no encoder to hand over; set it to 'none'",
-        "model.decoder.summary: there is no encoder to sum up; remove it",
+        "model.decoder.handover: there is no encoder to take the initial state from; set it to 'none'",
+        "model.decoder.summary: there is no encoder to summarise; remove it",
     ]
     assert problems(tables(model={"tie": "all", "decoder": {"kind": "transformer"}})) == [
         "model.tie: one matrix for source and target needs one vocabulary; "
@@ -242,45 +238,45 @@ def test_rules_between_settings_name_the_setting_they_are_about() -> None:
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "transformer"])
-def test_copying_needs_a_source_to_look_at_and_one_vocabulary(kind: str) -> None:
+def test_copying_needs_attention_and_a_shared_vocabulary(kind: str) -> None:
     decoder = {"kind": kind, "copying": True}
     assert problems(tables(model={"decoder": decoder})) == [
-        "model.decoder.copying: what is copied must mean the same on both sides, so they need one "
-        "vocabulary; set text.shared = true, or switch copying off"
+        "model.decoder.copying: copied tokens need one vocabulary for source and target; "
+        "set text.shared = true, or copying = false"
     ]
     shared = {"shared": True}
-    resolve(tables(model={"decoder": decoder}, text=shared))
-    alone = {"encoder": {"kind": "none"}, "decoder": decoder}
+    load_recipe(tables(model={"decoder": decoder}, text=shared))
+    decoder_only = {"encoder": {"kind": "none"}, "decoder": decoder}
     assert "model.decoder.copying: there is no encoder to copy from; set it to false" in problems(
-        tables(task={"kind": "language-model"}, model=alone)
+        tables(task={"kind": "language-model"}, model=decoder_only)
     )
     if kind == "recurrent":
-        blind = {**decoder, "attention": {"kind": "none"}}
-        assert problems(tables(model={"decoder": blind}, text=shared)) == [
-            "model.decoder.copying: it points at places of the source, but with attention.kind = "
-            "'none' nobody looks at them; switch attention on, or copying off"
+        without_attention = {**decoder, "attention": {"kind": "none"}}
+        assert problems(tables(model={"decoder": without_attention}, text=shared)) == [
+            "model.decoder.copying: copies the source positions that attention selects, but "
+            "attention.kind is 'none'; switch attention on, or set copying = false"
         ]
 
 
 @pytest.mark.parametrize("kind", ["characters", "words", "whitespace"])
-def test_only_subwords_can_be_cut_in_random_ways(kind: str) -> None:
-    assert resolve(tables(text={"sampling": {}})).config.text.sampling is not None
+def test_only_subwords_can_be_sampled(kind: str) -> None:
+    assert load_recipe(tables(text={"sampling": {}})).config.text.sampling is not None
     for text in ({"tokenizer": {"kind": kind}}, {"target_tokenizer": {"kind": kind}}):
         assert problems(tables(text={**text, "sampling": {"alpha": 0.1}})) == [
-            "text: sampling cuts subwords in several ways, but there is one way only to cut text "
-            f"into {kind}; leave sampling out, or use kind = 'subwords'"
+            f"text: sampling needs subwords, but the tokenizer kind is '{kind}'; "
+            "remove sampling, or use kind = 'subwords'"
         ]
 
 
-def test_a_table_without_a_kind_keeps_the_kind_of_its_default() -> None:
-    config = resolve(tables(decoding={"width": 3}, data={"dev": {"fraction": 0.1}})).config
+def test_a_table_without_a_kind_has_the_kind_of_its_default() -> None:
+    config = load_recipe(tables(decoding={"width": 3}, data={"dev": {"fraction": 0.1}})).config
     assert config.decoding.kind == "beam"
     assert config.data.dev[0].kind == "hold-out"
 
 
-def test_changing_one_thing_about_a_default_leaves_the_rest_of_it() -> None:
+def test_changing_one_setting_of_a_default_table_keeps_the_others() -> None:
     encoder = {"kind": "transformer", "attention": {"heads": 4, "score": {"scale": "one"}}}
-    config = resolve(tables(model={"encoder": encoder})).config
+    config = load_recipe(tables(model={"encoder": encoder})).config
     assert isinstance(config.model.encoder, TransformerEncoderConfig)
     attention = config.model.encoder.attention
     assert (attention.heads, attention.projection, attention.merge) == (4, "linear", True)
@@ -288,13 +284,13 @@ def test_changing_one_thing_about_a_default_leaves_the_rest_of_it() -> None:
     assert attention.score.scale == "one"
 
 
-def test_a_setting_is_switched_off_by_the_word_none() -> None:
-    assert resolve(tables(training={"clip": "none"})).config.training.clip is None
+def test_none_switches_a_setting_off() -> None:
+    assert load_recipe(tables(training={"clip": "none"})).config.training.clip is None
 
 
-def test_every_value_knows_where_it_comes_from() -> None:
+def test_every_value_has_an_origin() -> None:
     given = tables(decoding={"width": 3}, data={"dev": [{"fraction": 0.1}]})
-    origins = resolve(given, ["training.seed=5", "data.train.0.source=de"]).origins
+    origins = load_recipe(given, ["training.seed=5", "data.train.0.source=de"]).origins
     assert origins["training.steps"] == "recipe"
     assert origins["training.seed"] == "--set"
     assert origins["training.clip"] == "default"
@@ -306,19 +302,19 @@ def test_every_value_knows_where_it_comes_from() -> None:
     assert origins["text.tokenizer.size"] == "default"
 
 
-def test_a_list_that_was_empty_can_be_filled() -> None:
-    """A run whose recipe had no test set is scored on one."""
-    resolved = resolve(tables(data={"test": []}), ["data.test={kind='tsv', path='x.tsv'}"])
+def test_an_override_can_fill_an_empty_list() -> None:
+    """For example to score a run whose recipe has no test set."""
+    resolved = load_recipe(tables(data={"test": []}), ["data.test={kind='tsv', path='x.tsv'}"])
     assert resolved.origins["data.test.path"] == "--set"
     assert len(resolved.config.data.test) == 1
-    listed = resolve(tables(data={"test": []}), ["data.test=[{kind='tsv', path='x.tsv'}]"])
+    listed = load_recipe(tables(data={"test": []}), ["data.test=[{kind='tsv', path='x.tsv'}]"])
     assert listed.origins["data.test[0].path"] == "--set"
 
 
-def test_resolving_changes_nothing_that_was_given() -> None:
+def test_loading_does_not_change_the_given_tables() -> None:
     given = tables()
     before = deepcopy(given)
-    resolve(
+    load_recipe(
         given, ["training.steps=1", "data.train.kind=bundled", "model.encoder.kind=transformer"]
     )
     assert given == before
@@ -334,7 +330,7 @@ def test_resolving_changes_nothing_that_was_given() -> None:
         (b"a = " + b"[" * 5000, "tables or lists are nested too deeply"),
     ],
 )
-def test_what_is_not_toml_is_told_with_its_place(
+def test_invalid_toml_is_reported_with_its_location(
     content: bytes, problem: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.toml"
@@ -344,37 +340,40 @@ def test_what_is_not_toml_is_told_with_its_place(
     assert str(caught.value) == f"{path} cannot be used:\n  {problem}"
 
 
-def test_a_missing_recipe_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+def test_a_missing_recipe_is_reported_with_a_similar_name(tmp_path: Path) -> None:
     (tmp_path / "german.toml").write_text(RECIPE, encoding="utf-8")
     with pytest.raises(NotFoundError, match=r"grman\.toml: there is no such file; did you mean .*"):
         load_recipe(tmp_path / "grman.toml")
     with pytest.raises(NotFoundError, match="is a folder; give the recipe's file"):
         load_recipe(tmp_path)
-    with pytest.raises(NotFoundError, match=r"tiny is a preset, .*, or by --set preset=tiny"):
+    with pytest.raises(NotFoundError, match=r"tiny is a preset, .*, or with --set preset=tiny"):
         load_recipe(Path("tiny"))
     with pytest.raises(NotFoundError, match="zzz: there is no such file"):
-        find_recipe("zzz")
+        load_recipe("zzz")
 
 
-def test_a_bundled_recipe_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundled_recipe_is_loaded_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Path(__file__).parent
     recipe = here / "bundled-recipe.toml"
-    monkeypatch.setattr("seqloom.config.load.bundled_recipes", lambda: {"toy": recipe})
-    assert find_recipe("toy", ["training.steps=9"]).config.training.steps == 9
-    assert bundled_recipe("toy", ["training.steps=8"]).config.training.steps == 8
-    with pytest.raises(NotFoundError, match="there is no such bundled recipe; there are toy"):
-        bundled_recipe("demo")
+    monkeypatch.setattr("seqloom.config.loading.loader.bundled_recipes", lambda: {"toy": recipe})
+    assert load_recipe("toy", ["training.steps=9"]).config.training.steps == 9
+    assert load_bundled_recipe("toy", ["training.steps=8"]).config.training.steps == 8
+    with pytest.raises(
+        NotFoundError, match="there is no such bundled recipe; the bundled recipes are toy"
+    ):
+        load_bundled_recipe("demo")
     with pytest.raises(NotFoundError, match="for the bundled recipe, write toy"):
-        find_recipe("toy.toml")
+        load_recipe("toy.toml")
     with pytest.raises(NotFoundError, match="did you mean the bundled recipe toy"):
-        find_recipe("tooy")
+        load_recipe("tooy")
 
 
-def test_a_wrong_recipe_is_answered_without_torch(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_invalid_recipe_is_reported_without_importing_torch(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from seqloom.config.load import resolve\n"
-        "try:\n    resolve({'trainin': 1})\n"
+        "from seqloom.config.loading.loader import load_recipe\n"
+        "try:\n    load_recipe({'trainin': 1})\n"
         "except Exception as error:\n    print(type(error).__name__)\n"
         "sys.exit('torch' in sys.modules)"
     )
@@ -391,7 +390,7 @@ def test_a_wrong_recipe_is_answered_without_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         (
             ["model.encoder.width=5", "model.decoder.attention={projection='linear', heads=4}"],
@@ -413,41 +412,59 @@ def test_a_wrong_recipe_is_answered_without_torch(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_heads_are_held_against_every_width_they_share(settings: list[str], words: str) -> None:
+def test_heads_must_divide_every_width_they_split(settings: list[str], message: str) -> None:
     tables = {
         "data": {"train": {"kind": "bundled", "source": "de", "target": "en"}},
         "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
         "training": {"steps": 1},
     }
-    with pytest.raises(ConfigError, match=words):
-        resolve(tables, settings)
+    with pytest.raises(ConfigError, match=message):
+        load_recipe(tables, settings)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
-        (["training.batching=packed"], "only Transformers can keep apart the pairs"),
+        (["training.batching=packed"], "only Transformers can separate pairs"),
         (
             ["training.batching=packed", "training.feeding.kind=free-running"],
-            "feeding.kind = 'free-running' lets the model run ahead, one pair a row; use 'padded'",
+            "feeding.kind = 'free-running' needs one pair per row; use 'padded'",
         ),
         (
             ["training.loop=recorded", "training.feeding.kind=free-running"],
-            "feeding.kind = 'free-running' feeds each of them other words; use loop = 'plain'",
+            "the decoder's inputs change at each step; use loop = 'plain'",
         ),
     ],
 )
-def test_fast_paths_are_refused_where_they_would_be_wrong(settings: list[str], words: str) -> None:
+def test_fast_paths_are_rejected_where_they_would_be_wrong(
+    settings: list[str], message: str
+) -> None:
     tables = {
         "data": {"train": {"kind": "bundled", "source": "de", "target": "en"}},
         "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
         "training": {"steps": 1},
     }
-    with pytest.raises(ConfigError, match=words):
-        resolve(tables, settings)
+    with pytest.raises(ConfigError, match=message):
+        load_recipe(tables, settings)
 
 
 def test_a_path_may_be_a_string(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(RECIPE, encoding="utf-8")
     assert load_recipe(str(path)) == load_recipe(path)
+
+
+def test_a_recipe_can_be_a_dictionary_or_the_name_of_a_bundled_recipe() -> None:
+    assert load_recipe(tables(), ["training.steps=7"]).config.training.steps == 7
+    assert load_recipe("demo").config == load_bundled_recipe("demo").config
+    with pytest.raises(ConfigError, match="recipe cannot be used:\n  data: is missing"):
+        load_recipe({})
+
+
+def test_a_file_takes_precedence_over_a_bundled_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "demo").write_text(RECIPE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("demo").config.training.steps == 100
+    assert load_bundled_recipe("demo").config.training.steps != 100

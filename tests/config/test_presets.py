@@ -1,13 +1,13 @@
-"""Presets: settings that a recipe builds on."""
+"""Presets: named settings that a recipe builds on."""
 
 from typing import Any
 
 import pytest
 
-from seqloom.config.bundled import bundled_presets
-from seqloom.config.load import dump, resolve
-from seqloom.config.presets import overlay
-from seqloom.config.toml import parse
+from seqloom.config.loading.bundled import bundled_presets
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.presets import merge_tables
+from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
@@ -16,34 +16,34 @@ DATA = {"data": {"train": {"kind": "bundled", "source": "de", "target": "en"}}}
 every_preset = pytest.mark.parametrize("name", sorted(bundled_presets()))
 
 
-def test_the_presets_are_these() -> None:
+def test_the_names_of_the_presets() -> None:
     assert set(bundled_presets()) == {"tiny", "small", "base", "low-resource"}
 
 
 @every_preset
-def test_data_and_a_preset_are_a_whole_recipe(name: str) -> None:
-    resolved = resolve({"preset": name, **DATA})
-    given = parse(bundled_presets()[name].read_bytes())
+def test_data_and_a_preset_are_a_complete_recipe(name: str) -> None:
+    resolved = load_recipe({"preset": name, **DATA})
+    given = parse_toml(bundled_presets()[name].read_bytes())
     assert set(given) == {"text", "model", "training"}
     assert resolved.origins["training.steps"] == "preset"
     assert resolved.origins["model.encoder.width"] == "preset"
     assert resolved.origins["data.train.source"] == "recipe"
     assert resolved.origins["model.encoder.norm"] == "default"
-    assert resolve({**DATA, **given}).config == resolved.config
+    assert load_recipe({**DATA, **given}).config == resolved.config
 
 
 @every_preset
-def test_what_is_written_down_needs_no_preset_any_more(name: str) -> None:
-    config = resolve({"preset": name, **DATA}).config
-    tables = parse(dump(config).encode())
+def test_a_formatted_recipe_needs_no_preset(name: str) -> None:
+    config = load_recipe({"preset": name, **DATA}).config
+    tables = parse_toml(format_recipe(config).encode())
     assert "preset" not in tables
-    assert resolve(tables).config == config
+    assert load_recipe(tables).config == config
 
 
-def test_a_larger_preset_is_larger() -> None:
+def test_presets_are_ordered_by_model_size() -> None:
     sizes = []
     for name in ("tiny", "small", "base"):
-        config = resolve({"preset": name, **DATA}).config
+        config = load_recipe({"preset": name, **DATA}).config
         tokens = Tokens(config.text.tokenizer.size)  # type: ignore[union-attr]
         model = build_model(config.model, Signature(tokens, tokens, shared=True))
         sizes.append(sum(parameter.numel() for parameter in model.parameters()))
@@ -51,14 +51,14 @@ def test_a_larger_preset_is_larger() -> None:
     assert sizes[2] > 10 * sizes[0]
 
 
-def test_the_recipe_has_the_last_word_and_overrides_the_very_last() -> None:
+def test_the_recipe_replaces_the_preset_and_overrides_replace_both() -> None:
     tables: dict[str, Any] = {
         "preset": "small",
         **DATA,
         "training": {"steps": 77_000, "optimizer": {"learning_rate": 3e-4}},
         "model": {"encoder": {"layers": 5}},
     }
-    resolved = resolve(tables, ["model.encoder.layers=7", "model.decoder.dropout=0.4"])
+    resolved = load_recipe(tables, ["model.encoder.layers=7", "model.decoder.dropout=0.4"])
     config, origins = resolved.config, resolved.origins
     assert (config.training.steps, origins["training.steps"]) == (77_000, "recipe")
     assert config.training.optimizer.learning_rate == 3e-4
@@ -69,7 +69,7 @@ def test_the_recipe_has_the_last_word_and_overrides_the_very_last() -> None:
     assert origins["model.decoder.layers"] == "preset"
 
 
-def test_a_table_of_another_kind_stands_alone() -> None:
+def test_a_table_of_another_kind_replaces_that_of_the_preset() -> None:
     tables = {
         "preset": "small",
         **DATA,
@@ -77,36 +77,40 @@ def test_a_table_of_another_kind_stands_alone() -> None:
         "text": {"tokenizer": {"kind": "characters"}},
         "training": {"schedule": {"kind": "constant"}},
     }  # fmt: skip
-    config = resolve(tables).config
+    config = load_recipe(tables).config
     assert config.model.encoder.kind == "recurrent"
-    assert config.model.tie == "all"  # which is a setting of its own
+    assert config.model.tie == "all"  # a setting of [model], not of the encoder
     assert config.text.tokenizer.kind == "characters"
     assert config.training.schedule.warmup == 0
 
 
-def test_set_can_choose_the_preset_and_change_its_kinds() -> None:
-    config = resolve({"preset": "small", **DATA}, ["preset=tiny"]).config
-    assert config == resolve({"preset": "tiny", **DATA}).config
-    assert config == resolve(dict(DATA), ['preset = "tiny"']).config
-    changed = resolve({"preset": "tiny", **DATA}, ["training.schedule.kind=constant"])
+def test_overrides_can_choose_the_preset_and_change_its_kinds() -> None:
+    config = load_recipe({"preset": "small", **DATA}, ["preset=tiny"]).config
+    assert config == load_recipe({"preset": "tiny", **DATA}).config
+    assert config == load_recipe(dict(DATA), ['preset = "tiny"']).config
+    changed = load_recipe({"preset": "tiny", **DATA}, ["training.schedule.kind=constant"])
     assert changed.config.training.schedule.kind == "constant"
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("smal", "did you mean 'small'?"), ("huge", "there are base, low-resource"), (3, "there are")],
+    [
+        ("smal", "did you mean 'small'?"),
+        ("huge", "the presets are base, low-resource"),
+        (3, "the presets are"),
+    ],
 )
-def test_a_preset_that_is_not_there_is_told_with_all_else_that_is_wrong(
+def test_an_unknown_preset_is_reported_together_with_other_problems(
     name: object, hint: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        resolve({"preset": name, **DATA, "decoding": {"widht": 3}})
+        load_recipe({"preset": name, **DATA, "decoding": {"widht": 3}})
     assert f"preset: there is no preset {name!r}; {hint}" in str(caught.value)
     assert "decoding.widht: there is no such setting" in str(caught.value)
 
 
-def test_nothing_that_is_given_is_changed() -> None:
-    under, over = {"a": {"kind": "x", "b": 1}, "c": 2}, {"a": {"b": 3}, "d": [1]}
-    assert overlay(under, over) == {"a": {"kind": "x", "b": 3}, "c": 2, "d": [1]}
-    assert under == {"a": {"kind": "x", "b": 1}, "c": 2}
-    assert over == {"a": {"b": 3}, "d": [1]}
+def test_merging_does_not_change_its_arguments() -> None:
+    base, update = {"a": {"kind": "x", "b": 1}, "c": 2}, {"a": {"b": 3}, "d": [1]}
+    assert merge_tables(base, update) == {"a": {"kind": "x", "b": 3}, "c": 2, "d": [1]}
+    assert base == {"a": {"kind": "x", "b": 1}, "c": 2}
+    assert update == {"a": {"b": 3}, "d": [1]}

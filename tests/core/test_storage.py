@@ -1,5 +1,6 @@
-"""Folders are whole or not there, and know when they were damaged."""
+"""Atomic folders are complete or absent, and damage is detected."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -11,29 +12,30 @@ from hypothesis import strategies as st
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import (
     MANIFEST,
-    damage,
-    new_folder,
+    atomic_folder,
+    find_damage,
     read_manifest,
     remove_folder,
     remove_leftovers,
     remove_leftovers_beside,
-    replace_listed,
+    replace_listed_file,
     sha256,
+    storage_errors,
     write_file,
 )
 
 
-def _made(path: Path, text: str = "text") -> Path:
-    with new_folder(path, step=3) as folder:
+def make_folder(path: Path, text: str = "text") -> Path:
+    with atomic_folder(path, step=3) as folder:
         (folder / "a").write_text(text)
         (folder / "deep").mkdir()
         (folder / "deep" / "b").write_bytes(b"\0" * 3_000_000)
     return path
 
 
-def test_a_new_folder_is_whole_and_says_what_is_in_it(tmp_path: Path) -> None:
-    folder = _made(tmp_path / "x" / "new")
-    assert damage(folder) == []
+def test_a_new_folder_is_intact_and_its_manifest_lists_its_files(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "x" / "new")
+    assert find_damage(folder) == []
     manifest = read_manifest(folder)
     assert manifest["step"] == 3
     assert set(manifest["files"]) == {"a", "deep/b"}
@@ -41,11 +43,11 @@ def test_a_new_folder_is_whole_and_says_what_is_in_it(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["new"]
 
 
-def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    folder = _made(tmp_path / "new", "old")
+def test_a_failing_block_keeps_the_old_folder(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "new", "old")
 
     def fail() -> None:
-        with new_folder(folder) as temporary:
+        with atomic_folder(folder) as temporary:
             (temporary / "a").write_text("new")
             raise ValueError("no")
 
@@ -53,40 +55,40 @@ def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         fail()
     assert (folder / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    _made(folder, "new")
+    make_folder(folder, "new")
     assert (folder / "a").read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
-def test_every_difference_is_told(tmp_path: Path) -> None:
-    folder = _made(tmp_path / "new")
+def test_find_damage_lists_every_difference(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "new")
     (folder / "a").write_text("texts")
     (folder / "deep" / "b").unlink()
-    assert damage(folder) == [
-        f"{folder / 'a'}: has 5 bytes where 4 were written",
+    assert find_damage(folder) == [
+        f"{folder / 'a'}: has 5 bytes instead of 4",
         f"{folder / 'deep' / 'b'}: is missing",
     ]
     (folder / "a").write_text("tent")
-    assert "SHA-256 differs" in damage(folder)[0]
+    assert "SHA-256 differs" in find_damage(folder)[0]
     (folder / MANIFEST).unlink()
     with pytest.raises(NotFoundError, match=r"has no manifest\.json"):
         read_manifest(folder)
 
 
-def test_a_file_that_cannot_be_read_is_told(
+def test_find_damage_reports_a_file_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = _made(tmp_path / "new")
+    folder = make_folder(tmp_path / "new")
 
     def broken(path: Path, size: int | None = None) -> str:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("seqloom.core.storage.sha256", broken)
-    assert damage(folder)[0] == f"{folder / 'a'}: cannot be read: Input/output error"
+    assert find_damage(folder)[0] == f"{folder / 'a'}: cannot be read: Input/output error"
 
 
 @given(content=st.recursive(st.none() | st.integers() | st.text(), st.lists) | st.binary())
-def test_no_other_file_is_taken_for_a_manifest(
+def test_any_other_content_is_rejected_as_a_manifest(
     tmp_path_factory: pytest.TempPathFactory, content: object
 ) -> None:
     folder = tmp_path_factory.mktemp("folder")
@@ -98,25 +100,25 @@ def test_no_other_file_is_taken_for_a_manifest(
         read_manifest(folder)
 
 
-def test_a_file_and_its_line_change_together(tmp_path: Path) -> None:
-    folder = _made(tmp_path / "new")
-    replace_listed(folder, "a", b"other")
-    assert damage(folder) == []
+def test_a_file_and_its_manifest_entry_change_together(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "new")
+    replace_listed_file(folder, "a", b"other")
+    assert find_damage(folder) == []
     assert read_manifest(folder)["step"] == 3
     assert (folder / "a").read_bytes() == b"other"
     (folder / "a").write_text("text")
-    assert damage(folder) == [f"{folder / 'a'}: has 4 bytes where 5 were written"]
+    assert find_damage(folder) == [f"{folder / 'a'}: has 4 bytes instead of 5"]
 
 
-def test_a_folder_is_taken_away_at_once(tmp_path: Path) -> None:
-    remove_folder(_made(tmp_path / "new"))
+def test_remove_folder_leaves_nothing_behind(tmp_path: Path) -> None:
+    remove_folder(make_folder(tmp_path / "new"))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(StorageError, match="cannot be written: No such file"):
         remove_folder(tmp_path / "new")
 
 
-def test_leftovers_of_this_folder_go_and_those_of_others_stay(tmp_path: Path) -> None:
-    run = _made(tmp_path / "run")
+def test_only_leftovers_of_this_folder_are_removed(tmp_path: Path) -> None:
+    run = make_folder(tmp_path / "run")
     others = [".tmp-run-5-77", ".tmp-runs-7", ".tmp-notes", ".tmp-old-run-5-77"]
     for name in (*others, ".tmp-run-77", ".tmp-gone-run-77", ".tmp-old-run-77"):
         (tmp_path / name).mkdir()
@@ -126,18 +128,18 @@ def test_leftovers_of_this_folder_go_and_those_of_others_stay(tmp_path: Path) ->
     remove_leftovers(run)
     assert {path.name for path in tmp_path.iterdir()} == {"run", *others}
     assert not list(run.rglob(".tmp-*"))
-    assert damage(run) == []
+    assert find_damage(run) == []
 
 
-def test_a_folder_that_had_left_its_place_comes_back(tmp_path: Path) -> None:
-    _made(tmp_path / "run" / "evaluation" / "test").rename(
+def test_a_retired_folder_without_replacement_is_restored(tmp_path: Path) -> None:
+    make_folder(tmp_path / "run" / "evaluation" / "test").rename(
         tmp_path / "run" / "evaluation" / ".tmp-old-test-77"
     )
     remove_leftovers(tmp_path / "run")
-    assert damage(tmp_path / "run" / "evaluation" / "test") == []
+    assert find_damage(tmp_path / "run" / "evaluation" / "test") == []
 
 
-def test_what_cannot_be_written_names_place_and_room(tmp_path: Path) -> None:
+def test_write_errors_name_the_path_and_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(
         StorageError, match=r"there/x: cannot be written: No such file.*Choose another folder"
     ):
@@ -148,3 +150,12 @@ def test_what_cannot_be_written_names_place_and_room(tmp_path: Path) -> None:
     ):
         write_file(tmp_path / "folder", b"")
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_full_disk_is_reported_with_the_free_space(tmp_path: Path) -> None:
+    def fill_disk() -> None:
+        with storage_errors(tmp_path / "x"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StorageError, match=r"No space left on device \([\d,]+ bytes free\).*Free"):
+        fill_disk()

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import BundledConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import SubwordsConfig
+from seqloom.config.schema.corpora import BundledConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import SubwordsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.batching import Sizes, plan_batches
 from seqloom.data.corpus import CorpusRequest, build_corpus

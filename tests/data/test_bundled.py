@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from seqloom.config.corpora import BundledConfig
+from seqloom.config.schema.corpora import BundledConfig
 from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Split
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from seqloom.config.corpora import BundledLabelsConfig, Language
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.corpora import BundledLabelsConfig, Language
+from seqloom.config.schema.data import DataConfig
 from seqloom.data.bundled_labels import read_bundled_labels, without_capitals
 from seqloom.data.example import Example, Split
 from seqloom.data.fingerprint import fingerprint

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.core.sequences import Padded
+from seqloom.core.batch import Padded
 from seqloom.data.collate import collate
 from seqloom.text.vocabulary import END, PAD, START
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.corpora import LinesConfig, TsvConfig
-from seqloom.config.data import DataConfig, FilterConfig
-from seqloom.config.text import CharactersConfig
+from seqloom.config.schema.corpora import LinesConfig, TsvConfig
+from seqloom.config.schema.data import DataConfig, FilterConfig
+from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import DataError, StorageError
 from seqloom.data.clean import (
     EMPTY_BOTH,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import CsvConfig
+from seqloom.config.schema.corpora import CsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.csv import read_csv
 from seqloom.data.example import Example

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.oddities import Finding
 from seqloom.data.survey import Histogram

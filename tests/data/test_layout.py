@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import SyntheticConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import CharactersConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.corpora import SyntheticConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
+from seqloom.core.batch import Padded
 from seqloom.data.collate import collate
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.layout import PaddedLayout

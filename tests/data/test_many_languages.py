@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.corpora import HoldOutConfig, TsvConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.languages import LanguagesConfig
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.corpora import HoldOutConfig, LanguagesConfig, TsvConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import NotFoundError
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.doctor import examine
@@ -43,7 +42,7 @@ def tokenizer_of(data: DataConfig, kind: str = "words") -> Tokenizer:
         "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
         "training": {"steps": 1},
     }
-    return learn_tokenizers(resolve(tables).config)[1]
+    return learn_tokenizers(load_recipe(tables).config)[1]
 
 
 def test_every_pair_is_read_in_turn_with_its_tag_before_the_source(folder: Path) -> None:
@@ -73,7 +72,7 @@ def test_the_doctor_names_each_missing_file_once(folder: Path) -> None:
         "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
         "training": {"steps": 1},
     }
-    findings = examine(resolve(tables).config).findings
+    findings = examine(load_recipe(tables).config).findings
     errors = [finding.what.split(":")[0] for finding in findings if finding.level == "error"]
     assert errors == [f"{folder}/train.it.gz", f"{folder}/val.it.gz"]
 

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import SyntheticConfig, TsvConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import CharactersConfig
+from seqloom.config.schema.corpora import SyntheticConfig, TsvConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
+from seqloom.core.batch import Batch, Packing, Padded
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Batch, Packing, Padded
 from seqloom.data.ahead import AheadStream
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.layout import Layout, PaddedLayout

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from seqloom.config.corpora import JsonlConfig, LinesConfig, ParallelConfig, TsvConfig
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.corpora import JsonlConfig, LinesConfig, ParallelConfig, TsvConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example
 from seqloom.data.fingerprint import fingerprint

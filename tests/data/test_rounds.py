@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import LinesConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import CharactersConfig
+from seqloom.config.schema.corpora import LinesConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.storage import sha256
 from seqloom.data import corpus as corpora
 from seqloom.data import digests

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import (
+from seqloom.config.schema.corpora import (
     BundledConfig,
     HoldOutConfig,
     LinesConfig,
     SyntheticConfig,
     TsvConfig,
 )
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Example, Split
 from seqloom.data.splits import merge_references, read_split

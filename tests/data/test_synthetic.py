@@ -2,7 +2,7 @@ from itertools import combinations
 
 import pytest
 
-from seqloom.config.corpora import SyntheticConfig
+from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
 from seqloom.data.synthetic import read_synthetic

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import RunningTextConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import CharactersConfig
+from seqloom.config.schema.corpora import LongTextConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.corpus import CorpusRequest, build_corpus
 from seqloom.data.fingerprint import fingerprint
@@ -28,8 +28,8 @@ from seqloom.data.text_windows import (
 )
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.text.build import train_tokenizer
-from seqloom.text.running import RunningText
-from seqloom.text.vocabulary import END, PAD, SPECIAL, START
+from seqloom.text.long_text import LongTextTokenizer
+from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
 from tiny_texts import TEXT as VERSES
 from tiny_texts import running_recipe
 
@@ -91,10 +91,10 @@ TEXT = "".join(f"line {number} of {'x' * (number % 7)}\n" for number in range(80
 
 def corpus_of(folder: Path, shape: WindowShape, seed: int | None = 3) -> WindowedText:
     (folder / "text").write_text(TEXT, encoding="utf-8")
-    running = RunningTextConfig(path="text")
+    running = LongTextConfig(path="text")
     data = DataConfig(folder=str(folder), train=(running,), dev=(running,))
     lines = train_tokenizer(CharactersConfig(), TEXT.splitlines(), (), lowercase=False)
-    tokenizer = RunningText(lines)
+    tokenizer = LongTextTokenizer(lines)
     corpus = build_corpus(CorpusRequest(data, "train", None, tokenizer))
     assert tokenizer.decode(corpus.target_side.ids.tolist()) == TEXT
     return WindowedText(corpus, shape, tokenizer.newline, seed)
@@ -141,7 +141,7 @@ def test_parts_that_meet_share_no_line_and_lose_none(
     bounds = [0.0, *inner, 1.0]
     for begin, end in itertools.pairwise(bounds):
         if begin < end:
-            part = RunningTextConfig(path="text", begin=begin, end=end)
+            part = LongTextConfig(path="text", begin=begin, end=end)
             read += [example.target for example in read_running_text(part, str(folder))]
     assert read == lines
 
@@ -149,13 +149,13 @@ def test_parts_that_meet_share_no_line_and_lose_none(
 def test_a_share_is_one_of_characters_not_of_lines(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "text.gz", "wt", encoding="utf-8") as file:
         file.write("a\n" * 40 + "b" * 19 + "\n")  # no line end is missing, none is made up
-    part = RunningTextConfig(path="text.gz", end=0.5)
+    part = LongTextConfig(path="text.gz", end=0.5)
     assert len(list(read_running_text(part, str(tmp_path)))) == 25
 
 
 def test_a_part_without_a_line_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("one line alone", encoding="utf-8")
-    train, dev = (RunningTextConfig(path="text", begin=begin) for begin in (0.0, 0.5))
+    train, dev = (LongTextConfig(path="text", begin=begin) for begin in (0.0, 0.5))
     data = DataConfig(folder=str(tmp_path), train=(train,), dev=(dev,))
     assert [example.target for example in read_split(data, "train")] == ["one line alone\n"]
     with pytest.raises(DataError, match=r"data.dev: text: there is no example"):
@@ -167,7 +167,7 @@ def test_a_text_is_known_by_its_part_and_not_by_its_windows(tmp_path: Path) -> N
     (tmp_path / "text").write_text(TEXT, encoding="utf-8")
 
     def digest(**settings: float) -> str:
-        text = RunningTextConfig.model_validate({"path": "text", **settings})
+        text = LongTextConfig.model_validate({"path": "text", **settings})
         return fingerprint(DataConfig(folder=str(tmp_path), train=(text,), dev=(text,)), "train")
 
     assert digest() == digest(length=9) == digest(context=3)
@@ -176,14 +176,14 @@ def test_a_text_is_known_by_its_part_and_not_by_its_windows(tmp_path: Path) -> N
 
 def test_the_end_of_a_line_is_one_token_and_no_character(tmp_path: Path) -> None:
     _, tokenizer = learn_tokenizers(running_recipe(tmp_path))
-    assert isinstance(tokenizer, RunningText)
+    assert isinstance(tokenizer, LongTextTokenizer)
     letters = set(VERSES) - {"\n"}
-    assert tokenizer.size == len(SPECIAL) + len(letters) + 1
+    assert tokenizer.size == len(SPECIAL_TOKENS) + len(letters) + 1
     assert tokenizer.encode("\n") == [tokenizer.newline]
 
 
 def test_scoring_reads_half_a_window_again_unless_told_otherwise() -> None:
-    plain, own = RunningTextConfig(path="a"), RunningTextConfig(path="a", length=8, context=2)
+    plain, own = LongTextConfig(path="a"), LongTextConfig(path="a", length=8, context=2)
     data = DataConfig(train=(plain,), dev=(plain,), test=(own,))
     assert shape_of(data, "train") == WindowShape(256, 0)
     assert shape_of(data, "dev") == WindowShape(256, 128)

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.corpora import TsvConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.text import SamplingConfig
+from seqloom.config.schema.corpora import TsvConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.layout import PaddedLayout
 from seqloom.data.stream import BatchStream
 from seqloom.data.variants import build_variants
-from seqloom.text.characters import Characters
-from seqloom.text.sampling import SampledSubwords, drawing_from
-from seqloom.text.subwords import Subwords
+from seqloom.text.characters import CharacterTokenizer
+from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
 from seqloom.text.tags import Tags
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "<U>")
@@ -26,36 +25,36 @@ LINES = ["the cat sat on the mat", "the dog sat on a dog", "a cat and a dog"] * 
 Algorithm = Literal["bpe", "unigram"]
 SIZES: dict[Algorithm, int] = {"bpe": 40, "unigram": 24}
 PLAIN = {
-    algorithm: Subwords.train(LINES, Tags(["<U>"]), False, size, algorithm)
+    algorithm: SubwordTokenizer.train(LINES, Tags(["<U>"]), False, size, algorithm)
     for algorithm, size in SIZES.items()
 }
-SAMPLING = SamplingConfig(alpha=0.3, variants=3)
+SAMPLING = SubwordSamplingConfig(alpha=0.3, variants=3)
 algorithms = pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 
 
 @algorithms
 @given(text=st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_a_drawn_cut_reads_as_the_same_text(algorithm: Algorithm, text: str) -> None:
-    drawn = SampledSubwords(PLAIN[algorithm], 0.5, 0)
+    drawn = SampledSubwordTokenizer(PLAIN[algorithm], 0.5, 0)
     assert drawn.decode(drawn.encode(text)) == text
 
 
 @algorithms
 def test_cuts_are_many_and_depend_on_the_seed_alone(algorithm: Algorithm) -> None:
-    drawn = SampledSubwords(PLAIN[algorithm], 0.3, 0)
+    drawn = SampledSubwordTokenizer(PLAIN[algorithm], 0.3, 0)
 
     def cuts() -> list[tuple[int, ...]]:
         return [tuple(drawn.encode(LINES[0])) for _ in range(20)]
 
     cuts()  # what was drawn before in this thread does not matter
-    one, again, other = (drawing_from(seed, cuts) for seed in (1, 1, 2))
+    one, again, other = (run_with_sampling_seed(seed, cuts) for seed in (1, 1, 2))
     assert one == again != other
     assert len(set(one)) > 1
 
 
 def test_what_fails_while_drawing_fails_for_whoever_waits() -> None:
     with pytest.raises(ZeroDivisionError):
-        drawing_from(0, lambda: 1 // 0)
+        run_with_sampling_seed(0, lambda: 1 // 0)
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def request_(tmp_path: Path) -> CorpusRequest:
     return CorpusRequest(data, "train", PLAIN["bpe"], PLAIN["bpe"])
 
 
-def build(request: CorpusRequest, seed: int = 1, sampling: SamplingConfig = SAMPLING) -> Corpus:
+def build(request: CorpusRequest, seed: int = 1, sampling: SubwordSamplingConfig = SAMPLING) -> Corpus:
     return build_variants(request, sampling, seed, lambda examples: None)
 
 
@@ -112,7 +111,7 @@ def test_all_that_changes_the_cuts_changes_the_digest(request_: CorpusRequest) -
     built = [
         build_corpus(request_),
         *(variant for seed in (1, 2) for variant in build(request_, seed).variants()),
-        build(request_, 1, SamplingConfig(alpha=0.2, variants=1)),
+        build(request_, 1, SubwordSamplingConfig(alpha=0.2, variants=1)),
     ]
     assert len({corpus.folder for corpus in built}) == 1 + 2 * SAMPLING.variants + 1
 
@@ -141,7 +140,7 @@ def test_a_resumed_stream_lands_on_the_same_cuts(corpus: Corpus, before: int) ->
 
 
 def test_characters_cannot_be_cut_in_several_ways(request_: CorpusRequest) -> None:
-    letters = Characters.train(LINES, Tags(()), False)
+    letters = CharacterTokenizer.train(LINES, Tags(()), False)
     request = CorpusRequest(request_.data, "train", None, letters)
     with pytest.raises(ConfigError, match=r"text\.sampling: only subwords .* leave it out"):
         build(request)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.vocabularies import learn_tokenizers
 from seqloom.text.vocabulary import UNKNOWN

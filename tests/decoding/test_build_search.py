@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     ExhaustiveConfig,
     GreedyConfig,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding import compiled
 from seqloom.decoding.beam import Beam

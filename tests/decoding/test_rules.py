@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_decoders import EchoDecoder, random_memory
 
-from seqloom.config.decoding import RulesConfig
+from seqloom.config.schema.decoding import SearchRulesConfig
 from seqloom.core.errors import ConfigError
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules, default_max_length, forbid_repeats
@@ -89,9 +89,9 @@ def test_prefixes_of_unequal_length_force_until_they_end() -> None:
 def test_an_output_may_be_twice_its_source_and_32_but_not_above_256(
     source: int, minimum: int
 ) -> None:
-    assert default_max_length(source, RulesConfig()) == min(256, 2 * source + 32)
-    assert default_max_length(source, RulesConfig(max_length=7)) == 7
-    assert default_max_length(source, RulesConfig(min_length=minimum)) > minimum
+    assert default_max_length(source, SearchRulesConfig()) == min(256, 2 * source + 32)
+    assert default_max_length(source, SearchRulesConfig(max_length=7)) == 7
+    assert default_max_length(source, SearchRulesConfig(min_length=minimum)) > minimum
 
 
 def test_a_tree_that_is_too_large_is_refused_with_its_size() -> None:

@@ -4,8 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from seqloom.config.bundled import bundled_recipes
-from seqloom.config.load import resolve
+from seqloom.config.loading.bundled import bundled_recipes
+from seqloom.config.loading.loader import load_recipe
 from seqloom.data.text_windows import WindowShape, shape_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "language-models.md"
@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "language-models.md"
 
 def test_the_recipe_of_the_page_is_one() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
-    config = resolve(tomllib.loads(block)).config
+    config = load_recipe(tomllib.loads(block)).config
     assert shape_of(config.data, "train") == WindowShape(256, 0)
     assert shape_of(config.data, "dev") == WindowShape(256, 128)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.bundled import bundled_recipes
-from seqloom.config.load import bundled_recipe
+from seqloom.config.loading.bundled import bundled_recipes
+from seqloom.config.loading.loader import load_bundled_recipe
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "recipes"
 every_recipe = pytest.mark.parametrize("name", sorted(bundled_recipes()))
@@ -19,14 +19,14 @@ def test_a_recipe_says_what_it_should_reach_and_what_was_measured(name: str) -> 
     assert re.search(r"^# Should reach: \S.* or (more|less)\.$", text, flags=re.M)
     measured = re.search(r"^# Measured: .* ([\d]+) steps, seed (\d+), ", text, flags=re.M)
     assert measured is not None
-    training = bundled_recipe(name).config.training
+    training = load_bundled_recipe(name).config.training
     assert (int(measured[1]), int(measured[2])) == (training.steps, training.seed)
 
 
 @every_recipe
 def test_a_measurement_lies_beside_the_docs_with_all_that_made_it(name: str) -> None:
     result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    assert result["steps"] == bundled_recipe(name).config.training.steps
+    assert result["steps"] == load_bundled_recipe(name).config.training.steps
     assert {"machine", "torch", "seed", "parameters", "curve", "report"} <= set(result)
     page = (RESULTS.parent / "recipes.md").read_text(encoding="utf-8")
     assert f"| `{name}` |" in page

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.load import bundled_recipe
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.loading.loader import load_bundled_recipe
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "switches.md"
@@ -23,8 +23,11 @@ def test_the_page_has_lines() -> None:
 
 @pytest.mark.parametrize(("choice", "row"), ROWS, ids=[choice for choice, _ in ROWS])
 def test_a_choice_can_be_made_and_built(choice: str, row: str) -> None:
-    plain, changed = bundled_recipe("demo").config, bundled_recipe("demo", settings_of(row)).config
+    plain, changed = (
+        load_bundled_recipe("demo").config,
+        load_bundled_recipe("demo", settings_of(row)).config,
+    )
     assert changed != plain or choice == "scaled by √d"  # which the recipe has
     alone = changed.model.encoder.kind == "none"
-    signature = Signature(Nothing() if alone else Tokens(90), Tokens(90), shared=True)
+    signature = Signature(NoSource() if alone else Tokens(90), Tokens(90), shared=True)
     build_model(changed.model, signature)

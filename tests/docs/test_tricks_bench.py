@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.load import dump, resolve
-from seqloom.config.toml import parse
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 
@@ -30,8 +30,8 @@ def test_every_variant_is_a_recipe_that_differs_from_the_base(name: str, variant
 
 def test_every_way_to_decode_differs_from_the_usual() -> None:
     dataset = DATASETS["tatoeba-de-en"]
-    tables = parse(dump(config_of(dataset, dataset.variants[0], None, [])).encode())
-    ways = [resolve(tables, settings).config.decoding for settings in DECODINGS.values()]
+    tables = parse_toml(format_recipe(config_of(dataset, dataset.variants[0], None, [])).encode())
+    ways = [load_recipe(tables, settings).config.decoding for settings in DECODINGS.values()]
     assert all(one != other for i, one in enumerate(ways) for other in ways[:i])
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.schema.names import ScoreName
 from seqloom.metrics.build import build_metric
 from seqloom.metrics.labels import accuracy, macro_f1
 

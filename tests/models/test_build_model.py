@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.config.model import ModelConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Batch, Padded
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.nn.embedding import Embedder, LearnedLookup, Readout
@@ -37,7 +37,7 @@ def build(
     encoder: dict[str, Any], decoder: dict[str, Any], tie: str = "none", vocabulary: int = 20
 ) -> Model:
     config = ModelConfig.model_validate({"encoder": encoder, "decoder": decoder, "tie": tie})
-    source = Nothing() if encoder["kind"] == "none" else Tokens(vocabulary)
+    source = NoSource() if encoder["kind"] == "none" else Tokens(vocabulary)
     return build_model(config, Signature(source, Tokens(vocabulary), shared=tie == "all"))
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Batch, Padded
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model

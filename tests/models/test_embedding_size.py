@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from seqloom.config.model import ModelConfig
+from seqloom.config.schema.model import ModelConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.nn.embedding import Embedder, LearnedLookup

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.config.decoding import BeamConfig, GreedyConfig, SampleConfig, SearchConfig
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Batch, Padded
+from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SampleConfig, SearchConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.interface import Memory, Step

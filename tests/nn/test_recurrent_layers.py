@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.core.sequences import Padded
+from seqloom.core.batch import Padded
 from seqloom.nn.recurrent import Cell, RecurrentLayer, reverse
 
 CELLS: tuple[Cell, ...] = get_args(Cell)

@@ -11,7 +11,7 @@ import pytest
 
 from forking import CAMPAIGN
 from seqloom.core.errors import StorageError
-from seqloom.core.storage import damage, write_manifest
+from seqloom.core.storage import find_damage, write_manifest
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 from tiny_runs import Watcher, journal, latest, outcome, recipe, saved_record
@@ -151,7 +151,7 @@ def test_a_manifest_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path / "secret")
     write_manifest(folder)
-    assert damage(folder) == [f"{folder / 'link'}: leads out of the folder"]
+    assert find_damage(folder) == [f"{folder / 'link'}: leads out of the folder"]
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "trainer.json", "manifest.json"])

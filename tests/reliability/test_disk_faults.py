@@ -13,13 +13,13 @@ import torch
 from faults import FAULTS, die, failing, operations_in, refuse
 
 from forking import in_child
-from seqloom.config.load import dump
+from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import (
-    new_folder,
+    atomic_folder,
     remove_leftovers,
     remove_leftovers_beside,
-    replace_listed,
+    replace_listed_file,
 )
 from seqloom.runs.folder.bundle import create_run
 from seqloom.runs.folder.integrity import (
@@ -74,13 +74,13 @@ class Saving:
         works: dict[str, Callable[[], None]] = {
             "checkpoint": lambda: save_checkpoint(self.session),
             "weights": self.weights,
-            "recipe": lambda: replace_listed(self.copy, CONFIG, self.changed()),
+            "recipe": lambda: replace_listed_file(self.copy, CONFIG, self.changed()),
             "report": self.report,
         }
         return works[name]
 
     def changed(self) -> bytes:
-        return dump(recipe("training.steps=99", "training.evaluate_every=3")).encode()
+        return format_recipe(recipe("training.steps=99", "training.evaluate_every=3")).encode()
 
     def weights(self) -> None:
         weights_store(self.copy).add(
@@ -88,7 +88,7 @@ class Saving:
         )
 
     def report(self) -> None:
-        with new_folder(self.copy / "evaluation" / "test") as folder:
+        with atomic_folder(self.copy / "evaluation" / "test") as folder:
             (folder / "report.json").write_text("{}")
 
 

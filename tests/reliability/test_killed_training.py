@@ -10,7 +10,7 @@ import pytest
 from faults import failing
 
 from forking import CAMPAIGN, Child, Number, in_child
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run, run_damage
 from seqloom.training import loop
 from seqloom.training.event_log import Event

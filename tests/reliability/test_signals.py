@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forking import CAMPAIGN, Number, in_child
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import run_damage
 from seqloom.training import evaluation, loop
 from seqloom.training.event_log import Event

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import SearchConfig
+from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search

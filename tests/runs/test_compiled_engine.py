@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError
 from seqloom.runs.engine import select as choose
 from seqloom.runs.engine.compiled import unsupported_by_compiled

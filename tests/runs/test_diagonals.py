@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
 from seqloom.data.splits import read_split
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import load
@@ -47,7 +47,7 @@ def test_attention_is_the_alignment_of_a_task_whose_alignment_is_known(
             "schedule": {"kind": "cosine", "warmup": 20},
         },
     }
-    config = resolve(tables).config
+    config = load_recipe(tables).config
     train(config, tmp_path / "run")
     texts = [example.source for example in read_split(config.data, "test")]
     run = load(tmp_path / "run")

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,
@@ -15,7 +15,7 @@ from seqloom.config.decoding import (
     SampleConfig,
 )
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
-from seqloom.core.storage import damage
+from seqloom.core.storage import find_damage
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine import store as kept
 from seqloom.runs.engine.convert import Precision, convert
@@ -134,7 +134,7 @@ def test_a_converted_model_is_kept_and_found_again(
 ) -> None:
     first = load(folder).choose_engine(TEXT_ONLY)
     (place,) = engines(folder)
-    assert damage(place) == []
+    assert find_damage(place) == []
     assert run_damage(folder) == []
     assert not stray(folder)
     request.getfixturevalue("no_conversion")
@@ -148,11 +148,11 @@ def test_a_damaged_copy_is_made_again(folder: Path, name: str) -> None:
     data = bytearray((place / name).read_bytes())
     data[len(data) // 2] ^= 1
     (place / name).write_bytes(data)
-    assert damage(place)
+    assert find_damage(place)
     again = load(folder).translate(TEXTS, attention=False)
     assert again == good
     assert engines(folder) == [place]
-    assert damage(place) == []
+    assert find_damage(place) == []
 
 
 def test_the_engine_of_other_weights_takes_the_place_of_the_old(folder: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_written_has_its_engine_in_the_cache(
     (folder / "engines").write_text("in the way", encoding="utf-8")
     assert load(folder).choose_engine(TEXT_ONLY).engine is not None
     (place,) = (own_cache / "engines").glob("ctranslate2-*")
-    assert damage(place) == []
+    assert find_damage(place) == []
     request.getfixturevalue("no_conversion")
     assert load(folder).choose_engine(TEXT_ONLY).engine is not None
 

@@ -18,8 +18,8 @@ from engine_models import (
 )
 from torch import Tensor
 
-from seqloom.config.decoding import BeamConfig, GreedyConfig, SearchConfig
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.decoding.candidates import Candidates
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request
@@ -255,5 +255,5 @@ def test_recurrent_models_and_language_models_say_why_they_stay() -> None:
         "model.encoder is recurrent",
         "model.decoder is recurrent",
     ]
-    speaker = build_model(recipe(*SPEAKER).model, Signature(Nothing(), Tokens(9), shared=False))
+    speaker = build_model(recipe(*SPEAKER).model, Signature(NoSource(), Tokens(9), shared=False))
     assert unsupported_model(speaker) == ["a language model has no encoder, and stays on torch"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.core.batch import Source
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Source
 from seqloom.models.interface import Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import halves, run_in_halves

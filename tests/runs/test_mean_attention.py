@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.decoding import GreedyConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.forced import force
 from seqloom.runs.run import Run, load

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.models.interface import Memory
 from seqloom.runs import batching as budget

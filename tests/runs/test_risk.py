@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from seqloom.config.decoding import BeamConfig, MinimumBayesRiskConfig, SampleConfig
+from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig, SampleConfig
 from seqloom.core.errors import ConfigError
 from seqloom.runs.mbr import rank_by_expected_utility
 from seqloom.runs.options import PredictionOptions

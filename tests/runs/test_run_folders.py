@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import DataError, NotFoundError, StorageError
-from seqloom.core.storage import damage, new_folder, remove_folder, write_file, write_manifest
+from seqloom.core.storage import (
+    atomic_folder,
+    find_damage,
+    remove_folder,
+    write_file,
+    write_manifest,
+)
 from seqloom.runs.evaluation.report import EvaluationReport, compare_reports
 from seqloom.runs.folder.bundle import _load_bundle, load_bundle
 from seqloom.runs.folder.checkpoint_store import CheckpointStore
@@ -198,7 +204,7 @@ def test_a_report_is_whole_and_says_how_it_was_measured(run: Path) -> None:
     assert sum(bucket.sentences for bucket in report.by_length) == 4
     assert seen[-1] == (4, 4)
     place = report.save(run)
-    assert damage(place) == []
+    assert find_damage(place) == []
     saved = json.loads((place / "report.json").read_bytes())
     assert saved["decoding"] == {**report.decoding.model_dump(), "width": 2}
     assert saved["versions"]["torch"] == torch.__version__
@@ -237,7 +243,7 @@ def test_only_reports_on_the_same_sentences_are_compared(run: Path, tmp_path: Pa
 def test_a_report_that_is_replaced_is_there_at_every_moment(tmp_path: Path) -> None:
     place = tmp_path / "evaluation" / "test"
     for text in ("one", "two"):
-        with new_folder(place) as folder:
+        with atomic_folder(place) as folder:
             (folder / "report.json").write_text(text)
-        assert damage(place) == []
+        assert find_damage(place) == []
     assert (place / "report.json").read_text() == "two"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.corpora import LinesConfig, RunningTextConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.decoding import BeamConfig, GreedyConfig, SampleConfig
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import DataError
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train
@@ -162,7 +162,7 @@ def test_sentences_are_counted_with_their_end(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("ab c\nabc\n", encoding="utf-8")
     tables = running_recipe(tmp_path, "training.steps=2").model_dump(mode="json", exclude_none=True)
     tables |= {"data": {"train": sentence, "dev": sentence, "test": sentence}}
-    train(resolve(tables).config, tmp_path / "run")
+    train(load_recipe(tables).config, tmp_path / "run")
     run = load(tmp_path / "run")
     signatures = {score.key: score.signature for score in run.evaluate("test").scores}
     assert signatures["perplexity"] == "9 tokens, 2 END among them"
@@ -170,8 +170,8 @@ def test_sentences_are_counted_with_their_end(tmp_path: Path) -> None:
     assert str(signatures["bits-per-character"]).startswith("7 characters, 2 END predicted as well")
     running = DataConfig(
         folder=str(tmp_path),
-        train=(RunningTextConfig(path="text"),),
-        test=(RunningTextConfig(path="text"),),
+        train=(LongTextConfig(path="text"),),
+        test=(LongTextConfig(path="text"),),
     )
     with pytest.raises(DataError, match="has learned sentences, and these data are running text"):
         run.evaluate("test", data=running)

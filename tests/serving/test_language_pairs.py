@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.load import resolve
+from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError
 from seqloom.serving.languages import Pair, name_of, named_pairs, pairs_of
 from tiny_runs import recipe
@@ -14,7 +14,7 @@ def pairs(**train: Any) -> list[str]:
     plain = recipe()
     tables = plain.model_dump(mode="json", exclude_none=True)
     tables["data"] |= {"train": train, "dev": train, "test": train}
-    return [str(pair) for pair in pairs_of(resolve(tables, ()).config)]
+    return [str(pair) for pair in pairs_of(load_recipe(tables, ()).config)]
 
 
 def test_recipes_that_say_it() -> None:

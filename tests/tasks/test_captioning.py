@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 import seqloom
 import tiny_runs
 from seqloom.cli.main import app
-from seqloom.config.corpora import CaptionsConfig
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.corpora import CaptionsConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.batch import Images
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.core.sequences import Images
 from seqloom.data.captions import read_captions
 from seqloom.data.images import image_names, read_pixels
 from seqloom.data.packing import BucketLayout
@@ -98,7 +98,7 @@ def recipe(folder: Path, *settings: str) -> RunConfig:
         },
         "decoding": {"kind": "greedy"},
     }
-    return resolve(tables, list(settings)).config
+    return load_recipe(tables, list(settings)).config
 
 
 PATCHES = (

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model

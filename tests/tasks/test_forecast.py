@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 import seqloom
 import tiny_runs
 from seqloom.cli.main import app
-from seqloom.config.data import DataConfig
-from seqloom.config.load import resolve
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.data.doctor import examine
 from seqloom.data.scale import Form, Scale, formed, unformed
@@ -109,7 +109,7 @@ def recipe(folder: Path, *changes: str, corpus: dict[str, Any] | None = None) ->
             "schedule": {"kind": "cosine", "warmup": 10},
         },
     }
-    return resolve(tables, list(changes)).config
+    return load_recipe(tables, list(changes)).config
 
 
 @pytest.fixture(scope="module")

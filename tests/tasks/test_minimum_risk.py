@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.decoding.hypothesis import Hypothesis

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.kinds import ScoreName, SourceScoreName
-from seqloom.config.task import LabelsConfig, LanguageModelConfig, TranslationConfig
-from seqloom.config.text import CharactersConfig
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.task import LabelsConfig, LanguageModelConfig, TranslationConfig
+from seqloom.config.schema.text import CharactersConfig
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.sari import sari
 from seqloom.runs.run import load
@@ -31,7 +31,7 @@ def test_translation_reads_a_source_and_shares_what_is_the_same() -> None:
 
 def test_a_language_model_reads_nothing_and_begins_as_it_is_told() -> None:
     task = build_task(LanguageModelConfig(), None, LETTERS)
-    assert task.signature == Signature(Nothing(), Tokens(LETTERS.size), shared=False)
+    assert task.signature == Signature(NoSource(), Tokens(LETTERS.size), shared=False)
     prepared = task.prepare("ab")
     assert prepared.source is None
     assert prepared.prefix == tuple(LETTERS.encode("ab"))

@@ -1,4 +1,4 @@
-"""Laws that hold for every tokenizer."""
+"""Properties of every tokenizer."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.text import (
+import seqloom.text
+from seqloom.config.schema.text import (
     CharactersConfig,
     SubwordsConfig,
     TokenizerConfig,
@@ -17,10 +18,8 @@ from seqloom.config.text import (
 )
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
 from seqloom.text.build import load_tokenizer, train_tokenizer
-from seqloom.text.tokenizer import Tokenizer, words_of
+from seqloom.text.tokenizer import Tokenizer, word_indices
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from seqloom.text.whitespace import Whitespace
-from seqloom.text.words import Words
 
 TAGS = ("<U>", "<2fr>")
 CORPUS = [
@@ -52,7 +51,7 @@ texts = st.lists(st.sampled_from([*WORDS, *TAGS, "<U>Das", "das<2fr>"])).map(" "
 any_ids = st.lists(st.integers(0, min(t.size for t in TOKENIZERS.values()) - 1))
 
 
-def test_every_kind_of_tokenizer_is_tried() -> None:
+def test_every_kind_of_tokenizer_is_tested() -> None:
     kinds = {config.kind for config in CONFIGS}
     assert kinds == {
         kind.model_fields["kind"].default for kind in get_args(get_args(TokenizerConfig)[0])
@@ -61,62 +60,60 @@ def test_every_kind_of_tokenizer_is_tried() -> None:
 
 @every_tokenizer
 @given(text=texts)
-def test_known_text_comes_back_as_it_was(tokenizer: Tokenizer, text: str) -> None:
+def test_known_text_is_restored(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
-    if UNKNOWN not in ids or not isinstance(tokenizer, Words | Whitespace):
-        assert tokenizer.decode(ids) == text
+    assert UNKNOWN not in ids
+    assert tokenizer.decode(ids) == text
 
 
 @every_tokenizer
 @given(text=st.text())
-def test_any_text_has_ids_of_text_only(tokenizer: Tokenizer, text: str) -> None:
+def test_encoding_never_returns_pad_start_or_end(tokenizer: Tokenizer, text: str) -> None:
     assert all(UNKNOWN <= id_ < tokenizer.size for id_ in tokenizer.encode(text))
 
 
 @every_tokenizer
 @given(text=texts, ends=st.lists(st.sampled_from([PAD, START, END])))
-def test_special_tokens_leave_no_trace_in_the_text(
-    tokenizer: Tokenizer, text: str, ends: list[int]
-) -> None:
+def test_decoding_skips_special_tokens(tokenizer: Tokenizer, text: str, ends: list[int]) -> None:
     ids = tokenizer.encode(text)
     assert tokenizer.decode([START, *ids, *ends]) == tokenizer.decode(ids)
 
 
 @every_tokenizer
-def test_an_unknown_character_can_be_seen(tokenizer: Tokenizer) -> None:
+def test_an_unknown_character_is_shown_as_unk(tokenizer: Tokenizer) -> None:
     assert "<unk>" in tokenizer.decode(tokenizer.encode("Das ☃ mir."))
 
 
 @every_tokenizer
 @given(ids=any_ids)
-def test_each_token_belongs_to_a_word_of_the_text_in_order(
+def test_word_indices_are_in_order_and_within_the_text(
     tokenizer: Tokenizer, ids: list[int]
 ) -> None:
-    words = tokenizer.word_of(ids)
+    indices = tokenizer.word_of(ids)
     count = len(tokenizer.decode(ids).split())
-    inside = [word for word in words if word >= 0]
-    assert len(words) == len(ids)
-    assert inside == sorted(inside)
-    assert all(word < count for word in inside)
+    words = [index for index in indices if index >= 0]
+    assert len(indices) == len(ids)
+    assert words == sorted(words)
+    assert all(word < count for word in words)
 
 
 @every_tokenizer
 @given(text=texts)
-def test_every_word_of_a_text_has_tokens_that_spell_it(tokenizer: Tokenizer, text: str) -> None:
+def test_the_tokens_of_a_word_decode_to_that_word(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
-    words = tokenizer.word_of(ids)
-    for place, word in enumerate(tokenizer.decode(ids).split()):
-        own = [id_ for id_, index in zip(ids, words, strict=True) if index == place]
-        assert tokenizer.decode(own).replace(" ", "") == word
+    indices = tokenizer.word_of(ids)
+    for position, word in enumerate(tokenizer.decode(ids).split()):
+        word_ids = [id_ for id_, index in zip(ids, indices, strict=True) if index == position]
+        assert tokenizer.decode(word_ids).replace(" ", "") == word
 
 
 def test_a_space_belongs_to_the_word_after_it_and_special_tokens_to_none() -> None:
-    assert words_of(["a", "b", " ", "c", "", " d", " "]) == [0, 0, 1, 1, -1, 2, -1]
+    assert word_indices(["a", "b", " ", "c", "", " d", " "]) == [0, 0, 1, 1, -1, 2, -1]
 
 
 @every_tokenizer
 @pytest.mark.parametrize("text", ["<U> Das gefällt mir.", "das <2fr>", "<U><2fr> das", "Das<U>das"])
-def test_a_tag_is_one_token_and_comes_back(tokenizer: Tokenizer, text: str) -> None:
+def test_a_tag_is_one_token_and_is_restored(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
     pieces = tokenizer.pieces(ids)
     assert [piece for piece in pieces if piece in TAGS] == [
@@ -126,7 +123,7 @@ def test_a_tag_is_one_token_and_comes_back(tokenizer: Tokenizer, text: str) -> N
 
 
 @every_config
-def test_lower_case_folds_all_but_the_tags(config: TokenizerConfig) -> None:
+def test_lowercase_changes_everything_but_the_tags(config: TokenizerConfig) -> None:
     lines = [line.lower() for line in CORPUS]
     tokenizer = train_tokenizer(config, lines, TAGS, True)
     ids = tokenizer.encode("<U> DAS Gefällt MIR.")
@@ -134,7 +131,7 @@ def test_lower_case_folds_all_but_the_tags(config: TokenizerConfig) -> None:
 
 
 @every_config
-def test_the_same_text_gives_the_same_tokenizer_and_other_text_another(
+def test_equal_training_text_gives_equal_tokenizers(
     config: TokenizerConfig,
 ) -> None:
     digests = {
@@ -162,67 +159,76 @@ def test_a_saved_tokenizer_is_the_same_when_loaded(tokenizer: Tokenizer, tmp_pat
 
 
 @every_tokenizer
-def test_one_flipped_bit_anywhere_is_noticed(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_one_flipped_bit_is_detected(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path, "source")
     for path in sorted(tmp_path.iterdir()):
-        whole = path.read_bytes()
-        for place in range(0, len(whole), max(len(whole) // 40, 1)):
-            harmed = bytearray(whole)
-            harmed[place] ^= 4
-            path.write_bytes(harmed)
+        intact = path.read_bytes()
+        for position in range(0, len(intact), max(len(intact) // 40, 1)):
+            damaged = bytearray(intact)
+            damaged[position] ^= 4
+            path.write_bytes(damaged)
             try:
                 loaded = load_tokenizer(tmp_path, "source")
             except StorageError as error:
                 assert "is damaged" in str(error)  # noqa: PT017
-            else:  # white space between JSON values carries nothing
+            else:  # white space between JSON values has no meaning
                 assert loaded.digest == tokenizer.digest
-        path.write_bytes(whole)
+        path.write_bytes(intact)
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"digest": "x"}', b"\xff\xfe", b"[" * 99999]
 )
-def test_what_is_no_tokenizer_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_any_other_content_is_rejected(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "source.json").write_bytes(content)
-    with pytest.raises(StorageError, match="is damaged, or is no tokenizer of seqloom"):
+    with pytest.raises(StorageError, match="is damaged, or is not a seqloom tokenizer"):
         load_tokenizer(tmp_path, "source")
 
 
-def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+def test_a_missing_tokenizer_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"target\.json: there is no such tokenizer"):
         load_tokenizer(tmp_path, "target")
 
 
-def test_a_missing_model_is_named(tmp_path: Path) -> None:
+def test_a_missing_sentencepiece_model_is_reported(tmp_path: Path) -> None:
     TOKENIZERS["bpe"].save(tmp_path, "source")
     (tmp_path / "source.model").unlink()
     with pytest.raises(NotFoundError, match=r"source\.model: cannot be read"):
         load_tokenizer(tmp_path, "source")
 
 
-def test_a_tokenizer_file_is_json_that_people_can_read(tmp_path: Path) -> None:
+def test_a_tokenizer_file_is_readable_json(tmp_path: Path) -> None:
     TOKENIZERS["words"].save(tmp_path, "source")
     assert "gefällt" in json.loads((tmp_path / "source.json").read_bytes())["pieces"]
 
 
 @every_config
 @pytest.mark.parametrize("lines", [[], ["", "  "]], ids=["none", "blank"])
-def test_nothing_cannot_be_learned_from(config: TokenizerConfig, lines: list[str]) -> None:
+def test_training_without_text_is_rejected(config: TokenizerConfig, lines: list[str]) -> None:
     with pytest.raises(DataError, match="no text to learn a vocabulary from"):
         train_tokenizer(config, lines, (), False)
 
 
 @pytest.mark.parametrize(
     ("tag", "reason"),
-    [("<s>", "special token"), ("a b", "no white space"), ("", "not empty"), ("▁x", "meaning")],
+    [("<s>", "special token"), ("a b", "no white space"), ("", "not be empty"), ("▁x", "reserved")],
 )
-def test_a_tag_that_cannot_be_used_is_refused(tag: str, reason: str) -> None:
+def test_an_invalid_tag_is_rejected(tag: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         train_tokenizer(CharactersConfig(), CORPUS, (tag,), False)
 
 
 @every_config
-def test_of_two_tags_with_the_same_beginning_the_longer_is_meant(config: TokenizerConfig) -> None:
+def test_the_longer_of_two_tags_with_the_same_prefix_matches(config: TokenizerConfig) -> None:
     tokenizer = train_tokenizer(config, CORPUS, ("<2", "<2fr"), False)
     assert "<2fr" in tokenizer.pieces(tokenizer.encode("<2fr das"))
     assert "<2" in tokenizer.pieces(tokenizer.encode("<2 das"))
+
+
+def test_every_name_of_the_public_face_exists() -> None:
+    assert sorted(seqloom.text._MODULES) == sorted(seqloom.text.__all__)
+    for name in seqloom.text.__all__:
+        assert getattr(seqloom.text, name) is not None
+    assert dir(seqloom.text) == sorted(seqloom.text.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
+        _ = seqloom.text.Missing

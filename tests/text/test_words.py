@@ -1,9 +1,11 @@
+"""The word tokenizer."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.text.tags import Tags
 from seqloom.text.vocabulary import UNKNOWN
-from seqloom.text.words import Words, split_words
+from seqloom.text.words import WordTokenizer, split_words
 
 NO_TAGS = Tags(())
 
@@ -12,7 +14,7 @@ def pieces(text: str) -> list[str]:
     return list(split_words(text, NO_TAGS, False))
 
 
-def test_marks_carry_the_joiner_and_words_do_not() -> None:
+def test_punctuation_marks_carry_the_joiner_and_words_do_not() -> None:
     assert pieces('He said: "Don\'t go!"') == [
         *("He", "said", "￭:", '"￭', "Don't", "go", "￭!", '￭"')
     ]
@@ -24,17 +26,17 @@ def test_vowel_signs_stay_with_their_letters() -> None:
 
 
 @given(st.text(st.characters(exclude_characters="￭", exclude_categories=["Cs"])))
-def test_any_text_of_known_words_comes_back_but_for_its_white_space(text: str) -> None:
-    words = Words.train([text], NO_TAGS, False, size=1_000, min_count=1)
-    assert words.decode(words.encode(text)) == " ".join(text.split())
+def test_text_of_known_words_is_restored_except_for_runs_of_white_space(text: str) -> None:
+    tokenizer = WordTokenizer.train([text], NO_TAGS, False, size=1_000, min_count=1)
+    assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
 
 
 def test_only_the_most_frequent_words_are_kept() -> None:
-    words = Words.train(["a a a b b c"], NO_TAGS, False, size=6, min_count=1)
-    assert words.size == 6
-    assert words.decode(words.encode("c b a")) == "<unk> b a"
+    tokenizer = WordTokenizer.train(["a a a b b c"], NO_TAGS, False, size=6, min_count=1)
+    assert tokenizer.size == 6
+    assert tokenizer.decode(tokenizer.encode("c b a")) == "<unk> b a"
 
 
 def test_the_joiner_itself_is_unknown() -> None:
-    words = Words.train(["a ￭ b￭c ."], NO_TAGS, False, size=100, min_count=1)
-    assert words.encode("￭") == [UNKNOWN]
+    tokenizer = WordTokenizer.train(["a ￭ b￭c ."], NO_TAGS, False, size=100, min_count=1)
+    assert tokenizer.encode("￭") == [UNKNOWN]

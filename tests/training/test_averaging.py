@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.training import LastWeightsConfig, MovingAverageConfig, NoAveragingConfig
+from seqloom.config.schema.training import LastWeightsConfig, MovingAverageConfig, NoAveragingConfig
 from seqloom.runs.folder.integrity import weights_store
 from seqloom.runs.folder.weights import read_tensors, weights_of
 from seqloom.runs.run import load

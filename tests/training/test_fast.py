@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
-from seqloom.core.sequences import Batch
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout

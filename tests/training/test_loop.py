@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from forking import Child, Number
-from seqloom.config.load import load_recipe
+from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.core.storage import damage
+from seqloom.core.storage import find_damage
 from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
 from seqloom.runs.folder.weights import read_tensors
 from seqloom.runs.run import load
@@ -152,7 +152,7 @@ def test_a_finished_run_can_be_extended_and_its_recipe_is_updated(tmp_path: Path
     assert train(longer, tmp_path / "run", resume=True).step == 24
     assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
     assert load_recipe(tmp_path / "run" / "config.toml").config == longer
-    assert damage(tmp_path / "run") == []
+    assert find_damage(tmp_path / "run") == []
 
 
 def test_another_recipe_is_rejected_with_every_difference(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.training import (
+from seqloom.config.schema.training import (
     ConstantConfig,
     CosineConfig,
     FreeRunningConfig,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.training import AdamWConfig
+from seqloom.config.schema.training import AdamWConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.splits import read_split
 from seqloom.models.build import build_model

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from forking import Child
-from seqloom.config.run import RunConfig
-from seqloom.core.sequences import Batch, Padded
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.collate import collate
 from seqloom.models.build import build_model

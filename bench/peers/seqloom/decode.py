@@ -11,7 +11,7 @@ import seqloom
 from bench.decoder import TOKENS, serve
 from bench.peers.seqloom.random_run import random_run
 from bench.workload import Workload
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.runs.options import TEXT_ONLY
 
 

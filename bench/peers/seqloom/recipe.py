@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.workload import Workload
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 
 NEVER = 10**9
 

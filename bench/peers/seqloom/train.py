@@ -11,7 +11,7 @@ from bench.peers.seqloom.recipe import config_for
 from bench.prepare import data_section
 from bench.window import Counts, Window
 from bench.workload import Workload
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.data.stream import BatchStream
 from seqloom.training.event_log import Event
 

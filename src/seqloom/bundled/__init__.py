@@ -1,1 +1,1 @@
-"""Short everyday sentences from Tatoeba, as data. See ATTRIBUTION.md."""
+"""Data files: short everyday sentences from Tatoeba. See ATTRIBUTION.md."""

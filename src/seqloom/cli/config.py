@@ -10,7 +10,7 @@ from seqloom.cli.options import Recipe, Settings
 from seqloom.cli.output import put, styled
 
 if TYPE_CHECKING:
-    from seqloom.config.show import Line
+    from seqloom.config.loading.settings import Setting
 
 _COLOURS = {
     "recipe": typer.colors.GREEN,
@@ -25,14 +25,14 @@ def config(recipe: Recipe, settings: Settings = None) -> None:
 
     What is put out is itself a recipe.
     """
-    from seqloom.config.show import lines
+    from seqloom.config.loading.settings import list_settings
 
     resolved = resolved_recipe(recipe, settings)
-    for line in _as_toml(lines(resolved)):
+    for line in _as_toml(list_settings(resolved)):
         put(line)
 
 
-def _as_toml(settings: "list[Line]") -> Iterator[str]:
+def _as_toml(settings: "list[Setting]") -> Iterator[str]:
     table = ""
     for line in settings:
         parent, _, name = line.key.rpartition(".")
@@ -48,7 +48,7 @@ def _header(table: str) -> str:
     return f"[[{table.partition('[')[0]}]]" if table.endswith("]") else f"[{table}]"
 
 
-def _setting(name: str, line: "Line") -> str:
+def _setting(name: str, line: "Setting") -> str:
     value = f"{name} = {line.value}  #" if line.value else f"# {name} is left out"
     meaning = f": {line.meaning}" if line.meaning else ""
     origin = styled(f"({line.origin})", fg=_COLOURS[line.origin])

@@ -19,7 +19,7 @@ def demo(
 
     A demo that was interrupted goes on where it was.
     """
-    from seqloom.config.load import bundled_recipe
+    from seqloom.config.loading.loader import load_bundled_recipe
 
-    resolved = bundled_recipe("demo", settings or ())
+    resolved = load_bundled_recipe("demo", settings or ())
     raise typer.Exit(work("demo")(resolved.config, run))

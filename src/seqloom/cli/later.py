@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seqloom.cli.output import warn
 
 if TYPE_CHECKING:
-    from seqloom.config.load import Resolved
+    from seqloom.config.loading.loader import ResolvedRecipe
 
 Job = Literal[
     "train",
@@ -39,11 +39,11 @@ Job = Literal[
 ]
 
 
-def resolved_recipe(name: str, settings: Sequence[str] | None) -> "Resolved":
+def resolved_recipe(name: str, settings: Sequence[str] | None) -> "ResolvedRecipe":
     """The recipe of this name or file, changed by --set; what is odd about it is told."""
-    from seqloom.config.load import find_recipe
+    from seqloom.config.loading.loader import load_recipe
 
-    resolved = find_recipe(name, settings or ())
+    resolved = load_recipe(name, settings or ())
     for note in resolved.notes:
         warn(note)
     return resolved

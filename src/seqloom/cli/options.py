@@ -5,8 +5,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from seqloom.config.bundled import bundled_presets, bundled_recipes
-from seqloom.config.kinds import EngineKind
+from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
+from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import NotFoundError
 from seqloom.runs.folder.integrity import start_check
 

@@ -8,7 +8,7 @@ import typer
 
 from seqloom.cli.later import work
 from seqloom.cli.options import Engine, existing_run, known_engine
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 
 
 def serve(
@@ -51,7 +51,7 @@ def serve(
 ) -> None:
     """Answer requests over HTTP: a page, a typed API, and the interface of LibreTranslate."""
     for package in ("fastapi", "granian", "prometheus_client", "python_multipart"):
-        require(package, "serve", "seqloom serve")
+        import_optional(package, "serve", "seqloom serve")
     folders = [existing_run(folder) for folder in runs]
     chosen = known_engine(engine)
     # Until the server opens everything is kept: to look for what is not would cost half a second.

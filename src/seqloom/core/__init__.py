@@ -1,1 +1,1 @@
-"""Errors, padded sequences, signatures: what every other room stands on."""
+"""Errors, batches, signatures and atomic storage: what every other package builds on."""

@@ -1,26 +1,26 @@
-"""Everything that can go wrong because of what a user gave us.
+"""Errors that users can cause and fix.
 
     SeqloomError
-    ├── ConfigError      a recipe or an override cannot be used                 exit 78
-    ├── DataError        a line, a pair or a text cannot be used                exit 65
-    ├── NotFoundError    a file or a run folder is not there                    exit 66
-    ├── StorageError     a file cannot be written, or was damaged on disk       exit 74
-    └── TrainingError    the training itself went wrong (a loss that is no number)  exit 1
+    ├── ConfigError      a recipe or an override is not valid                   exit code 78
+    ├── DataError        a line, a pair or a text cannot be used                exit code 65
+    ├── NotFoundError    a file or a run folder does not exist                  exit code 66
+    ├── StorageError     a file cannot be written, or is damaged on disk        exit code 74
+    └── TrainingError    training failed, for example with a loss of NaN        exit code 1
 
-Each message says where, what, and what to do. All problems of one kind are collected before
-anything is raised, so that nobody has to fix a file one error at a time. Mistakes of our own
-are `assert`s and show a traceback; these never do.
+Each message says where the problem is, what is wrong and what to do. All problems of one kind are
+collected before an error is raised, so that a user can fix them in one go. Bugs in seqloom itself
+are `assert`s and show a traceback; these errors never do.
 """
 
 
 class SeqloomError(Exception):
-    """The parent of every error a user can cause and mend."""
+    """Base class of all errors that a user can cause and fix."""
 
     exit_code = 1
 
 
 class ConfigError(SeqloomError):
-    """A recipe or an override cannot be used."""
+    """A recipe or an override is not valid."""
 
     exit_code = 78
 
@@ -32,16 +32,16 @@ class DataError(SeqloomError):
 
 
 class NotFoundError(SeqloomError):
-    """A file or a run folder is not there."""
+    """A file or a run folder does not exist."""
 
     exit_code = 66
 
 
 class StorageError(SeqloomError):
-    """A file cannot be written, or what was written has been damaged since."""
+    """A file cannot be written, or was damaged after it was written."""
 
     exit_code = 74
 
 
 class TrainingError(SeqloomError):
-    """Training went wrong: a loss, gradient or weight is no longer a number."""
+    """Training failed: a loss, gradient or weight is NaN or infinite."""

@@ -1,4 +1,4 @@
-"""Packages that only some need, asked for when they are needed."""
+"""Import of packages that belong to optional extras."""
 
 import importlib
 from types import ModuleType
@@ -6,8 +6,11 @@ from types import ModuleType
 from seqloom.core.errors import NotFoundError
 
 
-def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import a package of an optional extra, or say how to install it."""
+def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import a module of an optional extra.
+
+    Raises NotFoundError with the install command if the package is not installed.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:

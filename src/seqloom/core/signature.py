@@ -1,7 +1,7 @@
-"""What goes into a model and what comes out of it.
+"""The types of a model's inputs and outputs.
 
-The signature is all that `models/build.py` learns about a task: it decides whether there is an
-encoder at all, and how many rows the embeddings and the output layer have.
+The signature is all that `models/build.py` needs from a task: it decides whether the model has an
+encoder, and how many rows the embeddings and the output layer have.
 """
 
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tokens:
-    """Ids below `count`."""
+    """Token ids from 0 to `count` - 1."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Real numbers, `width` of them at every position."""
+    """A real-valued vector of `width` numbers at every position."""
 
     width: int
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images of `channels` colours, `height` by `width`."""
+    """Images with `channels` colour channels of `height` by `width` pixels."""
 
     channels: int
     height: int
@@ -31,21 +31,21 @@ class Pixels:
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """No source: the decoder alone, a language model."""
+class NoSource:
+    """No source: the model is a decoder only (a language model)."""
 
 
-Source = Tokens | Vectors | Pixels | Nothing
-Target = Tokens | Vectors
+SourceSpec = Tokens | Vectors | Pixels | NoSource
+TargetSpec = Tokens | Vectors
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model reads and what it puts out."""
+    """The types of a model's source and target."""
 
-    source: Source
-    target: Target
+    source: SourceSpec
+    target: TargetSpec
     shared: bool
-    """Source and target ids mean the same pieces, so their embeddings may be one matrix."""
+    """True if source and target use the same vocabulary, so that embeddings can be shared."""
     context: int = 0
-    """Further numbers that a decoder of vectors is told at every step."""
+    """Number of additional context values that a decoder of vectors reads at every step."""

@@ -1,8 +1,8 @@
-"""Folders that are either whole or not there, and that know when they were damaged.
+"""Atomic writes of files and folders, and integrity checks with a manifest.
 
-A folder is written beside its place under a temporary name; every file is synced to disk, then a
-manifest with the size and SHA-256 of each file, then the folder itself; only then is it renamed
-into place. Whoever dies half-way leaves a temporary folder, never half a real one.
+`atomic_folder` writes a folder under a temporary name beside its final path. It syncs every file to
+disk, then a manifest with the size and SHA-256 of each file, then the folder itself, and renames
+the folder last. A process that dies half-way leaves a temporary folder, never an incomplete one.
 """
 
 import errno
@@ -20,51 +20,52 @@ from typing import Any
 from seqloom.core.errors import NotFoundError, StorageError
 
 MANIFEST = "manifest.json"
-TEMPORARY = ".tmp-"
-RETIRED = f"{TEMPORARY}old-"
+TEMPORARY_PREFIX = ".tmp-"
+RETIRED = f"{TEMPORARY_PREFIX}old-"
 SCHEMA = 1
-FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def sha256(path: Path, size: int | None = None) -> str:
-    """Of the whole file, or of its first `size` bytes."""
+    """Return the SHA-256 of a file, or of its first `size` bytes."""
     digest = hashlib.sha256()
-    left = path.stat().st_size if size is None else size
+    remaining = path.stat().st_size if size is None else size
     with path.open("rb") as file:
-        while left > 0 and (block := file.read(min(left, 1 << 20))):
+        while remaining > 0 and (block := file.read(min(remaining, 1 << 20))):
             digest.update(block)
-            left -= len(block)
+            remaining -= len(block)
     return digest.hexdigest()
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn a failing disk into a sentence that says where and how much."""
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError inside the block into a StorageError that names the path and the remedy."""
     try:
         yield
     except OSError as error:
         raise StorageError(
-            f"{path}: cannot be written: {error.strerror or error}{_room(path, error)}; what was "
-            f"saved before is untouched. {_remedy(error)}, then start again."
+            f"{path}: cannot be written: {error.strerror or error}{_free_space(path, error)}; "
+            f"earlier files are unchanged. {_remedy(error)}, then start again."
         ) from error
 
 
-def _room(path: Path, error: OSError) -> str:
-    """How much is left, if that is the trouble."""
-    if error.errno not in FULL:
+def _free_space(path: Path, error: OSError) -> str:
+    """Describe the free disk space if the disk is full."""
+    if error.errno not in DISK_FULL:
         return ""
     try:
-        return f" ({shutil.disk_usage(path.parent).free:,} bytes free there)"
+        return f" ({shutil.disk_usage(path.parent).free:,} bytes free)"
     except OSError:
         return ""
 
 
 def _remedy(error: OSError) -> str:
-    return "Make room or choose another folder" if error.errno in FULL else "Choose another folder"
+    free_space = error.errno in DISK_FULL
+    return "Free disk space or choose another folder" if free_space else "Choose another folder"
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk, not only in memory."""
+    """Flush a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -73,9 +74,9 @@ def sync(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Replace one file at once: readers see the old bytes or the new, never a mixture."""
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    with explained(path):
+    """Replace a file atomically: readers see the old bytes or the new ones, never a mixture."""
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}")
+    with storage_errors(path):
         try:
             with temporary.open("wb") as file:
                 file.write(data)
@@ -83,58 +84,58 @@ def write_file(path: Path, data: bytes) -> None:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError:
-            _forget(temporary)
+            _remove_temporary(temporary)
             raise
         sync(path.parent)
 
 
-def _sealed(content: dict[str, Any]) -> bytes:
-    """A manifest as it is written: with a digest of itself, so that damage to it shows too."""
+def _serialise_manifest(content: dict[str, Any]) -> bytes:
+    """Serialise a manifest with its own digest, so that damage to the manifest is detected too."""
     seal = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return json.dumps({**content, "seal": seal}, indent=2).encode()
 
 
 def write_manifest(folder: Path, **facts: Any) -> None:
-    """List every file of the folder with its size and digest, beside what else should be known."""
+    """Write the manifest of a folder: the size and digest of every file, and `facts`."""
     files = {
         str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256(path)}
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != MANIFEST
     }
     content = {"schema": SCHEMA, "machine": platform.machine(), **facts, "files": files}
-    write_file(folder / MANIFEST, _sealed(content))
+    write_file(folder / MANIFEST, _serialise_manifest(content))
 
 
-def replace_listed(folder: Path, name: str, data: bytes) -> None:
-    """Replace one file of a folder together with its line in the manifest.
+def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
+    """Replace one file of a folder together with its entry in the manifest.
 
-    In between, the manifest allows the old file and the new one, so that the folder is whole at
-    every moment.
+    In between, the manifest accepts the old and the new file, so that the folder is valid at every
+    moment.
     """
     content = read_manifest(folder)
     entry = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    for line in ({**content["files"][name], "next": entry}, entry):
-        content["files"][name] = line
-        write_file(folder / MANIFEST, _sealed(content))
+    for stage in ({**content["files"][name], "next": entry}, entry):
+        content["files"][name] = stage
+        write_file(folder / MANIFEST, _serialise_manifest(content))
         write_file(folder / name, data)
 
 
 @contextmanager
-def new_folder(path: Path, **facts: Any) -> Iterator[Path]:
-    """Fill the folder that is yielded; on leaving, it appears at `path`, whole and listed.
+def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
+    """Create a folder atomically: fill the yielded folder, which is renamed to `path` at the end.
 
-    An older folder at `path` is replaced; it stays if the new one cannot be finished. If the
-    block fails, nothing is left behind.
+    `facts` are added to its manifest. An existing folder at `path` is replaced, and kept if the new
+    one cannot be finished. If the block raises, nothing is left behind.
     """
-    temporary = path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}")
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
-    with explained(path):
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _forget(temporary)
-        _bring_back_or_forget(retired, path)
+        _remove_temporary(temporary)
+        _restore_or_remove(retired, path)
         temporary.mkdir()
     try:
-        with explained(path):
+        with storage_errors(path):
             yield temporary
             for file in temporary.rglob("*"):
                 sync(file)
@@ -145,20 +146,20 @@ def new_folder(path: Path, **facts: Any) -> Iterator[Path]:
             os.replace(temporary, path)
             sync(path.parent)
     finally:
-        _forget(temporary)
-        _bring_back_or_forget(retired, path)
+        _remove_temporary(temporary)
+        _restore_or_remove(retired, path)
 
 
 def remove_folder(path: Path) -> None:
-    """Take a folder away at once: whoever dies half-way leaves a temporary name, not half of it."""
-    doomed = path.with_name(f"{TEMPORARY}gone-{path.name}-{os.getpid()}")
-    with explained(path):
-        os.replace(path, doomed)
-    _forget(doomed)
+    """Remove a folder atomically: it is renamed first, so that no incomplete folder remains."""
+    renamed = path.with_name(f"{TEMPORARY_PREFIX}gone-{path.name}-{os.getpid()}")
+    with storage_errors(path):
+        os.replace(path, renamed)
+    _remove_temporary(renamed)
 
 
-def _forget(path: Path) -> None:
-    """Remove what has a temporary name; what cannot be removed now is removed at the next start."""
+def _remove_temporary(path: Path) -> None:
+    """Remove a temporary file or folder. If that fails, the next start removes it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -166,46 +167,46 @@ def _forget(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _bring_back_or_forget(retired: Path, path: Path) -> None:
-    """An old folder goes only if the new one took its place."""
+def _restore_or_remove(retired: Path, path: Path) -> None:
+    """Remove a retired folder if its replacement exists; otherwise move it back."""
     if retired.is_dir() and not path.exists():
         with suppress(OSError):
             os.replace(retired, path)
     else:
-        _forget(retired)
+        _remove_temporary(retired)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, if it is there and unharmed."""
+    """Read and check the manifest of a folder."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise NotFoundError(f"{folder}: has no {MANIFEST}, so it was not written by seqloom")
+        raise NotFoundError(f"{folder}: has no {MANIFEST}, so seqloom did not write it")
     try:
         data = path.read_bytes()
         content = json.loads(data)
         del content["seal"]
-        sound = data == _sealed(content) and content["schema"] == SCHEMA
-        sound = sound and _lists(content["files"])
+        valid = data == _serialise_manifest(content) and content["schema"] == SCHEMA
+        valid = valid and _are_file_entries(content["files"])
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        sound = False
-    if not sound:
+        valid = False
+    if not valid:
         raise StorageError(f"{path}: is damaged, or was written by another version of seqloom")
     return content
 
 
-def _lists(files: Any) -> bool:
-    """Does this say of each file how long it is and what its digest is?"""
+def _are_file_entries(files: Any) -> bool:
+    """True if every entry has the size and the digest of a file."""
     return all(
-        "\0" not in name and isinstance(one["bytes"], int) and isinstance(one["sha256"], str)
+        "\0" not in name and isinstance(state["bytes"], int) and isinstance(state["sha256"], str)
         for name, entry in files.items()
-        for one in (entry, entry.get("next", entry))
+        for state in (entry, entry.get("next", entry))
     )
 
 
-def damage(folder: Path) -> list[str]:
-    """Every way in which a folder differs from its manifest; empty when it is whole."""
+def find_damage(folder: Path) -> list[str]:
+    """List all differences between a folder and its manifest. Empty if the folder is intact."""
     try:
         files = read_manifest(folder)["files"]
     except (NotFoundError, StorageError) as error:
@@ -215,7 +216,7 @@ def damage(folder: Path) -> list[str]:
 
 
 def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
-    """What is wrong with one file of a manifest."""
+    """Describe how a file differs from its manifest entry; None if it does not."""
     path = folder / name
     allowed = [entry, entry.get("next", entry)]
     try:
@@ -224,37 +225,37 @@ def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
         if not path.is_file():
             return f"{path}: is missing"
         size = path.stat().st_size
-        if size not in [one["bytes"] for one in allowed]:
-            return f"{path}: has {size:,} bytes where {entry['bytes']:,} were written"
-        if sha256(path) not in [one["sha256"] for one in allowed]:
-            return f"{path}: is not what was written (its SHA-256 differs)"
+        if size not in [state["bytes"] for state in allowed]:
+            return f"{path}: has {size:,} bytes instead of {entry['bytes']:,}"
+        if sha256(path) not in [state["sha256"] for state in allowed]:
+            return f"{path}: was changed after it was written (its SHA-256 differs)"
     except OSError as error:
         return f"{path}: cannot be read: {error.strerror or error}"
     return None
 
 
 def remove_leftovers_beside(folder: Path) -> None:
-    """Clear away what a process that died while it made or replaced this folder left behind.
+    """Remove temporary folders of a process that died while it created or replaced this folder.
 
-    Call this, and the next, only as the folder's one writer: what looks left over must not be
-    somebody's work.
+    Call this and `remove_leftovers` only from the single writer of the folder: otherwise they
+    remove files that another process is writing.
     """
-    ours = re.compile(rf"{re.escape(TEMPORARY)}(old-|gone-)?{re.escape(folder.name)}-\d+")
-    for path in folder.parent.glob(f"{TEMPORARY}*"):
-        if ours.fullmatch(path.name):
+    pattern = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}(old-|gone-)?{re.escape(folder.name)}-\d+")
+    for path in folder.parent.glob(f"{TEMPORARY_PREFIX}*"):
+        if pattern.fullmatch(path.name):
             _remove_leftover(path)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Clear away what a process that died while it worked in this folder left behind."""
-    for path in sorted(folder.rglob(f"{TEMPORARY}*")):
+    """Remove temporary files of a process that died while it worked in this folder."""
+    for path in sorted(folder.rglob(f"{TEMPORARY_PREFIX}*")):
         _remove_leftover(path)
 
 
 def _remove_leftover(path: Path) -> None:
-    """A folder that had left its place and was not replaced goes back; all else goes."""
-    place, _, process = path.name.removeprefix(RETIRED).rpartition("-")
-    if path.name.startswith(RETIRED) and place and process.isdigit():
-        _bring_back_or_forget(path, path.with_name(place))
+    """Move a retired folder back if it was not replaced; remove everything else."""
+    name, _, process = path.name.removeprefix(RETIRED).rpartition("-")
+    if path.name.startswith(RETIRED) and name and process.isdigit():
+        _restore_or_remove(path, path.with_name(name))
     else:
-        _forget(path)
+        _remove_temporary(path)

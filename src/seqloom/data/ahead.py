@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.data.stream import BatchStream
 
 DEPTH = 8

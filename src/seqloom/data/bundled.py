@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 
-from seqloom.config.corpora import BundledConfig
+from seqloom.config.schema.corpora import BundledConfig
 from seqloom.data.example import Example, Split
 from seqloom.data.files import read_lines
 

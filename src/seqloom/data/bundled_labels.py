@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, zip_longest
 from typing import assert_never
 
-from seqloom.config.corpora import BundledConfig, BundledLabelsConfig, Language
+from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, Language
 from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Example, Split
 

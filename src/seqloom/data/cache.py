@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom.core.errors import NotFoundError, StorageError
-from seqloom.core.storage import MANIFEST, TEMPORARY, new_folder, read_manifest
+from seqloom.core.storage import MANIFEST, TEMPORARY_PREFIX, atomic_folder, read_manifest
 
 
 def cache_root() -> Path:
@@ -28,9 +28,9 @@ def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
     with _alone(folder):
         if not is_whole(folder):
             # Whoever held the lock before and left this behind is dead.
-            for leftover in folder.parent.glob(f"{TEMPORARY}*{digest}-*"):
+            for leftover in folder.parent.glob(f"{TEMPORARY_PREFIX}*{digest}-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
-            with new_folder(folder) as temporary:
+            with atomic_folder(folder) as temporary:
                 fill(temporary)
     return folder
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from seqloom.config.corpora import CaptionsConfig
+from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines

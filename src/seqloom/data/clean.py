@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from seqloom.config.data import FilterConfig
+from seqloom.config.schema.data import FilterConfig
 
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.core.sequences import Batch, Images, Padded
+from seqloom.core.batch import Batch, Images, Padded
 from seqloom.text.vocabulary import END, PAD, START
 
 Ids = NDArray[Any]

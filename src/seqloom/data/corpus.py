@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Batch
 from seqloom.data.cache import cached_folder
 from seqloom.data.clean import Lengths, emptiness, reason_to_drop
 from seqloom.data.collate import Rows, collate_rows
@@ -22,7 +22,7 @@ from seqloom.data.examples import CorpusReport
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.kept_images import IMAGES, ImageSide, ImageWriter
 from seqloom.data.splits import corpora_of, read_split
-from seqloom.text.running import encode_target
+from seqloom.text.long_text import encode_target
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 

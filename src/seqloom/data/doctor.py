@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqloom.config.corpora import HoldOutConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.schema.corpora import HoldOutConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.example import Split

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 
 Sizes = NDArray[Any]
 """Of any kind of integer."""

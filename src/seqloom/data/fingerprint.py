@@ -7,7 +7,7 @@ from importlib.resources import as_file
 from pathlib import Path
 from typing import Any, assert_never
 
-from seqloom.config.corpora import (
+from seqloom.config.schema.corpora import (
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
@@ -16,15 +16,15 @@ from seqloom.config.corpora import (
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
+    LongTextConfig,
     ParallelConfig,
-    RunningTextConfig,
     SeriesConfig,
     SyntheticConfig,
+    TaggedCorpusConfig,
     TracksConfig,
     TsvConfig,
 )
-from seqloom.config.data import DataConfig
-from seqloom.config.languages import TaggedConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.data.bundled import bundled_file
 from seqloom.data.bundled_labels import PAIRS
 from seqloom.data.bundled_labels import VERSION as LABELS_VERSION
@@ -40,7 +40,7 @@ from seqloom.data.splits import (
 )
 from seqloom.data.synthetic import VERSION
 
-_SAID = {*TaggedConfig.model_fields}
+_SAID = {*TaggedCorpusConfig.model_fields}
 
 
 def digest_of(facts: Any) -> str:
@@ -95,7 +95,7 @@ def _read(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             ]
         case SeriesConfig() | TracksConfig():
             return corpus.model_dump(mode="json")
-        case RunningTextConfig():
+        case LongTextConfig():
             # Windows are looked through later; the text is the same.
             part = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
             return [part, file_digest(locate(corpus.path, folder))]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from seqloom.config.corpora import JsonlConfig
+from seqloom.config.schema.corpora import JsonlConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines

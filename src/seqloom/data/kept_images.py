@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.core.sequences import Images
+from seqloom.core.batch import Images
 from seqloom.data.images import read_pixels
 
 IMAGES = "images.bytes"

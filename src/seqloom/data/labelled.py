@@ -5,8 +5,8 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom.config.labels import LabelsDecoderConfig
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import DataError
 from seqloom.data.batching import Sizes
 from seqloom.data.example import Split
@@ -29,13 +29,13 @@ def label_problem(
     if not isinstance(decoder, LabelsDecoderConfig):
         return None
     assert source_lengths is not None, "labels are for a source"
-    wanted = source_lengths if decoder.one_for_each_position else np.ones_like(target_lengths)
+    wanted = source_lengths if decoder.labels_each_position else np.ones_like(target_lengths)
     wrong = int((target_lengths != wanted).sum())
     if not wrong:
         return None
-    places = islice(_misfits(config, tokenizers, split, decoder.one_for_each_position), SHOWN)
+    places = islice(_misfits(config, tokenizers, split, decoder.labels_each_position), SHOWN)
     more = f"\n  and {wrong - SHOWN:,} more" if wrong > SHOWN else ""
-    if decoder.one_for_each_position:
+    if decoder.labels_each_position:
         words = (
             "labels must be as many as the tokens of the source, spaces between characters "
             "included; choose text.tokenizer.kind = 'characters' or 'whitespace' as they were made"

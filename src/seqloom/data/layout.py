@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.data.batching import Sizes, plan_batches, refuse_too_long, sizes_of
 from seqloom.data.examples import Examples
 

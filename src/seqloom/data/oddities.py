@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.config.corpora import ParallelConfig, SyntheticConfig
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.corpora import ParallelConfig, SyntheticConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.splits import corpora_of
 from seqloom.data.survey import Survey
 
@@ -31,7 +31,7 @@ class Finding:
 
 
 def oddities(found: Survey, config: RunConfig) -> Iterator[Finding]:
-    if config.data.is_running_text:  # of which lines are no examples
+    if config.data.is_long_text:  # of which lines are no examples
         yield from _unknowns(found)
         return
     yield from _taken_lines(found, config)

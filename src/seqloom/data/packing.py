@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqloom.core.sequences import Batch, Images, Packing, Padded, Source
+from seqloom.core.batch import Batch, Images, Packing, Padded, Source
 from seqloom.data.batching import Sizes, refuse_too_long
 from seqloom.data.collate import Rows
 from seqloom.data.corpus import Corpus

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from seqloom.config.corpora import ParallelConfig
+from seqloom.config.schema.corpora import ParallelConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines

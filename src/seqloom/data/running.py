@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from seqloom.config.corpora import RunningTextConfig
+from seqloom.config.schema.corpora import LongTextConfig
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines
 
 
-def read_running_text(config: RunningTextConfig, folder: str) -> Iterator[Example]:
+def read_running_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
     """The lines of a part of a file, each with its end, in constant memory.
 
     A line belongs to the part in which it begins; so parts that meet share no line and lose none.

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.config.corpora import SeriesConfig, TracksConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.schema.corpora import SeriesConfig, TracksConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
 from seqloom.data.files import locate, read_lines

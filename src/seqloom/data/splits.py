@@ -5,26 +5,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from seqloom.config.corpora import (
+from seqloom.config.schema.corpora import (
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
     CorpusConfig,
+    CorpusOrHoldOutConfig,
     CsvConfig,
-    HeldOutConfig,
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
+    LongTextConfig,
     ParallelConfig,
-    RunningTextConfig,
     SeriesConfig,
     SyntheticConfig,
+    TaggedCorpusConfig,
     TracksConfig,
     TsvConfig,
 )
-from seqloom.config.data import DataConfig
-from seqloom.config.languages import TaggedConfig
-from seqloom.config.tags import each_corpus, tag_of
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.tags import corpus_tag, expand_corpora
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.bundled import read_bundled
 from seqloom.data.bundled_labels import read_bundled_labels
@@ -59,9 +59,9 @@ def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
             raise DataError(_nothing(config, corpus, split))
 
 
-def corpora_of(config: DataConfig, split: Split) -> tuple[HeldOutConfig, ...]:
+def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig, ...]:
     """The corpora of a split, every pair of languages by itself."""
-    return each_corpus({"train": config.train, "dev": config.dev, "test": config.test}[split])
+    return expand_corpora({"train": config.train, "dev": config.dev, "test": config.test}[split])
 
 
 def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
@@ -83,13 +83,13 @@ def refuse_missing(config: DataConfig, split: Split) -> None:
         raise NotFoundError("\n".join(missing))
 
 
-def _files_of(corpus: HeldOutConfig) -> tuple[str, ...]:
+def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return (source, target, *references)
         case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
             return (path,)
-        case LinesConfig(path=path) | RunningTextConfig(path=path):
+        case LinesConfig(path=path) | LongTextConfig(path=path):
             return (path,)
         case CaptionsConfig() | SeriesConfig() | TracksConfig():
             return ()  # they name what is missing by themselves
@@ -99,7 +99,7 @@ def _files_of(corpus: HeldOutConfig) -> tuple[str, ...]:
             assert_never(corpus)
 
 
-def _one_hold_out(corpora: tuple[HeldOutConfig, ...]) -> Iterator[HeldOutConfig]:
+def _one_hold_out(corpora: tuple[CorpusOrHoldOutConfig, ...]) -> Iterator[CorpusOrHoldOutConfig]:
     """All corpora, but what is held out only once: the largest share holds the others."""
     held_out = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(held_out, key=lambda corpus: corpus.fraction, default=None)
@@ -119,7 +119,9 @@ def held_out_share(config: DataConfig, split: Split) -> float:
     return max(shares, default=0.0)
 
 
-def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> Iterator[Example]:
+def _read_held_out(
+    config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
+) -> Iterator[Example]:
     if split != "train" and not isinstance(corpus, HoldOutConfig):
         yield from _marked(config, corpus, split)
         return
@@ -138,8 +140,8 @@ def _read_held_out(config: DataConfig, corpus: HeldOutConfig, split: Split) -> I
 
 def _marked(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
     """The examples of a corpus, each with the part it is of, and its tag before its source."""
-    table, tag = _table(config, corpus, split), tag_of(corpus) or ""
-    name = corpus.name if isinstance(corpus, TaggedConfig) else None
+    table, tag = _table(config, corpus, split), corpus_tag(corpus) or ""
+    name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     part = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
     for example in read_corpus(corpus, config.folder, split, table):
         if tag:
@@ -153,7 +155,7 @@ def _untagged(example: Example) -> str:
     return example.source.removeprefix(f"{example.tag} ") or example.target
 
 
-def _table(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
+def _table(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
     """What the recipe calls a corpus: data.dev, or data.dev[1] if there are several.
 
     Only readers of one file ask: a pair of languages has no settings of its own.
@@ -185,7 +187,7 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
             return read_jsonl(corpus, folder, table)
         case LinesConfig():
             return read_plain_lines(corpus, folder)
-        case RunningTextConfig():
+        case LongTextConfig():
             return read_running_text(corpus, folder)
         case CaptionsConfig():
             return read_captions(corpus, folder)
@@ -203,7 +205,7 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
             assert_never(corpus)
 
 
-def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
+def _nothing(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
     if isinstance(corpus, HoldOutConfig):
         return (
             f"data.{split}: holding out {corpus.fraction:.1%} of the training data leaves none for "
@@ -211,7 +213,7 @@ def _nothing(config: DataConfig, corpus: HeldOutConfig, split: Split) -> str:
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | RunningTextConfig):
+    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | LongTextConfig):
         name = corpus.path
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.data.batching import Sizes
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout

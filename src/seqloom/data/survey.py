@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.data.clean import Lengths, emptiness, reason_to_drop
 from seqloom.data.example import Example, Split
 from seqloom.data.splits import corpora_of, read_split
-from seqloom.text.running import encode_target
+from seqloom.text.long_text import encode_target
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 

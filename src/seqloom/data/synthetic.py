@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import assert_never
 
-from seqloom.config.corpora import BundledConfig, SyntheticConfig
+from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
 from seqloom.core.errors import DataError
 from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Example, Split

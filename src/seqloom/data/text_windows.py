@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.config.corpora import RunningTextConfig
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.corpora import LongTextConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Batch, Padded
 from seqloom.data.batching import Sizes
 from seqloom.data.corpus import Corpus
 from seqloom.data.example import Split
@@ -44,7 +44,7 @@ class WindowShape:
 def shape_of(config: DataConfig, split: Split) -> WindowShape | None:
     """How a split is looked at; None if it is no running text."""
     for corpus in corpora_of(config, split):
-        if isinstance(corpus, RunningTextConfig):
+        if isinstance(corpus, LongTextConfig):
             usual = 0 if split == "train" else corpus.length // 2
             return WindowShape(corpus.length, usual if corpus.context is None else corpus.context)
     return None

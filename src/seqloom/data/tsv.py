@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from seqloom.config.corpora import TsvConfig
+from seqloom.config.schema.corpora import TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
 from seqloom.data.files import locate, read_lines

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from seqloom.config.text import SamplingConfig
+from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.text.sampling import SampledSubwords, drawing_from
-from seqloom.text.subwords import Subwords
+from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
 from seqloom.text.tokenizer import Tokenizer
 
 
 def build_variants(
-    request: CorpusRequest, sampling: SamplingConfig, seed: int, progress: Callable[[int], None]
+    request: CorpusRequest,
+    sampling: SubwordSamplingConfig,
+    seed: int,
+    progress: Callable[[int], None],
 ) -> Corpus:
     """The corpus of the first epoch, which knows those of the others. All are kept in the cache
     and depend on the text, the tokenizers, the seed and alpha alone."""
@@ -27,17 +29,19 @@ def build_variants(
             source=None if request.source is None else _sampled(request.source, sampling, drawn),
             target=_sampled(request.target, sampling, drawn),
         )
-        folders.append(drawing_from(drawn, partial(build_corpus, variant, progress)).folder)
+        folders.append(
+            run_with_sampling_seed(drawn, partial(build_corpus, variant, progress)).folder
+        )
     return Corpus(folders[0], folders[1:])
 
 
-def _sampled(tokenizer: Tokenizer, sampling: SamplingConfig, seed: int) -> Tokenizer:
-    if not isinstance(tokenizer, Subwords):
+def _sampled(tokenizer: Tokenizer, sampling: SubwordSamplingConfig, seed: int) -> Tokenizer:
+    if not isinstance(tokenizer, SubwordTokenizer):
         raise ConfigError(
             "text.sampling: only subwords can be cut in several ways; leave it out, or set "
             "text.tokenizer.kind = 'subwords'"
         )
-    return SampledSubwords(tokenizer, sampling.alpha, seed)
+    return SampledSubwordTokenizer(tokenizer, sampling.alpha, seed)
 
 
 def _seed_of(seed: int, variant: int) -> int:

@@ -6,15 +6,15 @@ from typing import Literal
 
 import sentencepiece
 
-from seqloom.config.run import RunConfig
-from seqloom.config.tags import tags_of
-from seqloom.config.text import TokenizerConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import training_tags
+from seqloom.config.schema.text import TokenizerConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.cache import cached_folder, discard
 from seqloom.data.fingerprint import digest_of, fingerprint
 from seqloom.data.splits import read_split
 from seqloom.text.build import load_tokenizer, train_tokenizer
-from seqloom.text.running import RunningText
+from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.tokenizer import Tokenizer
 
 Side = Literal["source", "target", "both"]
@@ -29,8 +29,8 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
     The same object twice if the vocabulary is shared; no source where no text is read.
     """
     text = config.text
-    speaks = not config.task.reads_text
-    tags = tuple(dict.fromkeys((*text.tags, *tags_of(config.data))))
+    speaks = not config.task.has_text_source
+    tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
     digest = digest_of(
         [
             FORMAT,
@@ -44,10 +44,10 @@ def learn_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer]:
     def fill(folder: Path) -> None:
         def learn(tokenizer: TokenizerConfig, side: Side) -> Tokenizer:
             lines = _lines(config, side)
-            if not config.data.is_running_text:
+            if not config.data.is_long_text:
                 return train_tokenizer(tokenizer, lines, tags, text.lowercase)
             alone = (line.removesuffix("\n") for line in lines)
-            return RunningText(train_tokenizer(tokenizer, alone, tags, text.lowercase))
+            return LongTextTokenizer(train_tokenizer(tokenizer, alone, tags, text.lowercase))
 
         if text.shared and not speaks:
             learn(text.tokenizer, "both").save(folder, "target")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.batch import Batch, Padded
 from seqloom.data.examples import CorpusReport, Sizes
 from seqloom.data.scale import Form, Scale, formed
 from seqloom.data.series import Window

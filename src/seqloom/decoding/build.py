@@ -2,13 +2,13 @@
 
 from typing import assert_never
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     ExhaustiveConfig,
     GreedyConfig,
-    RulesConfig,
     SampleConfig,
     SearchConfig,
+    SearchRulesConfig,
 )
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
@@ -18,7 +18,7 @@ from seqloom.decoding.sample import Sample
 from seqloom.decoding.search import Search
 
 
-def build_rules(config: RulesConfig) -> Rules:
+def build_rules(config: SearchRulesConfig) -> Rules:
     """The limits that every search obeys; `max_length` travels with each request instead."""
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import RulesConfig
+from seqloom.config.schema.decoding import SearchRulesConfig
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 FORBIDDEN = float("-inf")
@@ -128,7 +128,7 @@ class Prefixes:
         return self._tokens[sources(), position] if position < self._length else None
 
 
-def default_max_length(source_tokens: int, config: RulesConfig) -> int:
+def default_max_length(source_tokens: int, config: SearchRulesConfig) -> int:
     """Tokens an output may have at most, END included, if nothing more is known.
 
     The configured length, or twice the source and 32 but never above 256; always enough for

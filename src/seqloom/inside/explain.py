@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.inside.explanation import Explanation, Focus, Story, Token, Words
 from seqloom.inside.labels import tell_label
 from seqloom.inside.recurrent import tell_recurrent
@@ -19,7 +19,7 @@ from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.transformer import TransformerDecoder
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
-from seqloom.text.vocabulary import SPECIAL, START
+from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 BEST = 5
 """Tokens that are named with their probabilities."""
@@ -44,7 +44,7 @@ def explain(
     with torch.inference_mode():
         memory = run.predictor.encode([prepared])
         inputs = (START, *output.tokens[: step - 1])
-        words = Words(_places(output, memory), (SPECIAL[START], *output.pieces[: step - 1]))
+        words = Words(_places(output, memory), (SPECIAL_TOKENS[START], *output.pieces[: step - 1]))
         told, probabilities, place = explain_step(run.model.decoder, memory, inputs, words, focus)
     layer, head = place
     answer, best = output.tokens[step - 1], probabilities.topk(min(BEST, len(probabilities)))
@@ -129,7 +129,7 @@ def decoded(
     run: Run, text: str, target: str | None, decoding: DecodingConfig | None = None
 ) -> Prediction:
     """The run's own output for a text, or the given one; with the ids of its pieces."""
-    speaks_alone = isinstance(run.task.signature.source, Nothing)
+    speaks_alone = isinstance(run.task.signature.source, NoSource)
     if not (speaks_alone or text.strip()):
         raise DataError("the text is blank, so there is nothing to read; give a text")
     if target is not None:
@@ -159,4 +159,4 @@ def _places(output: Prediction, memory: Memory) -> tuple[str, ...]:
 def _pieces(run: Run, tokens: Sequence[int]) -> list[str]:
     """Of any ids, special ones too."""
     spell = run.task.target_tokenizer.pieces
-    return [SPECIAL[id_] if id_ < len(SPECIAL) else spell([id_])[0] for id_ in tokens]
+    return [SPECIAL_TOKENS[id_] if id_ < len(SPECIAL_TOKENS) else spell([id_])[0] for id_ in tokens]

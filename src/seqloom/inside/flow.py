@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Batch, Padded
 from seqloom.models.ensemble import EnsembleDecoder
 from seqloom.models.interface import Memory
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Batch
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.data.collate import pad_ids
 from seqloom.inside.explain import check_step, decoded
 from seqloom.inside.flow import Flow, measure
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import ProgressCallback
 from seqloom.runs.run import Run
-from seqloom.text.vocabulary import END, SPECIAL, START
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
 
 TOGETHER = 16
 """Sentences that go back in one batch."""
@@ -136,7 +136,7 @@ def _traced(
             step=step,
             loss=float(flow.loss[row]),
             source=_source_steps(flow, row, output.source_pieces),
-            target=_target_steps(flow, row, (SPECIAL[START], *output.pieces[:-1])),
+            target=_target_steps(flow, row, (SPECIAL_TOKENS[START], *output.pieces[:-1])),
         )
         for row, output in enumerate(outputs)
     ]
@@ -149,7 +149,7 @@ def _batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Bat
         return pad_ids([np.array(row, dtype=np.int64) for row in rows], last=last)
 
     source = None
-    if not isinstance(run.task.signature.source, Nothing):
+    if not isinstance(run.task.signature.source, NoSource):
         prepared = [run.task.prepare(text) for text in run.languages.add_tag(texts, None)]
         source = padded([one.source or () for one in prepared], last=END)
     inputs = padded([(START, *output.tokens[:-1]) for output in outputs])

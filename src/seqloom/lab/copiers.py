@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.config.decoding import GreedyConfig
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Column, Size, Trial
 from seqloom.lab.experiment import (
     Tables,

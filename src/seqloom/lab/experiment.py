@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seqloom.config.corpora import SyntheticConfig
-from seqloom.config.load import dump, resolve
-from seqloom.config.run import RunConfig
-from seqloom.core.storage import explained
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.corpora import SyntheticConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
 from seqloom.data.synthetic import read_synthetic
 from seqloom.lab.claim import Settings, Trial
@@ -29,7 +30,7 @@ def trained(trial: Trial[Settings], config: RunConfig) -> Run:
 
     A training that was stopped goes on where it was.
     """
-    digest = hashlib.sha256(dump(config).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(format_recipe(config).encode()).hexdigest()[:16]
     folder = trial.models / digest
     with _alone(folder):
         done = folder / "done"
@@ -44,7 +45,7 @@ def trained(trial: Trial[Settings], config: RunConfig) -> Run:
             summary = train(config, folder, resume=is_run(folder), report=report)
             if summary.reason == "signal":
                 raise KeyboardInterrupt
-            with explained(done):
+            with storage_errors(done):
                 done.touch()
     trial.tell("measuring", 1.0)
     return load(folder, engine="torch")
@@ -60,7 +61,7 @@ def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Whoever needs the same model waits for it instead of training it again."""
-    with explained(folder):
+    with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         file = folder.with_name(f"{folder.name}.lock").open("w")
     with file:
@@ -70,7 +71,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
     """A recipe from its tables, changed as by --set."""
-    return resolve(tables, changes, "the lab's recipe").config
+    return load_recipe(tables, changes, "the lab's recipe").config
 
 
 def letters(task: str, shortest: int, longest: int, symbols: int = 26) -> Tables:

@@ -16,7 +16,7 @@ import torch
 
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError, TrainingError
-from seqloom.core.storage import explained, write_file
+from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.claim import Size, Trial
 from seqloom.lab.code import code_of
 from seqloom.lab.registry import find_claim
@@ -167,7 +167,7 @@ def _measure(job: Job, watch: Watch) -> None:
         )
     found = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
     content = {"key": job.key, "measurement": asdict(found)}
-    with explained(job.path):
+    with storage_errors(job.path):
         job.path.parent.mkdir(parents=True, exist_ok=True)
     write_file(job.path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 

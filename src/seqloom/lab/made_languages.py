@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from seqloom.core.storage import explained, write_file
+from seqloom.core.storage import storage_errors, write_file
 
 ARTICLES = 3
 Placed = tuple[int, str]
@@ -102,7 +102,7 @@ def write_pairs(
 
     Line n of one file says the same as line n of the other; no pair shares its lines with another.
     """
-    with explained(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for one, other in pairs:
         name = pair_name(one, other)

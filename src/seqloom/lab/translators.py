@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.data.splits import merge_references, read_split
 from seqloom.lab.claim import Size

@@ -2,11 +2,11 @@
 
 import torch
 
-from seqloom.config.attention import AttentionConfig, NoAttentionConfig
-from seqloom.config.model import ModelConfig
-from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
-from seqloom.config.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from seqloom.core.sequences import Batch, Padded
+from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.schema.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens, Vectors
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model

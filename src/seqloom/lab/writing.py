@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqloom.core.storage import explained, write_file
+from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.laboratory import Place, results_of
 from seqloom.lab.page import page
 from seqloom.lab.registry import find_claim
@@ -16,7 +16,7 @@ from seqloom.lab.results import Measurement, Results
 def write_report(place: Place, seeds: Sequence[int]) -> Report:
     """report.html and report.json, from what was measured."""
     report = Report(find_claim(place.claim), place.size, results_of(place, seeds))
-    with explained(place.folder):
+    with storage_errors(place.folder):
         place.folder.mkdir(parents=True, exist_ok=True)
     write_file(place.folder / "report.html", page(report).encode())
     # Last: whoever reads it finds the page it belongs to.

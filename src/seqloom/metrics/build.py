@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
-from seqloom.config.kinds import ScoreName
+from seqloom.config.schema.names import ScoreName
 from seqloom.metrics.bleu import bleu, chrf, sentence_bleu, ter, tokenised_bleu
 from seqloom.metrics.edits import phoneme_error_rate, word_error_rate
 from seqloom.metrics.labels import accuracy, macro_f1

@@ -4,17 +4,17 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
-from seqloom.config.inputs import (
+from seqloom.config.schema.embedding import (
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
     RotaryPositionsConfig,
 )
-from seqloom.config.labels import LabelsDecoderConfig
-from seqloom.config.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
-from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
-from seqloom.config.transformer import (
-    LayersConfig,
+from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.schema.transformer import (
+    LayerStackConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TransformerLayersConfig,
@@ -200,7 +200,9 @@ def _transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors)
     return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
 
-def _encoder_layers(part: LayersConfig, rotary: bool, gap: int | None = None) -> list[EncoderLayer]:
+def _encoder_layers(
+    part: LayerStackConfig, rotary: bool, gap: int | None = None
+) -> list[EncoderLayer]:
     """gap: the layer, counted from 1, without a way around its attention"""
     return [
         EncoderLayer(

@@ -4,11 +4,11 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.attention import AttentionConfig
-from seqloom.config.image import ConvolutionEncoderConfig, PatchEncoderConfig
-from seqloom.config.model import ModelConfig, NoEncoderConfig
-from seqloom.config.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
-from seqloom.config.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from seqloom.config.schema.attention import AttentionConfig
+from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
+from seqloom.config.schema.model import ModelConfig, NoEncoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.schema.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from seqloom.models.handover import Handover, LayerHandover, WholeHandover
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentDecoderParts
 from seqloom.nn.build import build_attention, build_positions

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Source
+from seqloom.core.batch import Packing, Source
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Images, Packing, Source
+from seqloom.core.batch import Images, Packing, Source
 from seqloom.models.interface import EncoderModule, Memory
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.dropout import Dropout

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Source
+from seqloom.core.batch import Packing, Source
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Readout
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Packing
+from seqloom.core.batch import Packing
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,

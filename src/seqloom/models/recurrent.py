@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded, Source
+from seqloom.core.batch import Packing, Padded, Source
 from seqloom.models.handover import Handover
 from seqloom.models.interface import (
     DecoderModule,

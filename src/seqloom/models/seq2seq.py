@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from seqloom.core.sequences import Batch, Packing, Source
+from seqloom.core.batch import Batch, Packing, Source
 from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule, Memory
 
 

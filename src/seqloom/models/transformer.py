@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Packing, Padded, Source
+from seqloom.core.batch import Packing, Padded, Source
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,

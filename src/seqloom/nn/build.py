@@ -2,14 +2,14 @@
 
 from typing import assert_never
 
-from seqloom.config.attention import (
+from seqloom.config.schema.attention import (
     AdditiveScoreConfig,
     AttentionConfig,
     BilinearScoreConfig,
     DotScoreConfig,
     RbfScoreConfig,
 )
-from seqloom.config.inputs import (
+from seqloom.config.schema.embedding import (
     EmbeddingConfig,
     LearnedEmbeddingConfig,
     LearnedPositionsConfig,
@@ -20,7 +20,7 @@ from seqloom.config.inputs import (
     RotaryPositionsConfig,
     SinusoidalPositionsConfig,
 )
-from seqloom.config.transformer import LayersConfig
+from seqloom.config.schema.transformer import LayerStackConfig
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
@@ -61,7 +61,7 @@ def build_positions(config: PositionsConfig, width: int) -> Positions:
             assert_never(config)
 
 
-def build_feedforward(part: LayersConfig) -> FeedForward:
+def build_feedforward(part: LayerStackConfig) -> FeedForward:
     """The feed-forward network of a Transformer's layer."""
     return FeedForward(part.width, part.feedforward, part.activation, part.feedforward_dropout)
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqloom.core.sequences import Padded
+from seqloom.core.batch import Padded
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.gated import gated_units
 

@@ -1,1 +1,1 @@
-"""Complete run files that come with seqloom; `seqloom train NAME` finds them by name."""
+"""Bundled recipes, which `seqloom train NAME` and `seqloom.load_recipe(NAME)` find by name."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.core.storage import damage, new_folder
+from seqloom.core.storage import atomic_folder, find_damage
 from seqloom.metrics.alignment import Alignment, align_words, between_words
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, score_alignments
 from seqloom.metrics.symmetrise import Symmetry, agreeing, symmetrise
@@ -143,7 +143,7 @@ def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
         "weights": weights,
         "found": asdict(best.scores),
     }
-    with new_folder(folder / ALIGNMENT) as temporary:
+    with atomic_folder(folder / ALIGNMENT) as temporary:
         (temporary / HEADS).write_text(json.dumps(content, indent=1), encoding="utf-8")
     return folder / ALIGNMENT / HEADS
 
@@ -153,7 +153,7 @@ def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
     stored = folder / ALIGNMENT
     if not stored.exists():
         return ALL_HEADS, ""
-    if problems := damage(stored):
+    if problems := find_damage(stored):
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise StorageError(
             f"{stored}: is damaged:\n{listed}\nRemove this folder and choose the heads again with "

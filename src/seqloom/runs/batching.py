@@ -6,7 +6,7 @@ from typing import TypeVar, assert_never
 
 import torch
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.metrics.score import Score
 from seqloom.metrics.sentences import sentence_chrf
@@ -129,7 +129,7 @@ def refuse_unlike(runs: Sequence[Run]) -> None:
         raise ConfigError(
             f"{listed}, so what they say cannot be compared; give two runs of one task"
         )
-    if isinstance(runs[0].task.signature.source, Nothing):
+    if isinstance(runs[0].task.signature.source, NoSource):
         raise ConfigError(
             f"{runs[0].name}: is a language model, which answers nothing; compare perplexities "
             "with `seqloom evaluate RUN --against RUN`"

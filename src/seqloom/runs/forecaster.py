@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from seqloom import __version__
-from seqloom.config.corpora import SeriesConfig
-from seqloom.config.data import DataConfig
-from seqloom.config.load import load_recipe
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.corpora import SeriesConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, SeqloomError
-from seqloom.core.storage import new_folder
+from seqloom.core.storage import atomic_folder
 from seqloom.data.example import Split
 from seqloom.data.series import Numbers, Window, number_of, read_cells, read_windows
 from seqloom.metrics.score import Score
@@ -63,7 +63,7 @@ class ForecastReport:
     def save(self, folder: Path) -> Path:
         """Write scores, forecasts and targets. Returns the folder."""
         place = folder / EVALUATION / self.split
-        with new_folder(place) as temporary:
+        with atomic_folder(place) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")
             np.save(temporary / "outputs.npy", self.outputs)

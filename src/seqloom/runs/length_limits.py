@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seqloom.config.decoding import SearchConfig
+from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.errors import DataError
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import LONGEST, default_max_length

@@ -9,13 +9,13 @@ not. MBR compares whole texts, so it chooses among the results of other searches
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
-    DrawingConfig,
     MinimumBayesRiskConfig,
-    RulesConfig,
     SampleConfig,
+    SamplingRulesConfig,
     SearchConfig,
+    SearchRulesConfig,
 )
 from seqloom.metrics.utility import expected
 from seqloom.runs.prediction import Prediction
@@ -28,10 +28,10 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
-        rules = config.model_dump(include={*RulesConfig.model_fields, "length_exponent"})
+        rules = config.model_dump(include={*SearchRulesConfig.model_fields, "length_exponent"})
         searches.append((BeamConfig(width=config.beam, **rules), config.beam))
     if config.samples:
-        sampling = config.model_dump(include={*DrawingConfig.model_fields})
+        sampling = config.model_dump(include={*SamplingRulesConfig.model_fields})
         searches.append((SampleConfig(samples=config.samples, **sampling), config.samples))
     return searches
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
+    EngineConfig,
     GreedyConfig,
     MinimumBayesRiskConfig,
-    RulesConfig,
     SampleConfig,
+    SearchRulesConfig,
 )
-from seqloom.config.engine import EngineConfig
-from seqloom.config.kinds import EngineKind
+from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError
 
 Probabilities = Literal["none", "score", "tokens"]
@@ -61,7 +61,7 @@ def check_texts(texts: Sequence[str | Path]) -> None:
 
 def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
     """The settings that every search has: its rules and the length normalisation."""
-    return decoding.model_dump(include={*RulesConfig.model_fields, "length_exponent"})
+    return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_exponent"})
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
@@ -90,10 +90,10 @@ def resolve_decoding(
 ) -> DecodingConfig:
     """The search to use: `decoding` or the recipe's, with the width `beam` if it is given."""
     chosen = recipe if decoding is None else decoding
-    if not isinstance(chosen, RulesConfig):
+    if not isinstance(chosen, SearchRulesConfig):
         raise ConfigError(
             "decoding must be a config such as BeamConfig(width=5) or GreedyConfig() from "
-            f"seqloom.config.decoding, not {decoding!r:.60}"
+            f"seqloom.config.schema.decoding, not {decoding!r:.60}"
         )
     return chosen if beam is None else beam_config(chosen, beam)
 

@@ -11,7 +11,7 @@ from seqloom.metrics.merging import NO_WORD, AttentionMap, merge_labels, merge_w
 from seqloom.runs.attention_maps import AttentionReduction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.vocabulary import END, SPECIAL
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ def build_prediction(
     end = (END,) if hypothesis.finished else ()
     source_pieces: tuple[str, ...] = ()
     if model_input.source is not None and task.source_tokenizer is not None:
-        source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL[END])
+        source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL_TOKENS[END])
     prediction = Prediction(
         text=target.decode(tokens[model_input.hidden_prefix :]),
         score=hypothesis.score,
-        pieces=(*target.pieces(tokens), *(SPECIAL[token] for token in end)),
+        pieces=(*target.pieces(tokens), *(SPECIAL_TOKENS[token] for token in end)),
         source_pieces=source_pieces,
         log_probabilities=hypothesis.log_probabilities,
         finished=hypothesis.finished,

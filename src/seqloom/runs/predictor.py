@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
+from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
+from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Images, Source
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.audience import Attended, Audience
 from seqloom.decoding.beam import Beam
@@ -40,7 +40,7 @@ from seqloom.runs.options import TEXT_ONLY, WITH_ATTENTION, PredictionOptions, P
 from seqloom.runs.prediction import Prediction, build_prediction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.running import encode_target, newline_of
+from seqloom.text.long_text import encode_target, newline_id
 from seqloom.text.vocabulary import END
 
 ProgressCallback = Callable[[int, int], None]
@@ -138,7 +138,7 @@ class Predictor:
                 for of_one in zip(*candidates, strict=True)
             ]
         results: list[list[Prediction]] = [[] for _ in inputs]
-        newline = newline_of(self.task.target_tokenizer)
+        newline = newline_id(self.task.target_tokenizer)
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
@@ -227,7 +227,7 @@ class Predictor:
             (*one.prefix, *encode_target(tokenizer, target))
             for one, target in zip(inputs, targets, strict=True)
         ]
-        has_end = newline_of(tokenizer) is None
+        has_end = newline_id(tokenizer) is None
         if not (has_end or all(target_ids)):
             raise DataError(
                 "an empty text cannot be scored: a long-text model has no END token. Give some text"

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import torch
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,
@@ -21,7 +21,7 @@ from seqloom.config.decoding import (
     SearchConfig,
 )
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.decoding.alternatives import alternatives
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
@@ -34,8 +34,8 @@ from seqloom.runs.length_limits import output_limit, without_end
 from seqloom.runs.prediction import Prediction, build_prediction
 from seqloom.runs.run import Run
 from seqloom.tasks.task import ModelInput
-from seqloom.text.running import newline_of
-from seqloom.text.vocabulary import END, SPECIAL, UNKNOWN
+from seqloom.text.long_text import newline_id
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS, UNKNOWN
 
 CLOSEST = 5
 RECORDED = 20_000
@@ -124,7 +124,7 @@ class Question:
         if isinstance(chosen, ExhaustiveConfig):
             limit = min(chosen.max_sequences, RECORDED)
             chosen = chosen.model_copy(update={"max_sequences": limit})
-        if not text.strip() and not isinstance(run.task.signature.source, Nothing):
+        if not text.strip() and not isinstance(run.task.signature.source, NoSource):
             raise DataError("there is nothing to search for: the text is blank; give a sentence")
         [*_, tag] = run.languages.path(to)
         [asked] = run.languages.add_tag([text], tag)
@@ -212,7 +212,7 @@ class Question:
     def tokens_of(self, piece: str) -> tuple[int, ...]:
         """What was typed, as tokens: a word as the tokenizer cuts it, or one piece by its name."""
         tokenizer = self.run.task.target_tokenizer
-        if piece == SPECIAL[END]:
+        if piece == SPECIAL_TOKENS[END]:
             return (END,)
         tokens = tuple(tokenizer.encode(piece))
         named = self._named.get(piece)
@@ -231,12 +231,12 @@ class Question:
     def _named(self) -> dict[str, int]:
         """Every token of the vocabulary by its name, the special ones apart."""
         size = self.run.task.target_tokenizer.size
-        return {self.name_of(token): token for token in range(len(SPECIAL), size)}
+        return {self.name_of(token): token for token in range(len(SPECIAL_TOKENS), size)}
 
     def name_of(self, token: int) -> str:
         """What a token is called in pictures."""
-        if token < len(SPECIAL):
-            return SPECIAL[token]
+        if token < len(SPECIAL_TOKENS):
+            return SPECIAL_TOKENS[token]
         return self.run.task.target_tokenizer.pieces([token])[0]
 
     def _beginning(self, begin: Sequence[int]) -> ModelInput:
@@ -245,7 +245,7 @@ class Question:
     def _hypotheses(
         self, prepared: ModelInput, n_best: int, recorder: Recorder | None = None
     ) -> list[Hypothesis]:
-        newline = newline_of(self.run.task.target_tokenizer)
+        newline = newline_id(self.run.task.target_tokenizer)
         how = self.decoding if newline is None else without_end(self.decoding)
         request = Request(
             max_lengths=[output_limit(prepared, self.decoding, self.run.model, newline)],

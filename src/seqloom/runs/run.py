@@ -6,14 +6,13 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.data import DataConfig
-from seqloom.config.decoding import DecodingConfig
-from seqloom.config.engine import EngineConfig
-from seqloom.config.kinds import EngineKind
-from seqloom.config.run import RunConfig
-from seqloom.config.task import LabelsConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
+from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import LabelsConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing, Pixels
+from seqloom.core.signature import NoSource, Pixels
 from seqloom.data.example import Split
 from seqloom.data.splits import merge_references, read_split
 from seqloom.data.text_windows import shape_of
@@ -41,7 +40,7 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor, ProgressCallback
 from seqloom.runs.target_language import TargetLanguages
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.vocabulary import SPECIAL
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 
 class Run:
@@ -130,7 +129,7 @@ class Run:
         decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
         """The outputs for each text, with all options. `translate` is a shorter form."""
-        if isinstance(self.task.signature.source, Nothing):
+        if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
                 f"{self.folder}: this is a language model, which has no source to translate. Use "
                 "`complete`"
@@ -199,7 +198,7 @@ class Run:
         A long-text model has no END token: it generates up to max_length tokens, or to the end of
         the line with one_line.
         """
-        if not isinstance(self.task.signature.source, Nothing):
+        if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
                 f"{self.folder}: this run needs a source and cannot complete a prompt. Use "
                 "`translate`"
@@ -220,7 +219,7 @@ class Run:
                 f"{self.folder}: a run for {self.config.task.kind} has no labels. Use a run with "
                 "task.kind = 'labels'"
             )
-        count = self.task.target_tokenizer.size - len(SPECIAL) if every else 1
+        count = self.task.target_tokenizer.size - len(SPECIAL_TOKENS) if every else 1
         options = PredictionOptions(count, attention=False)
         return self.predict(texts, options, beam=count if every else None)
 

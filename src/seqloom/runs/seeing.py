@@ -2,18 +2,18 @@
 
 from typing import assert_never
 
-from seqloom.config.labels import LabelsDecoderConfig
-from seqloom.config.recurrent import RecurrentDecoderConfig
-from seqloom.config.transformer import TransformerDecoderConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import Nothing, Pixels
+from seqloom.core.signature import NoSource, Pixels
 from seqloom.runs.run import Run
 
 
 def refuse_sourceless(run: Run) -> None:
     """Words can only look at words that were read."""
     source = run.task.signature.source
-    if isinstance(source, Nothing):
+    if isinstance(source, NoSource):
         raise ConfigError(
             f"{run.name}: is a language model, which reads no source, so that there is nothing its "
             "words could look at but each other; look inside a run that translates"

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.config.decoding import GreedyConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request, log_softmax
@@ -119,7 +119,7 @@ def find_slips(
 
 def refuse_without_source(run: Run) -> None:
     """What reads nothing answers nothing, and has no reference."""
-    if isinstance(run.task.signature.source, Nothing):
+    if isinstance(run.task.signature.source, NoSource):
         raise ConfigError(
             f"{run.name}: is a language model, whose outputs have no references to leave; slips "
             "are those of a run that reads something"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seqloom.config.problems import did_you_mean
-from seqloom.config.run import RunConfig
-from seqloom.config.tags import asked_for, tags_of
-from seqloom.config.task import TranslationConfig
+from seqloom.config.loading.error_messages import closest_match
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import tag_display_name, training_tags
+from seqloom.config.schema.task import TranslationConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.runs.prediction import Prediction
 from seqloom.text.tags import Tags
@@ -30,12 +30,12 @@ class TargetLanguages:
     def from_config(cls, run: str, config: RunConfig) -> "TargetLanguages":
         task = config.task
         in_source = isinstance(task, TranslationConfig) and task.tag_side == "source"
-        return cls(run, tags_of(config.data), in_source)
+        return cls(run, training_tags(config.data), in_source)
 
     @property
     def names(self) -> str:
         """The available languages, separated by commas."""
-        return ", ".join(asked_for(tag) for tag in self.tags)
+        return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
         """The tag of each translation step on the way to `to`; [None] if `to` is None."""
@@ -45,14 +45,14 @@ class TargetLanguages:
 
     def _tag(self, language: str) -> str:
         for tag in self.tags:
-            if language in (tag, asked_for(tag)):
+            if language in (tag, tag_display_name(tag)):
                 return tag
         if not self.tags:
             raise ConfigError(
                 f"{self.run}: this run has a single target language. Remove --to {language} (to= "
                 "in Python)"
             )
-        near = did_you_mean(language, [asked_for(tag) for tag in self.tags])
+        near = closest_match(language, [tag_display_name(tag) for tag in self.tags])
         hint = f"Did you mean '{near}'? " if near else ""
         raise ConfigError(
             f"{self.run}: cannot translate to '{language}'. {hint}Available: {self.names}"
@@ -78,7 +78,7 @@ class TargetLanguages:
         tagged = [i for i in range(len(texts)) if has_tag[i]]
         if tagged:
             raise DataError(
-                f"--to {asked_for(tag)} is set, but there is already a tag in "
+                f"--to {tag_display_name(tag)} is set, but there is already a tag in "
                 f"{_list_lines(tagged, first)}. Remove one of the two"
             )
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]

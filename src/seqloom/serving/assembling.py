@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from starlette.types import ASGIApp
 
-from seqloom.config.kinds import EngineKind
+from seqloom.config.schema.names import EngineKind
 from seqloom.serving.batcher import Batcher
 from seqloom.serving.gate import Gate
 from seqloom.serving.keys import Keys

@@ -2,7 +2,7 @@
 
 import secrets
 
-from seqloom.config.decoding import GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import GreedyConfig, SampleConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions, greedy_config, sampling_config

@@ -1,8 +1,8 @@
 """What there is to say about a run that is served."""
 
 from seqloom import __version__
-from seqloom.config.decoding import BeamConfig
-from seqloom.config.tags import asked_for
+from seqloom.config.schema.decoding import BeamConfig
+from seqloom.config.schema.tags import tag_display_name
 from seqloom.inside.explain import looks_of
 from seqloom.runs.forecaster import Forecaster
 from seqloom.serving.schema import LanguagePair, RunAnswer, RunsAnswer
@@ -34,7 +34,7 @@ def describe(served: Served) -> RunAnswer:
             "context": list(context),
         }
     else:
-        targets = [asked_for(tag) for tag in run.languages.tags]
+        targets = [tag_display_name(tag) for tag in run.languages.tags]
     known = {
         "name": served.name,
         "kind": served.kind,

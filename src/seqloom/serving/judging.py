@@ -25,7 +25,7 @@ from seqloom.serving.service import Service, aside, too_much
 from seqloom.serving.showing import shown
 from seqloom.serving.translating import direct
 from seqloom.tasks.task import ModelInput
-from seqloom.text.vocabulary import SPECIAL
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 
 async def label(service: Service, request: LabelRequest) -> LabelAnswer:
@@ -34,7 +34,7 @@ async def label(service: Service, request: LabelRequest) -> LabelAnswer:
     service.check_something("texts", request.texts)
     served = service.catalogue.choose(("labels",), request.run)
     run = served.speaker
-    count = run.task.target_tokenizer.size - len(SPECIAL) if request.every else 1
+    count = run.task.target_tokenizer.size - len(SPECIAL_TOKENS) if request.every else 1
     decoding = beam_config(run.config.decoding, count) if request.every else run.config.decoding
     manner = Searching(run, decoding, PredictionOptions(count, attention=False))
     asked = [text for text in request.texts if text.strip()]

@@ -5,11 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from seqloom.config.corpora import BundledConfig, HeldOutConfig, JsonlConfig, ParallelConfig
-from seqloom.config.languages import TaggedConfig
-from seqloom.config.run import RunConfig
-from seqloom.config.tags import asked_for, each_corpus
-from seqloom.config.task import TranslationConfig
+from seqloom.config.schema.corpora import (
+    BundledConfig,
+    CorpusOrHoldOutConfig,
+    JsonlConfig,
+    ParallelConfig,
+    TaggedCorpusConfig,
+)
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import expand_corpora, tag_display_name
+from seqloom.config.schema.task import TranslationConfig
 from seqloom.core.errors import ConfigError
 from seqloom.serving.language_names import NAMES
 
@@ -37,13 +42,13 @@ def pairs_of(config: RunConfig) -> tuple[Pair, ...]:
     languages, as train.de and train.en. Empty if it does not say."""
     if not isinstance(config.task, TranslationConfig):
         return ()
-    found = [_pair_of(corpus) for corpus in each_corpus(config.data.train)]
+    found = [_pair_of(corpus) for corpus in expand_corpora(config.data.train)]
     if None in found:  # what is known of some would be a guess about the rest
         return ()
     return tuple(dict.fromkeys(pair for pair in found if pair is not None))
 
 
-def _pair_of(corpus: HeldOutConfig) -> Pair | None:
+def _pair_of(corpus: CorpusOrHoldOutConfig) -> Pair | None:
     named = _named_pair(corpus)
     if named is not None:
         return named
@@ -58,12 +63,12 @@ def _pair_of(corpus: HeldOutConfig) -> Pair | None:
             return None
 
 
-def _named_pair(corpus: HeldOutConfig) -> Pair | None:
+def _named_pair(corpus: CorpusOrHoldOutConfig) -> Pair | None:
     """The name 'en-de' of a corpus that is tagged with '<2de>'."""
-    if not isinstance(corpus, TaggedConfig) or corpus.tag is None or corpus.name is None:
+    if not isinstance(corpus, TaggedCorpusConfig) or corpus.tag is None or corpus.name is None:
         return None
     source, _, target = corpus.name.partition("-")
-    return Pair(source, target) if source and target == asked_for(corpus.tag) else None
+    return Pair(source, target) if source and target == tag_display_name(corpus.tag) else None
 
 
 def _suffix(path: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from seqloom.config.problems import did_you_mean
-from seqloom.config.section import Section
+from seqloom.config.loading.error_messages import closest_match
+from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
 
 
@@ -52,7 +52,7 @@ def changed_limits(settings: Sequence[str]) -> Limits:
         if not equals:
             problems.append(f"'{setting}' must look like name=value, for example beam=12")
         elif name not in Limits.model_fields:
-            near = did_you_mean(name, list(Limits.model_fields))
+            near = closest_match(name, list(Limits.model_fields))
             hint = f"did you mean '{near}'?" if near else f"there are {_names()}"
             problems.append(f"{name}: there is no such limit; {hint}")
         else:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.inside.explain import explain
 from seqloom.inside.explanation import Focus
 from seqloom.inside.lecture import LectureScore, explain_lecture

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.config.decoding import (
+from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,

@@ -7,8 +7,8 @@ from typing import Literal
 
 from torch import nn
 
-from seqloom.config.kinds import EngineKind
-from seqloom.config.task import TranslationConfig
+from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.task import TranslationConfig
 from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
 from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load

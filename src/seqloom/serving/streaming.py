@@ -15,7 +15,7 @@ from typing import Any
 
 from fastapi.responses import StreamingResponse
 
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions, greedy_config

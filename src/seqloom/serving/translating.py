@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.decoding.rules import LONGEST
 from seqloom.runs.batching import input_tokens

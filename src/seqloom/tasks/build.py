@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import assert_never
 
-from seqloom.config.run import RunConfig
-from seqloom.config.task import (
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import (
     CaptioningConfig,
     ForecastConfig,
     LabelsConfig,

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from torch import Tensor
 
-from seqloom.config.data import DataConfig
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
-from seqloom.core.sequences import Batch
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
+from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
 from seqloom.data.example import Split
 from seqloom.data.scale import Scale, unformed

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Split
 from seqloom.data.examples import Examples
 from seqloom.data.labelled import label_problem

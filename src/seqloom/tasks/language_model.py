@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from seqloom.config.run import RunConfig
-from seqloom.core.signature import Nothing, Signature, Tokens
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.data.corpus import CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split
 from seqloom.data.examples import Examples
@@ -11,7 +11,7 @@ from seqloom.data.text_windows import WindowedText, shape_of
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.running import newline_of
+from seqloom.text.long_text import newline_id
 from seqloom.text.tokenizer import Tokenizer
 
 
@@ -20,7 +20,7 @@ class LanguageModel(TokenTask):
 
     def __init__(self, target: Tokenizer) -> None:
         self.target_tokenizer = target
-        self.signature = Signature(Nothing(), Tokens(target.size), shared=False)
+        self.signature = Signature(NoSource(), Tokens(target.size), shared=False)
 
     def prepare(self, text: str) -> ModelInput:
         """The input text is the prefix of the output."""
@@ -28,7 +28,7 @@ class LanguageModel(TokenTask):
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
         """Sentences, or windows over a long text."""
-        shape, newline = shape_of(config.data, split), newline_of(self.target_tokenizer)
+        shape, newline = shape_of(config.data, split), newline_id(self.target_tokenizer)
         if shape is None or newline is None:
             return super().corpus(config, split, progress)
         lines = build_corpus(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.batch import Batch, Padded
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.sample import Sample
 from seqloom.decoding.search import Request, log_softmax

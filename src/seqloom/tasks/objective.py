@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from seqloom.config.training import RiskConfig
+from seqloom.config.schema.training import MinimumRiskConfig
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Objective:
 
     smoothing: float = 0.0
     r_drop: float = 0.0
-    minimum_risk: RiskConfig | None = None
+    minimum_risk: MinimumRiskConfig | None = None
 
 
 LIKELIHOOD = Objective()

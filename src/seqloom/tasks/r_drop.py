@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import PAD
 

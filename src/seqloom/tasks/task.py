@@ -7,8 +7,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from seqloom.config.run import RunConfig
-from seqloom.core.sequences import Batch
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.example import Split
 from seqloom.data.examples import Examples

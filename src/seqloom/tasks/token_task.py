@@ -7,8 +7,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from seqloom.config.run import RunConfig
-from seqloom.core.sequences import Batch
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.corpus import CorpusRequest, build_corpus
 from seqloom.data.example import Example, Split

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from seqloom.config.kinds import ScoreName, SourceScoreName
+from seqloom.config.schema.names import ScoreName, SourceScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric

@@ -1,1 +1,70 @@
-"""Strings to ids and back. No torch."""
+"""Tokenizers: text to token ids and back. This package never imports torch.
+
+The names below are imported on first use, because sentencepiece takes a moment to load.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqloom.text.build import load_tokenizer, train_tokenizer
+    from seqloom.text.characters import CharacterTokenizer
+    from seqloom.text.long_text import LongTextTokenizer
+    from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
+    from seqloom.text.tags import Tags
+    from seqloom.text.tokenizer import Tokenizer
+    from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNKNOWN, Vocabulary
+    from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
+    from seqloom.text.whitespace import WhitespaceTokenizer
+    from seqloom.text.words import WordTokenizer
+
+__all__ = [
+    "END",
+    "PAD",
+    "SPECIAL_TOKENS",
+    "START",
+    "UNKNOWN",
+    "CharacterTokenizer",
+    "LongTextTokenizer",
+    "SampledSubwordTokenizer",
+    "SubwordTokenizer",
+    "Tags",
+    "Tokenizer",
+    "Vocabulary",
+    "VocabularyTokenizer",
+    "WhitespaceTokenizer",
+    "WordTokenizer",
+    "load_tokenizer",
+    "train_tokenizer",
+]
+
+_MODULES = {
+    "CharacterTokenizer": "characters",
+    "END": "vocabulary",
+    "LongTextTokenizer": "long_text",
+    "PAD": "vocabulary",
+    "SPECIAL_TOKENS": "vocabulary",
+    "START": "vocabulary",
+    "SampledSubwordTokenizer": "subwords",
+    "SubwordTokenizer": "subwords",
+    "Tags": "tags",
+    "Tokenizer": "tokenizer",
+    "UNKNOWN": "vocabulary",
+    "Vocabulary": "vocabulary",
+    "VocabularyTokenizer": "vocabulary_tokenizer",
+    "WhitespaceTokenizer": "whitespace",
+    "WordTokenizer": "words",
+    "load_tokenizer": "build",
+    "train_tokenizer": "build",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'seqloom.text' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"seqloom.text.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,10 +1,10 @@
-"""From a [text] section to a tokenizer, and from a folder back to one."""
+"""Training a tokenizer from a [text] section, and loading a saved one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from seqloom.config.text import (
+from seqloom.config.schema.text import (
     CharactersConfig,
     SubwordsConfig,
     TokenizerConfig,
@@ -12,41 +12,41 @@ from seqloom.config.text import (
     WordsConfig,
 )
 from seqloom.core.errors import DataError
-from seqloom.text.characters import Characters
-from seqloom.text.running import RunningText, inner_name
-from seqloom.text.subwords import Subwords
+from seqloom.text.characters import CharacterTokenizer
+from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
+from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tags import Tags
-from seqloom.text.tokenizer import Tokenizer, damaged, read_content
-from seqloom.text.whitespace import Whitespace
-from seqloom.text.words import Words
+from seqloom.text.tokenizer import Tokenizer, damaged_file_error, read_content
+from seqloom.text.whitespace import WhitespaceTokenizer
+from seqloom.text.words import WordTokenizer
 
 
 def train_tokenizer(
     config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str], lowercase: bool
 ) -> Tokenizer:
-    """Learn a vocabulary from these lines, read once.
+    """Train a tokenizer on `lines`, which are read once.
 
-    Characters and words are counted: memory grows with the number of different ones. Subwords
-    are learned from all lines, or from two million drawn at random if there are more. Lower case
-    is part of the tokenizer: it folds whatever it is given.
+    Characters and words are counted, so memory grows with the number of distinct ones. Subwords are
+    learned from all lines, or from a random sample of two million if there are more. `lowercase`
+    becomes part of the tokenizer, which then lowercases every text it encodes.
     """
-    known = Tags(tags)
-    text = _some_text(lines)
+    tag_set = Tags(tags)
+    text = _non_blank_lines(lines)
     match config:
         case CharactersConfig():
-            return Characters.train(text, known, lowercase)
+            return CharacterTokenizer.train(text, tag_set, lowercase)
         case WordsConfig(size=size, min_count=min_count):
-            return Words.train(text, known, lowercase, size, min_count)
+            return WordTokenizer.train(text, tag_set, lowercase, size, min_count)
         case WhitespaceConfig(size=size):
-            return Whitespace.train(text, known, lowercase, size)
+            return WhitespaceTokenizer.train(text, tag_set, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
-            return Subwords.train(text, known, lowercase, size, algorithm)
+            return SubwordTokenizer.train(text, tag_set, lowercase, size, algorithm)
         case _:
             assert_never(config)
 
 
-def _some_text(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are not blank, of which there must be one."""
+def _non_blank_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines that are not blank. Raises DataError if there are none."""
     empty = True
     for line in lines:
         if line.strip():
@@ -57,21 +57,21 @@ def _some_text(lines: Iterable[str]) -> Iterator[str]:
 
 
 def load_tokenizer(folder: Path, name: str) -> Tokenizer:
-    """The tokenizer that was saved in this folder under this name."""
+    """Load the tokenizer that was saved in this folder under this name."""
     path = folder / f"{name}.json"
     content = read_content(path)
     try:
         match content["kind"]:
-            case "characters":
-                return Characters.from_content(content)
-            case "words":
-                return Words.from_content(content)
-            case "whitespace":
-                return Whitespace.from_content(content)
-            case "running-text":
-                return RunningText(load_tokenizer(folder, inner_name(name)))
-            case "subwords":
-                return Subwords.load(folder / f"{name}.model", content)
+            case CharacterTokenizer.kind:
+                return CharacterTokenizer.from_content(content)
+            case WordTokenizer.kind:
+                return WordTokenizer.from_content(content)
+            case WhitespaceTokenizer.kind:
+                return WhitespaceTokenizer.from_content(content)
+            case SubwordTokenizer.kind:
+                return SubwordTokenizer.load(folder / f"{name}.model", content)
+            case LongTextTokenizer.kind:
+                return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:
-        raise damaged(path) from error
-    raise damaged(path)
+        raise damaged_file_error(path) from error
+    raise damaged_file_error(path)

@@ -1,38 +1,49 @@
-"""Pieces of words, learned by sentencepiece."""
+"""Subword tokenizers, trained with sentencepiece."""
 
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 import sentencepiece
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.storage import write_file
 from seqloom.text.tags import SPACE, Tags
-from seqloom.text.tokenizer import content_digest, damaged, words_of, write_content
+from seqloom.text.tokenizer import (
+    content_digest,
+    damaged_file_error,
+    word_indices,
+    write_content,
+)
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 MAX_SENTENCES = 2_000_000
-"""From a larger corpus this many lines are drawn at random, so that memory stays bounded."""
+"""Training uses a random sample of this many lines of a larger corpus, which limits memory."""
 MAX_BYTES = 1_000_000
-"""A longer line is not used for learning pieces; the readers refuse it before."""
+"""Training skips longer lines. The data readers reject such lines earlier."""
 
 _BLANKS = re.compile(r"[ \t\n\r\v\f]+")
 
+Result = TypeVar("Result")
 
-class Subwords:
-    """Pieces learned by byte-pair encoding or a unigram model (Kudo and Richardson 2018).
 
-    Every character of the training text is a piece, so only a character never seen is UNKNOWN.
-    The text is not normalised, but for runs of spaces, which become one, and those at the ends,
-    which go: apart from that decode(encode(x)) == x for every text of known characters. The
-    character ▁, which stands for a space inside a piece, comes back as a space.
+class SubwordTokenizer:
+    """Pieces learned with byte-pair encoding or a unigram model (Kudo and Richardson 2018).
+
+    Every character of the training text is a piece, so that only unseen characters are UNKNOWN.
+    Text is not normalised, except that each run of white space becomes one space and white space
+    at the ends is removed. Otherwise decode(encode(x)) == x for every text of known characters.
+    The character ▁, which stands for a space inside a piece, is decoded as a space.
     """
 
+    kind: ClassVar[str] = "subwords"
+
     def __init__(self, model: bytes, tags: Tags, lowercase: bool) -> None:
+        """`model` is a serialised sentencepiece model."""
         self.model = model
         self.tags = tags
         self.lowercase = lowercase
@@ -47,12 +58,15 @@ class Subwords:
         lowercase: bool,
         size: int,
         algorithm: Literal["bpe", "unigram"],
-    ) -> "Subwords":
-        """Memory is that of MAX_SENTENCES lines at most; the same lines give the same pieces."""
+    ) -> "SubwordTokenizer":
+        """Learn `size` pieces from these lines. The same lines always give the same pieces.
+
+        Holds at most MAX_SENTENCES lines in memory.
+        """
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_folded(lines, tags, lowercase),
+                sentence_iterator=_normalised_lines(lines, tags, lowercase),
                 model_writer=model,
                 vocab_size=size,
                 model_type=algorithm,
@@ -67,27 +81,27 @@ class Subwords:
                 input_sentence_size=MAX_SENTENCES,
                 shuffle_input_sentence=True,
                 max_sentence_length=MAX_BYTES,
-                num_threads=16,  # part of the model file: the same on every machine
+                num_threads=16,  # stored in the model file, so it must not depend on the machine
                 minloglevel=4,
             )
         except RuntimeError as error:
-            _explain(error, size)
+            _raise_training_error(error, size)
         return cls(model.getvalue(), tags, lowercase)
 
     @classmethod
-    def load(cls, path: Path, content: dict[str, Any]) -> "Subwords":
-        """`path` is the sentencepiece model that `content` describes."""
+    def load(cls, path: Path, content: dict[str, Any]) -> "SubwordTokenizer":
+        """Load the sentencepiece model at `path`, which `content` describes."""
         try:
             model = path.read_bytes()
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
         if hashlib.sha256(model).hexdigest() != content["sha256"]:
-            raise damaged(path)
+            raise damaged_file_error(path)
         return cls(model, Tags(content["tags"]), content["lowercase"])
 
     def _content(self) -> dict[str, Any]:
         return {
-            "kind": "subwords",
+            "kind": self.kind,
             "lowercase": self.lowercase,
             "tags": list(self.tags.names),
             "sha256": hashlib.sha256(self.model).hexdigest(),
@@ -105,51 +119,105 @@ class Subwords:
         return self._processor.encode(self._utf8(text))
 
     def _utf8(self, text: str) -> bytes:
-        """As sentencepiece wants it."""
+        """Normalise a text and convert it to UTF-8, which sentencepiece expects."""
         try:
-            return _fold(text, self.tags, self.lowercase).encode("utf-8")
+            return _normalise(text, self.tags, self.lowercase).encode("utf-8")
         except UnicodeEncodeError as error:
-            raise DataError(f"{text!r}: is not valid Unicode: half of a surrogate pair") from error
+            raise DataError(
+                f"{text!r}: is not valid Unicode: it contains half of a surrogate pair"
+            ) from error
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        # sentencepiece puts a space before the first word, so that it looks like any other.
+        # sentencepiece adds a space before the first word, so that it has the same pieces anywhere.
         return "".join(self._surfaces(ids)).removeprefix(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._names[id_] for id_ in ids]
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        return words_of(self._surfaces(ids))
+        return word_indices(self._surfaces(ids))
 
     def save(self, folder: Path, name: str) -> None:
         write_file(folder / f"{name}.model", self.model)
         write_content(folder / f"{name}.json", self._content())
 
 
-def _fold(text: str, tags: Tags, lowercase: bool) -> str:
+def _normalise(text: str, tags: Tags, lowercase: bool) -> str:
     return _BLANKS.sub(" ", tags.lower(text) if lowercase else text)
 
 
-def _folded(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iterator[str]:
+def _normalised_lines(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iterator[str]:
     for line in lines:
-        yield _fold(line, tags, lowercase)
+        yield _normalise(line, tags, lowercase)
 
 
-def _explain(error: RuntimeError, size: int) -> NoReturn:
-    """sentencepiece names the bound that was broken; say it in the words of a recipe."""
+def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
+    """Translate an error of sentencepiece into the settings of a recipe."""
     message = str(error)
-    setting = "text.tokenizer.size (text.target_tokenizer.size, if the target has its own)"
-    if found := re.search(r"too high.*<= (\d+)", message):
+    setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
+    if match := re.search(r"too high.*<= (\d+)", message):
         raise ConfigError(
             f"a vocabulary of {size} subwords does not fit: the training text yields at most "
-            f"{found[1]}; set {setting} to {found[1]} or less, or give more text"
+            f"{match[1]}; set {setting} to {match[1]} or less, or add training text"
         ) from error
-    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+    if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         raise ConfigError(
             f"a vocabulary of {size} subwords is too small: the special tokens, tags and single "
-            f"characters of the training text alone are {found[1]}; set {setting} well above that"
+            f"characters of the training text alone are {match[1]}; set {setting} well above that"
         ) from error
     raise ConfigError(f"sentencepiece cannot learn from the training text: {message}") from error
+
+
+class SampledSubwordTokenizer(SubwordTokenizer):
+    """A subword tokenizer whose `encode` samples one of the possible segmentations of a text.
+
+    BPE skips each merge with probability `alpha` (Provilkov et al. 2020). A unigram model samples
+    in proportion to p^alpha (Kudo 2018). Every segmentation decodes to the same text.
+    """
+
+    def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
+        """`seed` enters the digest only. Use `run_with_sampling_seed` to encode with it."""
+        super().__init__(tokenizer.model, tokenizer.tags, tokenizer.lowercase)
+        self.alpha = alpha
+        self.seed = seed
+
+    @property
+    def digest(self) -> str:
+        drawn = [self.alpha, self.seed, sentencepiece.__version__]
+        return content_digest({"plain": super().digest, "drawn": drawn})
+
+    def encode(self, text: str) -> list[int]:
+        return self._processor.encode(
+            self._utf8(text), enable_sampling=True, alpha=self.alpha, nbest_size=-1
+        )
+
+
+_seed_lock = threading.Lock()
+
+
+def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
+    """Run `work` such that the segmentations of a SampledSubwordTokenizer depend on `seed` only.
+
+    sentencepiece has one random generator per thread, which it seeds when the thread samples for
+    the first time. So each seed needs a new thread.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised again in the calling thread
+            errors.append(error)
+
+    with _seed_lock:
+        sentencepiece.set_random_generator_seed(seed % 2**32)
+        thread = threading.Thread(target=run, name="seqloom-sampling")
+        thread.start()
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,4 +1,4 @@
-"""What every tokenizer can do, and how one is kept on disk."""
+"""The interface of all tokenizers, and the format of their files."""
 
 import hashlib
 import json
@@ -12,88 +12,102 @@ from seqloom.text.tags import Tags
 
 
 class Tokenizer(Protocol):
-    """Strings to ids and back. Ids are those of the text alone, without START and END."""
+    """Converts text to token ids and back. START and END are not among the ids of a text."""
 
     tags: Tags
-    """Strings that are one token each, whatever stands beside them."""
+    """Strings that are always a single token."""
     lowercase: bool
-    """Does it fold text to lower case, so that no capital ever comes out?"""
+    """True if the tokenizer lowercases text, so that its outputs have no capitals."""
 
     @property
     def size(self) -> int:
-        """How many ids there are: every id is below this."""
+        """Size of the vocabulary: every id is smaller."""
         ...
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that decides what it does: equal digests, equal ids."""
+        """SHA-256 of everything that determines the ids: equal digests mean equal ids."""
         ...
 
-    def encode(self, text: str) -> list[int]: ...
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text."""
+        ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text. PAD, START and END are skipped, UNKNOWN reads "<unk>", tags are verbatim."""
-        ...
+        """Return the text of these ids.
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What to call each token in a picture."""
-        ...
-
-    def word_of(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in `decode(ids).split()`.
-
-        A token that is only a space belongs to the word after it. -1: the token is part of no
-        word (PAD, START, END, a space at the very end). A token with several words in it belongs
-        to the first.
+        PAD, START and END are skipped, UNKNOWN becomes "<unk>", and tags stay as they are.
         """
         ...
 
-    def save(self, folder: Path, name: str) -> None: ...
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return a label for each token, for figures."""
+        ...
+
+    def word_of(self, ids: Sequence[int]) -> list[int]:
+        """Return for each token the index of its word in `decode(ids).split()`.
+
+        A token that is only a space belongs to the word after it. A token with several words
+        belongs to the first one. -1: the token belongs to no word (PAD, START, END, a space at the
+        end).
+        """
+        ...
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the tokenizer to `folder`, in files whose names start with `name`."""
+        ...
 
 
-def words_of(surfaces: Iterable[str]) -> list[int]:
-    """`word_of`, given what each token adds to the text: "" for a special token."""
-    words: list[int] = []
-    count = 0
-    inside = False
+def word_indices(surfaces: Iterable[str]) -> list[int]:
+    """Compute `Tokenizer.word_of` from the text that each token adds; "" for a special token."""
+    indices: list[int] = []
+    word_count = 0
+    inside_word = False
     for surface in surfaces:
-        begins = surface.lstrip()
-        continues = inside and begins == surface
-        words.append(-1 if not surface else count - 1 if begins and continues else count)
+        stripped = surface.lstrip()
+        continues_word = inside_word and stripped == surface
+        if not surface:
+            indices.append(-1)
+        elif stripped and continues_word:
+            indices.append(word_count - 1)
+        else:
+            indices.append(word_count)
         for character in surface:
-            if not character.isspace() and not inside:
-                count += 1
-            inside = not character.isspace()
-    return [word if word < count else -1 for word in words]
+            if not character.isspace() and not inside_word:
+                word_count += 1
+            inside_word = not character.isspace()
+    return [index if index < word_count else -1 for index in indices]
 
 
 def content_digest(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_content(path: Path, content: dict[str, Any]) -> None:
-    """As JSON, with its own digest, so that damage shows."""
-    sealed = {**content, "digest": content_digest(content)}
-    write_file(path, json.dumps(sealed, ensure_ascii=False, indent=1).encode())
+    """Write a JSON object with its own digest, so that `read_content` detects damage."""
+    with_digest = {**content, "digest": content_digest(content)}
+    write_file(path, json.dumps(with_digest, ensure_ascii=False, indent=1).encode())
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """What `write_content` wrote, if it is there and unharmed."""
+    """Read what `write_content` wrote and check its digest."""
     try:
         content = json.loads(path.read_bytes().decode("utf-8"))
-        sound = content.pop("digest") == content_digest(content)
+        valid = content.pop("digest") == content_digest(content)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path}: there is no such tokenizer") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        sound = False
-    if not sound:
-        raise damaged(path)
+        valid = False
+    if not valid:
+        raise damaged_file_error(path)
     return content
 
 
-def damaged(path: Path) -> StorageError:
+def damaged_file_error(path: Path) -> StorageError:
+    """Return the error for a tokenizer file that is damaged."""
     return StorageError(
-        f"{path}: is damaged, or is no tokenizer of seqloom; restore it from a copy, or train again"
+        f"{path}: is damaged, or is not a seqloom tokenizer; restore it from a copy, or train again"
     )

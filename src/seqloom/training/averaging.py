@@ -7,7 +7,7 @@ from typing import assert_never
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.training import (
+from seqloom.config.schema.training import (
     AveragingConfig,
     LastWeightsConfig,
     MovingAverageConfig,

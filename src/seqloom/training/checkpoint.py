@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from seqloom.config.load import dump
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
@@ -44,7 +44,7 @@ def save_checkpoint(session: Session) -> None:
     """
 
     def write(folder: Path) -> None:
-        (folder / CONFIG).write_text(dump(session.config), encoding="utf-8")
+        (folder / CONFIG).write_text(format_recipe(session.config), encoding="utf-8")
         write_tensors(folder / WEIGHTS, weights_of(session.model))
         moments = optimizer_tensors(session.optimizer, session.model)
         write_tensors(folder / OPTIMIZER, moments)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seqloom.core.storage import explained, sha256
+from seqloom.core.storage import sha256, storage_errors
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,20 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with explained(path):
+        with storage_errors(path):
             # Unbuffered: closing the file never retries a failed write.
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: Event) -> None:
         line = {"event": event.kind, "step": event.step, "time": round(time.time(), 3)}
         remaining = json.dumps(line | event.data, allow_nan=False).encode() + b"\n"
-        with explained(self.path):
+        with storage_errors(self.path):
             while remaining:
                 remaining = remaining[self.file.write(remaining) :]
 
     def position(self) -> dict[str, Any]:
         """Size and digest of the file, after it is synced to disk. Checkpoints store them."""
-        with explained(self.path):
+        with storage_errors(self.path):
             os.fsync(self.file.fileno())
         size = self.path.stat().st_size
         return {"bytes": size, "sha256": sha256(self.path, size)}
@@ -54,7 +54,7 @@ class EventLog:
 
         A damaged, shorter file keeps its complete lines.
         """
-        with explained(self.path):
+        with storage_errors(self.path):
             if self.path.stat().st_size < size:
                 size = self.path.read_bytes().rfind(b"\n") + 1
             self.file.truncate(size)

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from seqloom.config.load import load_recipe
-from seqloom.config.run import RunConfig
-from seqloom.core.allocation import before_training
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.allocator import set_malloc_thresholds
+from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
-from seqloom.core.sequences import Batch
 from seqloom.data.mixture import parts_of, shares_of
 from seqloom.runs.device import best_device
 from seqloom.training.checkpoint import save_checkpoint
@@ -85,7 +85,7 @@ def train(
         try:
             # Before this point a signal ends the process: there is nothing to save yet.
             with catch_signals() as signals:
-                before_training()  # after the corpus is read: its memory is not needed again
+                set_malloc_thresholds()  # after the corpus is read: its memory is not needed again
                 progress = ProgressMeter(session)
                 session.captured_steps = capture_steps(session)
                 session.log(Event("start", session.step, _start_data(session)))

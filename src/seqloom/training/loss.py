@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.tasks.objective import Objective
 from seqloom.training.schedule import target_share, uses_minimum_risk
 from seqloom.training.scheduled_sampling import mix_decoder_inputs

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch, Images, Padded, Source
+from seqloom.core.batch import Batch, Images, Padded, Source
 from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.config.training import AdamWConfig
+from seqloom.config.schema.training import AdamWConfig
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import TrainingError
-from seqloom.core.sequences import Batch, Padded
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult

@@ -3,10 +3,10 @@
 import math
 from typing import assert_never
 
-from seqloom.config.training import (
+from seqloom.config.schema.training import (
     ConstantConfig,
     CosineConfig,
-    FeedingConfig,
+    DecoderInputConfig,
     FreeRunningConfig,
     InverseSquareRootConfig,
     ScheduleConfig,
@@ -33,7 +33,7 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
             assert_never(config)
 
 
-def target_share(config: FeedingConfig, step: int) -> float:
+def target_share(config: DecoderInputConfig, step: int) -> float:
     """The probability of feeding the decoder the target token instead of its own prediction."""
     match config:
         case TeacherForcingConfig():

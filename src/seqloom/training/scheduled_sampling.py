@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from seqloom.core.sequences import Batch, Padded
+from seqloom.core.batch import Batch, Padded
 from seqloom.models.seq2seq import Model
 
 

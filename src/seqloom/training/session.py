@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.data.examples import Examples
 from seqloom.data.stream import BatchStream

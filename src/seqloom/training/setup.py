@@ -8,16 +8,16 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.load import dump
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
+from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import (
-    explained,
     read_manifest,
     remove_leftovers,
     remove_leftovers_beside,
-    replace_listed,
+    replace_listed_file,
+    storage_errors,
 )
 from seqloom.data.ahead import AheadStream
 from seqloom.data.example import Example, Split
@@ -52,7 +52,7 @@ from seqloom.training.session import Session
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a run folder for one process. The system releases the lock when the process ends."""
     path = folder.with_name(f".{folder.name}.lock")
-    with explained(path):
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")
     with file:
@@ -182,7 +182,7 @@ def _prepare_folder(
         )
     if read_setup(folder)[0] != config:
         # Settings that may change become part of the recipe, and the next resume compares to them.
-        replace_listed(folder, CONFIG, dump(config).encode())
+        replace_listed_file(folder, CONFIG, format_recipe(config).encode())
 
 
 def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Examples:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
-from seqloom.core.sequences import Batch
 from seqloom.training.distributed import World
 
 LossFunction = Callable[[Batch], Tensor]

@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from seqloom.core.errors import ConfigError
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 from seqloom.core.storage import write_file
 
 FORMATS = ("png", "svg", "pdf")
@@ -64,7 +64,7 @@ def save_attention(
 def save_matrices(path: Path, matrices: Sequence[Matrix]) -> None:
     """One under the other; the suffix is the format."""
     kind = picture_format(path)
-    figures = require("matplotlib.figure", "plots", "drawing attention")
+    figures = import_optional("matplotlib.figure", "plots", "drawing attention")
     sizes = [one.size for one in matrices]
     heights = [high for _, high in sizes]
     figure = figures.Figure(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 from seqloom.core.storage import write_file
 from seqloom.viz.attention import picture_format
 
@@ -36,7 +36,7 @@ class Plot:
 def save_plot(path: Path, *plots: Plot) -> None:
     """One or several plots side by side; the suffix is the format."""
     kind = picture_format(path)
-    figures = require("matplotlib.figure", "plots", "drawing curves")
+    figures = import_optional("matplotlib.figure", "plots", "drawing curves")
     figure = figures.Figure(figsize=(6.4 * len(plots), 4.0), layout="constrained")
     for place, plot in enumerate(plots, start=1):
         _draw(figure.add_subplot(1, len(plots), place), plot)

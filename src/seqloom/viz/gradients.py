@@ -9,7 +9,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 from seqloom.core.storage import write_file
 from seqloom.inside.gradients import Profile, Steps, Trace
 from seqloom.viz.attention import picture_format
@@ -102,7 +102,7 @@ def _readable(piece: str) -> str:
 def save_gradients(path: Path, found: Trace | Profile) -> None:
     """Both sides beside each other; the suffix is the format."""
     kind = picture_format(path)
-    figures = require("matplotlib.figure", "plots", "drawing gradients")
+    figures = import_optional("matplotlib.figure", "plots", "drawing gradients")
     shown = [name for name in SIDES if any(getattr(found, name).whole)]
     sizes = [max(len(getattr(found, name).labels), 6) for name in shown]
     width = min(max(0.42 * sum(sizes) + 2.5, 7.0), 24.0)

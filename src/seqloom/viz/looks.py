@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 from seqloom.core.storage import write_file
 from seqloom.viz.attention import picture_format
 
@@ -37,7 +37,7 @@ class Look:
 def save_looks(path: Path, looks: Sequence[Look]) -> None:
     """One block for each image; the suffix is the format."""
     kind = picture_format(path)
-    figures = require("matplotlib.figure", "plots", "drawing where words look")
+    figures = import_optional("matplotlib.figure", "plots", "drawing where words look")
     rows = [math.ceil((len(look.pieces) + 1) / _ACROSS) for look in looks]
     figure = figures.Figure(figsize=(1.5 * _ACROSS, 1.8 * sum(rows)), layout="constrained")
     grid = figure.subplots(sum(rows), _ACROSS, squeeze=False)

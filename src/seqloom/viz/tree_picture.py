@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 from seqloom.core.storage import write_file
 from seqloom.decoding.record import Fate
 from seqloom.runs.question import Searched
@@ -22,7 +22,7 @@ _INK, _PALE, _LINE, _LOST = "#08306b", "#deebf7", "#6baed6", "#9a9a9a"
 def save_tree(path: Path, searched: Searched) -> None:
     """Draw every step of a search; the suffix is the format."""
     kind = picture_format(path)
-    figures = require("matplotlib.figure", "plots", "drawing a search")
+    figures = import_optional("matplotlib.figure", "plots", "drawing a search")
     layout = lay_out(searched)
     steps = len(layout.spots)
     notes = max((len(several) for several in layout.left_out), default=0)
@@ -59,7 +59,8 @@ def _edge(axes: Any, layout: Layout, spot: Spot) -> None:
     left, right = step - 0.6, step - 0.4
     rows = [parent.row if parent else 0.0, spot.row]
     paths, patches = (
-        require(f"matplotlib.{name}", "plots", "drawing a search") for name in ("path", "patches")
+        import_optional(f"matplotlib.{name}", "plots", "drawing a search")
+        for name in ("path", "patches")
     )
     code = paths.Path
     curve = code(

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from seqloom.cli.output import warn
-from seqloom.config.decoding import DecodingConfig
-from seqloom.config.load import dump, resolve
-from seqloom.config.run import RunConfig
-from seqloom.config.toml import parse
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError
 
 EXAMPLES = {
@@ -37,12 +37,12 @@ def changed(
             f"--set {foreign[0]}: the model is trained; only settings of "
             f"{' and '.join(sections)} can be changed now, for example {examples}"
         )
-    tables = parse(dump(config).encode())
-    given = resolve(tables, overrides, "the run's recipe").config
+    tables = parse_toml(format_recipe(config).encode())
+    given = load_recipe(tables, overrides, "the run's recipe").config
     if beam is None:
         return given
     wanted = ["decoding.kind=beam", f"decoding.width={beam}"]
-    result = resolve(tables, [*overrides, *wanted], "the run's recipe").config
+    result = load_recipe(tables, [*overrides, *wanted], "the run's recipe").config
     for text in overrides:
         if _key(text) in BEAM and given.decoding != result.decoding:
             warn(f"--beam {beam} wins over --set {text}; leave out one of the two")

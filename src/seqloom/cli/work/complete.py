@@ -7,7 +7,7 @@ from typing import Any
 
 from seqloom.cli.output import put, tell, warn
 from seqloom.cli.work.changes import changed_decoding
-from seqloom.config.decoding import DecodingConfig, SampleConfig
+from seqloom.config.schema.decoding import DecodingConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import UNKNOWN

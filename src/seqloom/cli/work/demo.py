@@ -10,7 +10,7 @@ from seqloom.cli.work.examples import show_examples, spread
 from seqloom.cli.work.tables import bar, draws_blocks, stdout_console, table
 from seqloom.cli.work.train import ending, exit_code, next_commands, train_watched
 from seqloom.cli.work.watch import named
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
 from seqloom.viz.terminal import draw_attention

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from seqloom.cli.output import colour_allowed, put
 from seqloom.cli.work.tables import draws_blocks, stdout_console
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.data.doctor import Findings, WorstBatch, examine
 from seqloom.data.survey import Histogram, Side, Survey

@@ -7,7 +7,7 @@ from seqloom.cli.output import put, tell, warn
 from seqloom.cli.work.lines import check_files
 from seqloom.cli.work.tables import bar, draws_blocks, stdout_console
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import Nothing
+from seqloom.core.signature import NoSource
 from seqloom.core.storage import write_file
 from seqloom.data.files import read_lines
 from seqloom.inside.gradients import Profile, Trace, profile, trace
@@ -86,4 +86,4 @@ def _over_files(run: Run, texts: tuple[str, str | None], step: int | None) -> Pr
 
 
 def _speaks_alone(run: Run) -> bool:
-    return isinstance(run.task.signature.source, Nothing)
+    return isinstance(run.task.signature.source, NoSource)

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from seqloom.cli.output import put, put_now
 from seqloom.cli.work.lines import portions
 from seqloom.cli.work.texts import checked
-from seqloom.config.labels import LabelsDecoderConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
 from seqloom.core.errors import ConfigError
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
@@ -39,7 +39,7 @@ def label(folders: Sequence[Path], texts: Sequence[str] | None, every: bool, as_
 
 def _in_step(run: Run) -> bool:
     decoder = run.config.model.decoder
-    return isinstance(decoder, LabelsDecoderConfig) and decoder.one_for_each_position
+    return isinstance(decoder, LabelsDecoderConfig) and decoder.labels_each_position
 
 
 def _probability(found: Prediction) -> float:

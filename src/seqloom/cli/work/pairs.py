@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from seqloom.cli.work.lines import check_files
-from seqloom.config.data import DataConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Example, Split
 from seqloom.data.files import read_lines

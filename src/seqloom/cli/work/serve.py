@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from seqloom.cli.output import tell
-from seqloom.config.kinds import EngineKind
+from seqloom.config.schema.names import EngineKind
 from seqloom.serving.gate import Gate
 from seqloom.serving.keys import Keys
 from seqloom.serving.limits import changed_limits

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from seqloom.cli.output import program, tell
 from seqloom.cli.work.watch import watched
-from seqloom.config.run import RunConfig
-from seqloom.config.tags import asked_for, tags_of
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import tag_display_name, training_tags
 from seqloom.training import loop
 from seqloom.training.loop import Summary
 
@@ -58,8 +58,8 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
             f"{program()} evaluate {folder} --split dev",
         ]
     split = "" if config.data.test else " --split dev"
-    tags = tags_of(config.data)
-    to = f" --to {shlex.quote(asked_for(tags[0]))}" if tags else ""
+    tags = training_tags(config.data)
+    to = f" --to {shlex.quote(tag_display_name(tags[0]))}" if tags else ""
     label, translate = (
         f"{program()} label {folder} '…'",
         f"echo '…' | {program()} translate {folder}{to}",

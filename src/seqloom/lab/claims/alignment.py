@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.experiment import Tables, letters, recipe, trained, training, unseen
 from seqloom.lab.made_languages import ENGLISH, FRENCH, alignment, clauses, sentence, write_pairs

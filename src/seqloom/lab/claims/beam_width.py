@@ -1,6 +1,6 @@
 """A wider beam finds likelier and better outputs, and most of it at width 2."""
 
-from seqloom.config.decoding import BeamConfig
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
 from seqloom.lab.experiment import trained
 from seqloom.lab.results import Numbers, Results

@@ -1,6 +1,6 @@
 """Without attention accuracy falls with length; with it, it does not."""
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Figure, Published, Trial
 from seqloom.lab.copiers import (
     COLUMNS,

@@ -1,6 +1,6 @@
 """Whatever receives the context vector, it is better than having none."""
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.copiers import (
     COLUMNS,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from seqloom.config.attention import TRANSFORMER_ATTENTION
+from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude

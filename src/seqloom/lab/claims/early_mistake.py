@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.experiment import trained

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from seqloom.config.corpora import BundledConfig
-from seqloom.config.decoding import GreedyConfig
-from seqloom.config.run import RunConfig
-from seqloom.core.storage import explained, write_file
+from seqloom.config.schema.corpora import BundledConfig
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.storage import storage_errors, write_file
 from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
@@ -65,7 +65,7 @@ def _few(trial: Trial[Settings]) -> list[Example]:
     """The sentences to learn from, other ones with each seed, in files."""
     everything = list(read_bundled(_CORPUS, "train"))
     few = Random(trial.seed).sample(everything, trial.settings.examples)
-    with explained(_folder(trial)):
+    with storage_errors(_folder(trial)):
         _folder(trial).mkdir(parents=True, exist_ok=True)
     for name, side in (("de", [one.source for one in few]), ("en", [one.target for one in few])):
         write_file(_folder(trial) / name, "".join(f"{line}\n" for line in side).encode())

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Padded
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.untrained import random_batch, random_model, recurrent, transformer

@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from seqloom.config.decoding import GreedyConfig
-from seqloom.config.run import RunConfig
-from seqloom.core.storage import explained, write_file
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
 from seqloom.lab.experiment import Tables, learning_curve, recipe, trained, training
 from seqloom.lab.results import Numbers, Results
@@ -53,7 +53,7 @@ def _folder(trial: Trial[Settings]) -> Path:
 
 
 def _write(trial: Trial[Settings]) -> None:
-    with explained(_folder(trial)):
+    with storage_errors(_folder(trial)):
         _folder(trial).mkdir(parents=True, exist_ok=True)
     for split, count in (("train", trial.settings.examples), ("dev", trial.settings.tests)):
         # Of 4^12 sources, training sees one in two thousand at most: hardly one that is tested.

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from seqloom.config.model import ModelConfig
-from seqloom.core.sequences import Batch
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Batch
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.untrained import random_batch, random_model, recurrent, transformer

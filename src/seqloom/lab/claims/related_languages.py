@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 from pathlib import Path
 
-from seqloom.config.decoding import GreedyConfig
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.experiment import Tables, recipe, trained, training
 from seqloom.lab.made_languages import (

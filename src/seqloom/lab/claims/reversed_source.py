@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from seqloom.config.decoding import GreedyConfig
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
 from seqloom.lab.experiment import (
     Tables,

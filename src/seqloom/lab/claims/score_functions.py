@@ -2,7 +2,7 @@
 
 import math
 
-from seqloom.config.run import RunConfig
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Figure, Published, Trial
 from seqloom.lab.copiers import (
     COLUMNS,

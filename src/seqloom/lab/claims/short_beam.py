@@ -1,6 +1,6 @@
 """Beam search that sums log-probabilities prefers short outputs; divided by length it does not."""
 
-from seqloom.config.decoding import BeamConfig
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.experiment import trained
 from seqloom.lab.results import Numbers, Results

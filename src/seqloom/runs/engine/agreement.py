@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from seqloom.config.decoding import GreedyConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.collate import pad_ids
 from seqloom.decoding.build import build_search
@@ -16,7 +16,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import embedders, vocabulary_size
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.tasks.task import ModelInput
-from seqloom.text.vocabulary import END, SPECIAL
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 
 PROBES = 32
 MAX_PROBE_LENGTH = 24
@@ -75,7 +75,7 @@ def probes(model: Model) -> list[ModelInput]:
     size = vocabulary_size(source)
     max_length = min(MAX_PROBE_LENGTH, (model.max_source_length or MAX_PROBE_LENGTH + 1) - 1)
     random = np.random.default_rng(0)
-    first = min(len(SPECIAL), size - 1)
+    first = min(len(SPECIAL_TOKENS), size - 1)
     return [
         ModelInput(tuple(random.integers(first, size, length).tolist()), ())
         for length in random.integers(1, max_length + 1, PROBES)

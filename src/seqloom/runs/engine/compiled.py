@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import torch
 
-from seqloom.config.decoding import DecodingConfig, SearchConfig
+from seqloom.config.schema.decoding import DecodingConfig, SearchConfig
+from seqloom.core.batch import Images, Padded, Source
 from seqloom.core.errors import ConfigError
-from seqloom.core.sequences import Images, Padded, Source
 from seqloom.core.signature import Pixels, Signature
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search

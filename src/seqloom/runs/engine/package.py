@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from seqloom.core.extras import require
+from seqloom.core.extras import import_optional
 
 ARM = ("aarch64", "arm64")
 OPENMP_WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
@@ -20,7 +20,7 @@ _import_lock = threading.Lock()
 def ctranslate2() -> ModuleType:
     """The package; raises an error with install instructions if it is missing."""
     with _import_lock, _passive_openmp_threads():
-        return require("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
+        return import_optional("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
 
 
 @contextmanager

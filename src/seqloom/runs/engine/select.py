@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from seqloom.config.decoding import DecodingConfig, MinimumBayesRiskConfig
-from seqloom.config.engine import EngineConfig
+from seqloom.config.schema.decoding import DecodingConfig, EngineConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, SeqloomError
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Search

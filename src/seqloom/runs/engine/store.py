@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.core.errors import ConfigError, StorageError
-from seqloom.core.storage import damage, new_folder, remove_folder
+from seqloom.core.storage import atomic_folder, find_damage, remove_folder
 from seqloom.data.cache import cache_root
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.agreement import Agreement, measure_agreement
@@ -48,7 +48,7 @@ def load_or_convert(
     """The engine and its agreement with torch. Converts the model on first use."""
     name = origin.engine_name(precision)
     paths = [origin.folder / ENGINES / name, cache_root() / ENGINES / name]
-    path = next((path for path in paths if not damage(path)), None)
+    path = next((path for path in paths if not find_damage(path)), None)
     if path is None:
         path = _convert(origin, precision, paths)
     return CTranslate2Engine.load(path, origin.model, precision), Agreement.read(path)
@@ -59,13 +59,13 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
     first_error: StorageError | None = None
     for path in paths:
         try:
-            with new_folder(path) as temporary:
+            with atomic_folder(path) as temporary:
                 _write_model(origin.model, temporary, precision)
             if path.parent.parent == origin.folder:
                 _remove_outdated(path, precision)
             return path
         except StorageError as error:
-            if not damage(path):  # another process converted it meanwhile
+            if not find_damage(path):  # another process converted it meanwhile
                 return path
             first_error = first_error or error
     assert first_error is not None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from seqloom.config.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.interface import DecoderModule
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
@@ -16,8 +16,8 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.options import PredictionOptions
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.text.whitespace import Whitespace
-from seqloom.text.words import Words
+from seqloom.text.whitespace import WhitespaceTokenizer
+from seqloom.text.words import WordTokenizer
 
 
 def unsupported_model(model: Model) -> list[str]:
@@ -85,7 +85,7 @@ def unsupported_request(
         reasons.append(
             "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
         )
-    if isinstance(target, Words | Whitespace) and not decoding.allow_unknown:
+    if isinstance(target, WordTokenizer | WhitespaceTokenizer) and not decoding.allow_unknown:
         reasons.append(
             "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
             "CTranslate2 renormalises probabilities when it forbids it"

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from seqloom.config.decoding import BeamConfig, SearchConfig
+from seqloom.config.schema.decoding import BeamConfig, SearchConfig
 from seqloom.decoding.build import build_rules
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import Request, normalise

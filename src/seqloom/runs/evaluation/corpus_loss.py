@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.data.examples import Examples
 from seqloom.data.layout import PaddedLayout
 from seqloom.models.seq2seq import Model

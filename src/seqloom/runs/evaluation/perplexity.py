@@ -19,7 +19,7 @@ from seqloom.metrics.likelihood import (
 from seqloom.metrics.score import Score
 from seqloom.runs.evaluation.corpus_loss import corpus_loss
 from seqloom.runs.predictor import Predictor
-from seqloom.text.running import newline_of
+from seqloom.text.long_text import newline_id
 
 BATCH_TOKENS = 4_096
 
@@ -45,7 +45,7 @@ def long_text_scores(
 
     examples: the lines of the text
     """
-    newline = newline_of(predictor.task.target_tokenizer)
+    newline = newline_id(predictor.task.target_tokenizer)
     assert newline is not None, "this model was trained on sentences"
     encode = predictor.task.target_tokenizer.encode
     ids = np.concatenate([np.array(encode(line.target), np.int32) for line in examples])

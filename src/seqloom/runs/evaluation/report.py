@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from seqloom import __version__
-from seqloom.config.data import DataConfig
-from seqloom.config.decoding import DecodingConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.batch import Batch, Images
 from seqloom.core.errors import DataError
-from seqloom.core.sequences import Batch, Images
-from seqloom.core.storage import new_folder
+from seqloom.core.storage import atomic_folder
 from seqloom.data.batching import plan_batches
 from seqloom.data.collate import collate
 from seqloom.data.example import Example, Split
@@ -30,7 +30,7 @@ from seqloom.runs.folder.integrity import EVALUATION
 from seqloom.runs.predictor import Predictor, ProgressCallback
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.running import newline_of
+from seqloom.text.long_text import newline_id
 
 BATCH_TOKENS = 4_096
 
@@ -85,7 +85,7 @@ class EvaluationReport:
         An ensemble has a subfolder of its own beside that of its first run.
         """
         path = self._path(folder)
-        with new_folder(path) as temporary:
+        with atomic_folder(path) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")
             if self.outputs:
@@ -184,7 +184,7 @@ def likelihood_scores(
 
 def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
     """A long-text model has no END, and a sentence model has no newline token."""
-    if (newline_of(task.target_tokenizer) is None) == (shape is None):
+    if (newline_id(task.target_tokenizer) is None) == (shape is None):
         return
     kinds = ("a long text", "sentences")
     trained_on, given = kinds if shape is None else reversed(kinds)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.load import dump, load_recipe
-from seqloom.config.run import RunConfig
+from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import NotFoundError, StorageError
-from seqloom.core.storage import damage, new_folder, read_manifest
+from seqloom.core.storage import atomic_folder, find_damage, read_manifest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.integrity import (
@@ -51,8 +52,8 @@ def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, 
     facts: entries of the manifest that a resumed run must match: the digest of the training data
            and the batch layout
     """
-    with new_folder(folder, **facts) as temporary:
-        (temporary / CONFIG).write_text(dump(config), encoding="utf-8")
+    with atomic_folder(folder, **facts) as temporary:
+        (temporary / CONFIG).write_text(format_recipe(config), encoding="utf-8")
         (temporary / "text").mkdir()
         task.save(temporary / "text")
 
@@ -63,7 +64,7 @@ def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, T
     settings: changes to the recipe, such as "decoding.width=8"
     """
     _check_is_run(folder)
-    if problems := damage(folder):
+    if problems := find_damage(folder):
         raise damaged_run_error(folder, problems)
     config = load_recipe(folder / CONFIG, settings).config
     return config, load_task(config.task, folder / "text")

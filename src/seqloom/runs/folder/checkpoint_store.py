@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import StorageError
-from seqloom.core.storage import damage, new_folder, read_manifest, remove_folder, write_file
+from seqloom.core.storage import (
+    atomic_folder,
+    find_damage,
+    read_manifest,
+    remove_folder,
+    write_file,
+)
 
 EMPTY = b"none\n"
 """Content of the pointer before the first folder is complete."""
@@ -40,7 +46,7 @@ class CheckpointStore:
             # From now on, a missing pointer means damage and not a new store.
             write_file(self.pointer, EMPTY)
         path = self._unused_path(step)
-        with new_folder(path, step=step, **facts) as temporary:
+        with atomic_folder(path, step=step, **facts) as temporary:
             write(temporary)
         self.make_current(path)
         for old in self.paths()[keep:]:
@@ -78,7 +84,7 @@ class CheckpointStore:
     def current(self) -> Path | None:
         """The current folder. Raises a StorageError that lists all damage if it is not intact."""
         path = self.current_path()
-        if path is not None and (problems := self.damage(path)):
+        if path is not None and (problems := self.find_damage(path)):
             raise StorageError("\n".join(problems))
         return path
 
@@ -96,14 +102,14 @@ class CheckpointStore:
         for path in self.paths():
             if path in tried:
                 continue
-            if found := self.damage(path):
+            if found := self.find_damage(path):
                 problems += [problem for problem in found if problem not in problems]
             else:
                 yield path, problems
 
-    def damage(self, path: Path) -> list[str]:
+    def find_damage(self, path: Path) -> list[str]:
         """All differences between a folder and what was written; empty if it is intact."""
-        problems = damage(path)
+        problems = find_damage(path)
         if not problems and read_manifest(path).get("step") != _step_and_number(path)[0]:
             problems = [f"{path}: contains the files of another step"]
         return problems

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import StorageError
-from seqloom.core.storage import MANIFEST, damage, sha256
+from seqloom.core.storage import MANIFEST, find_damage, sha256
 from seqloom.runs.folder.checkpoint_store import CheckpointStore
 
 CONFIG = "config.toml"
@@ -55,15 +55,15 @@ def read_pointers(folder: Path) -> Pointers:
 
 def run_damage(folder: Path) -> list[str]:
     """All differences between the run folder and what was written; empty if it is intact."""
-    problems = damage(folder)
+    problems = find_damage(folder)
     for store in (weights_store(folder), checkpoint_store(folder)):
-        problems += [problem for path in store.paths() for problem in store.damage(path)]
+        problems += [problem for path in store.paths() for problem in store.find_damage(path)]
         try:
             store.current_path()
         except StorageError as error:
             problems.append(str(error))
     for path in sorted((folder / EVALUATION).glob("[!.]*")):
-        problems += damage(path)
+        problems += find_damage(path)
     return problems + _event_log_damage(folder)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.sequences import Batch
+from seqloom.core.batch import Batch
 from seqloom.models.seq2seq import Model
 from seqloom.training.distributed import World
 from seqloom.training.step import LossFunction, StepResult

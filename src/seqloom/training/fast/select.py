@@ -5,10 +5,10 @@ from typing import Literal, assert_never
 
 import torch
 
-from seqloom.config.run import RunConfig
-from seqloom.config.task import ForecastConfig
-from seqloom.config.training import TeacherForcingConfig, TrainingConfig
-from seqloom.core.signature import Target, Vectors
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
+from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
+from seqloom.core.signature import TargetSpec, Vectors
 from seqloom.data.examples import Examples
 from seqloom.data.layout import Layout, PaddedLayout
 from seqloom.data.packing import BucketLayout, PackedLayout, row_length
@@ -28,7 +28,7 @@ The large product, which could take a quarter of a second, is then not timed."""
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
     """The batch layout of a new run. A resumed run keeps the layout it started with."""
-    if config.data.is_running_text:
+    if config.data.is_long_text:
         return "windows"
     if config.training.batching != "auto":
         return config.training.batching
@@ -36,7 +36,7 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
         return "padded"  # all windows have the same size
     if not uses_cuda_graphs(config.training, device):
         return "padded"
-    can_pack = config.model.takes_packed and config.training.risk is None
+    can_pack = config.model.supports_packing and config.training.risk is None
     return "packed" if can_pack else "bucketed"
 
 
@@ -51,7 +51,9 @@ def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
     return settings.loop == "recorded"
 
 
-def choose_precision(settings: TrainingConfig, target: Target, device: torch.device) -> Precision:
+def choose_precision(
+    settings: TrainingConfig, target: TargetSpec, device: torch.device
+) -> Precision:
     """The precision of the arithmetic.
 
     "auto" uses bf16 where it is faster, but never for regression: bf16 has only 8 significant

@@ -1,0 +1,1 @@
+"""Reading recipes: TOML, presets, overrides, defaults, renamed settings and error messages."""

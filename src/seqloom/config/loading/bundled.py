@@ -1,0 +1,24 @@
+"""The recipes and presets that come with the package.
+
+This module must stay light, because the help of several commands lists the recipes.
+"""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+
+def bundled_recipes() -> dict[str, Traversable]:
+    """Return the files of all bundled recipes by name."""
+    return _toml_files(files("seqloom").joinpath("recipes"))
+
+
+def bundled_presets() -> dict[str, Traversable]:
+    """Return the files of all presets by name."""
+    return _toml_files(files("seqloom").joinpath("recipes", "presets"))
+
+
+def _toml_files(folder: Traversable) -> dict[str, Traversable]:
+    if not folder.is_dir():
+        return {}
+    toml_files = (file for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {file.name.removesuffix(".toml"): file for file in toml_files}

@@ -1,0 +1,204 @@
+"""Error messages about a recipe, with the keys that the user wrote."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from seqloom.config.loading.defaults import UnknownKey
+from seqloom.config.loading.fields import (
+    FieldSpec,
+    KeyPath,
+    all_sections,
+    field_spec,
+    format_path,
+)
+from seqloom.config.loading.toml import format_value
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.section import Section
+
+EXAMPLES = {
+    "data": '[data.train] with kind = "bundled", source = "de", target = "en"',
+    "train": '[data.train] with kind = "parallel", source = "train.de", target = "train.en"',
+    "source": 'source = "train.de"',
+    "target": 'target = "train.en"',
+    "path": 'path = "train.tsv"',
+    "images": 'images = "photos.zip"',
+    "captions": 'captions = "captions.txt"',
+    "columns": 'columns = ["temperature"]',
+    "observe": "observe = 8",
+    "predict": "predict = 12",
+    "pairs": 'pairs = ["en-de", "de-en"]',
+    "task": 'task = "reverse"',
+    "examples": "examples = 10000",
+    "after": "after = 4000",
+    "model": '[model.encoder] and [model.decoder], each with kind = "recurrent"',
+    "encoder": '[model.encoder] with kind = "recurrent"',
+    "decoder": '[model.decoder] with kind = "recurrent"',
+    "training": "[training] with steps = 10000",
+    "steps": "steps = 10000",
+}
+
+_PROBLEMS = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be a string in quotes",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+}
+
+
+def format_problems(problems: Iterable[str]) -> str:
+    """Format problems as an indented list, one per line."""
+    return "".join(f"\n  {problem}" for problem in problems)
+
+
+def closest_match(word: str, candidates: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """Return the candidate most similar to `word`; None if no similarity reaches `cutoff`."""
+    matches = difflib.get_close_matches(word, candidates, n=1, cutoff=cutoff)
+    return matches[0] if matches else None
+
+
+def unknown_key_problem(key: UnknownKey) -> str:
+    """Describe a key that does not exist, and suggest the one that is meant."""
+    name = str(key.path[-1])
+    elsewhere = _paths_elsewhere(name, key.path)
+    # A key that exists elsewhere is seldom a typo, unless it differs by one letter only.
+    match = closest_match(name, key.valid, cutoff=0.8 if elsewhere else 0.6)
+    if elsewhere and match:
+        hint = f"did you mean '{match}', or {' or '.join(elsewhere)}?"
+    elif elsewhere:
+        hint = f"did you mean {' or '.join(elsewhere)}?"
+    elif match:
+        hint = f"did you mean '{match}'?"
+    else:
+        hint = f"the settings here are {', '.join(sorted(key.valid))}"
+    return f"{format_path(key.path)}: there is no such setting; {hint}"
+
+
+def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
+    """Return the other paths at which a key of this name exists, if there are only a few."""
+    given = format_path(tuple(part for part in path if isinstance(part, str)))
+    paths = {
+        format_path((*table, name))
+        for table, section in all_sections(RunConfig)
+        if name in section.model_fields
+    }
+    return sorted(paths) if len(paths) <= 4 and given not in paths else []
+
+
+def validation_problems(
+    error: ValidationError, tables: dict[str, Any], unknown: Sequence[UnknownKey]
+) -> list[str]:
+    """Return one line for each problem that pydantic found in these tables."""
+    typos = {(*key.path[:-1], closest_match(str(key.path[-1]), key.valid) or "") for key in unknown}
+    problems = []
+    for detail in error.errors(include_url=False):
+        path, spec, section = _locate(detail["loc"], tables)
+        # A mistyped key is reported already, so do not report that the right one is missing.
+        if not (detail["type"] == "missing" and path in typos):
+            problems += _describe(detail, path, spec, section)
+    return problems
+
+
+def _locate(
+    location: tuple[str | int, ...], tables: dict[str, Any]
+) -> tuple[KeyPath, FieldSpec | None, type[Section] | None]:
+    """Return the path of an error as the user wrote it, and the field and section there.
+
+    The path has no names of union members, and no index if a table stands for a list.
+    """
+    path: list[str | int] = []
+    section: type[Section] | None = RunConfig
+    spec: FieldSpec | None = None
+    value: Any = tables
+    for part in location:
+        if isinstance(part, int):
+            if isinstance(value, tuple):
+                value = value[part]
+                path.append(part)
+        elif section is None and spec is not None and part in spec.sections:
+            section = spec.sections[part]
+            continue
+        else:
+            assert section is not None, f"the schema has no {location}"
+            field = section.model_fields[part]
+            spec = field_spec(field)
+            value = value.get(part, field.default) if isinstance(value, dict) else None
+            path.append(part)
+        section = None if spec is None or spec.has_kinds else spec.section_for(value)
+    return (*path,), spec, section
+
+
+def _describe(
+    detail: ErrorDetails, path: KeyPath, spec: FieldSpec | None, section: type[Section] | None
+) -> list[str]:
+    """Describe one error of pydantic in one or more lines."""
+    kind, given = detail["type"], detail["input"]
+    context = detail.get("ctx", {})
+    if kind == "value_error":
+        return [_prefix_path(line, path, section) for line in str(context["error"]).split("\n")]
+    key = format_path(path)
+    if kind == "missing":
+        return [_missing(path, spec)]
+    if kind == "too_short":
+        return [f"{key}: must not be empty"]
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        assert spec is not None
+        tag = given.get("kind") if isinstance(given, dict) else None
+        return [_invalid_choice(f"{key}.kind", tag, [*spec.sections])]
+    if kind == "literal_error":
+        assert spec is not None
+        return [_invalid_choice(key, given, spec.choices)]
+    problem = _PROBLEMS.get(kind, detail["msg"]).format(**context)
+    return [f"{key or 'the recipe'}: {problem}, not {_format_given(given)}"]
+
+
+def _prefix_path(line: str, path: KeyPath, section: type[Section] | None) -> str:
+    """Add the path to a message. If the message starts with a setting, extend the path by it."""
+    match = re.match(r"(\w+(?:\.\w+)*): (.*)", line, re.DOTALL)
+    if match and section is not None and match[1].split(".")[0] in section.model_fields:
+        return f"{format_path((*path, *match[1].split('.')))}: {match[2]}"
+    return f"{format_path(path) or 'the recipe'}: {line}"
+
+
+def _missing(path: KeyPath, spec: FieldSpec | None) -> str:
+    name = str(path[-1])
+    if spec is not None and spec.choices:
+        example = f"{name} = {format_value(spec.choices[0])}"
+    else:
+        example = EXAMPLES[name]
+    return f"{format_path(path)}: is missing; for example {example}"
+
+
+def _invalid_choice(key: str, given: Any, choices: Sequence[str]) -> str:
+    allowed = " or ".join(f"'{choice}'" for choice in choices)
+    if given is None:
+        return f"{key}: is missing; it must be {allowed}"
+    match = closest_match(given, choices) if isinstance(given, str) else None
+    hint = f"; did you mean '{match}'?" if match else ""
+    return f"{key}: must be {allowed}, not {_format_given(given)}{hint}"
+
+
+def _format_given(value: Any) -> str:
+    """Format a value that the user gave, shortened to one line."""
+    if isinstance(value, str):
+        text = f"'{value}'"
+    elif isinstance(value, bool | int | float | tuple | list | dict):
+        text = format_value(value)
+    else:
+        text = repr(value)
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,133 @@
+"""Introspection of the schema: which values and tables each key of a recipe accepts."""
+
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from seqloom.config.schema.section import Section
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indices from the root of a recipe: ("data", "train", 0, "path")."""
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """The values that a key of a table accepts.
+
+    sections:  the accepted tables by `kind`, or by "" if the table has no kind. Empty for a plain
+               value
+    has_kinds: several kinds of tables are accepted; pydantic then adds the kind to its error paths
+    is_list:   the value is a list
+    optional:  the setting can be switched off with "none"
+    choices:   the accepted strings, if they are restricted
+    """
+
+    sections: dict[str, type[Section]]
+    has_kinds: bool
+    is_list: bool
+    optional: bool
+    choices: tuple[str, ...]
+
+    def section_for(self, table: Any) -> type[Section] | None:
+        """Return the section class of this table; None if its kind is missing or unknown."""
+        if not self.has_kinds:
+            return next(iter(self.sections.values()), None)
+        kind = table.get("kind") if isinstance(table, dict) else None
+        return self.sections.get(kind) if isinstance(kind, str) else None
+
+
+def section_kind(section: type[Section] | Section) -> str:
+    """Return the `kind` of a section; "" if it has none."""
+    cls = section if isinstance(section, type) else type(section)
+    return str(cls.model_fields["kind"].default) if "kind" in cls.model_fields else ""
+
+
+def field_spec(field: FieldInfo) -> FieldSpec:
+    """Return the values that a field accepts, from its annotation."""
+    types = _leaf_types(field.annotation)
+    sections = [leaf for leaf in types if isinstance(leaf, type) and issubclass(leaf, Section)]
+    literals = [leaf for leaf in types if get_origin(leaf) is Literal]
+    return FieldSpec(
+        sections={section_kind(section): section for section in sections},
+        has_kinds=len(sections) > 1,
+        is_list=_is_list(field.annotation),
+        optional=type(None) in types,
+        choices=tuple(word for literal in literals for word in get_args(literal)),
+    )
+
+
+def _is_list(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_list(get_args(annotation)[0])
+    return get_origin(annotation) is tuple
+
+
+def _leaf_types(annotation: Any) -> list[Any]:
+    """Return the types that an annotation is composed of."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _leaf_types(get_args(annotation)[0])
+    if origin in (Union, UnionType, tuple):
+        members = (member for member in get_args(annotation) if member is not Ellipsis)
+        return [leaf for member in members for leaf in _leaf_types(member)]
+    return [annotation]
+
+
+def format_path(path: KeyPath) -> str:
+    """Format a path as users write it: data.train[1].path"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass(frozen=True)
+class SettingRef:
+    """A plain value of a recipe: its path, the section that contains it, and its field name."""
+
+    path: KeyPath
+    section: Section
+    name: str
+
+
+def list_setting_refs(section: Section, path: KeyPath = ()) -> list[SettingRef]:
+    """Return all plain values of a section and of the sections inside it.
+
+    They are in the order that TOML needs: the plain values of a table, `kind` first, come before
+    its sub-tables.
+    """
+    plain: list[SettingRef] = []
+    nested: list[SettingRef] = []
+    for name in field_names(type(section)):
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            nested += list_setting_refs(value, (*path, name))
+        elif isinstance(value, tuple) and any(isinstance(item, Section) for item in value):
+            for index, item in enumerate(value):
+                nested += list_setting_refs(item, (*path, name, index))
+        else:
+            plain.append(SettingRef((*path, name), section, name))
+    return plain + nested
+
+
+@cache
+def all_sections(
+    section: type[Section], path: KeyPath = ()
+) -> tuple[tuple[KeyPath, type[Section]], ...]:
+    """Return every section class that a recipe can contain, with its path.
+
+    Sections of different kinds at the same key have the same path. List indices are left out.
+    """
+    sections = [(path, section)]
+    for name, field in section.model_fields.items():
+        for nested in field_spec(field).sections.values():
+            sections += all_sections(nested, (*path, name))
+    return tuple(sections)
+
+
+def field_names(section: type[Section]) -> list[str]:
+    """Return the field names of a section, `kind` first."""
+    return sorted(section.model_fields, key=lambda name: name != "kind")

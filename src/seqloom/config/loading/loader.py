@@ -1,0 +1,194 @@
+"""Loading recipes: from a file, a bundled name or a dictionary to a checked RunConfig."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
+from seqloom.config.loading.defaults import (
+    UnknownKey,
+    apply_label_defaults,
+    apply_language_model_defaults,
+    fill_defaults,
+)
+from seqloom.config.loading.error_messages import (
+    closest_match,
+    format_problems,
+    unknown_key_problem,
+    validation_problems,
+)
+from seqloom.config.loading.fields import KeyPath, format_path, list_setting_refs
+from seqloom.config.loading.overrides import apply_overrides
+from seqloom.config.loading.presets import apply_preset
+from seqloom.config.loading.renamed import apply_renames
+from seqloom.config.loading.toml import TomlSyntaxError, parse_toml
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.errors import ConfigError, NotFoundError
+
+Origin = Literal["recipe", "--set", "preset", "default"]
+
+
+@dataclass(frozen=True)
+class ResolvedRecipe:
+    """A complete recipe, and where each of its values comes from.
+
+    config:  the checked recipe with all defaults
+    origins: the origin of each value by its key, as users write it (data.train[0].path)
+    notes:   settings that have new names, or that an override removed
+    """
+
+    config: RunConfig
+    origins: dict[str, Origin]
+    notes: tuple[str, ...] = ()
+
+
+def load_recipe(
+    source: str | Path | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    name: str | None = None,
+) -> ResolvedRecipe:
+    """Load and check a recipe.
+
+    source:    the path of a TOML file, the name of a bundled recipe such as "demo", or the tables
+               of a recipe as a dictionary. A file takes precedence over a bundled recipe
+    overrides: settings to change, of the form "training.steps=500"
+    name:      name of the recipe in error messages. Default: the path or the bundled name
+
+    Raises NotFoundError if there is no such recipe, and ConfigError with all problems if it is not
+    valid.
+    """
+    if isinstance(source, Mapping):
+        return _resolve(dict(source), overrides, name or "recipe")
+    path = Path(source)
+    if not path.is_file():
+        if str(source) in bundled_recipes():
+            return load_bundled_recipe(str(source), overrides)
+        raise NotFoundError(f"{path}: {_missing_file_problem(path)}")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
+    return _read(data, overrides, name or str(path))
+
+
+def load_bundled_recipe(name: str, overrides: Sequence[str] = ()) -> ResolvedRecipe:
+    """Load a recipe that comes with seqloom, even if there is a file of the same name."""
+    bundled = bundled_recipes()
+    if name not in bundled:
+        names = ", ".join(sorted(bundled)) or "none"
+        raise NotFoundError(
+            f"{name}: there is no such bundled recipe; the bundled recipes are {names}"
+        )
+    return _read(bundled[name].read_bytes(), overrides, name)
+
+
+def _missing_file_problem(path: Path) -> str:
+    if path.is_dir():
+        return "is a folder; give the recipe's file, which ends in .toml"
+    names = sorted(bundled_recipes())
+    files_beside = sorted(file.name for file in path.parent.glob("*.toml"))
+    similar_name = closest_match(path.stem, names)
+    if path.name in names or path.stem in names:
+        return f"there is no such file; for the bundled recipe, write {path.stem}"
+    if path.stem in bundled_presets() and f"{path.stem}.toml" not in files_beside:
+        return (
+            f"there is no such file; {path.stem} is a preset, which a recipe uses with "
+            f'`preset = "{path.stem}"`, or with --set preset={path.stem}'
+        )
+    if similar_file := closest_match(path.name, files_beside):
+        return f"there is no such file; did you mean {path.parent / similar_file}?"
+    if similar_name:
+        return f"there is no such file; did you mean the bundled recipe {similar_name}?"
+    hint = f"; the bundled recipes are {', '.join(names)}" if names else ""
+    return f"there is no such file{hint}"
+
+
+def _read(data: bytes, overrides: Sequence[str], name: str) -> ResolvedRecipe:
+    try:
+        tables = parse_toml(data)
+    except TomlSyntaxError as error:
+        raise ConfigError(f"{name} cannot be used:{format_problems([str(error)])}") from error
+    return _resolve(tables, overrides, name)
+
+
+def _resolve(tables: dict[str, Any], overrides: Sequence[str], name: str) -> ResolvedRecipe:
+    """Apply renames, the preset, overrides and defaults to the tables, and validate them."""
+    renamed = apply_renames(tables)
+    expanded = apply_preset(renamed.tables, overrides)
+    overridden = apply_overrides(expanded.tables, expanded.overrides)
+    unknown: list[UnknownKey] = []
+    complete = fill_defaults(
+        apply_label_defaults(apply_language_model_defaults(overridden.tables)),
+        RunConfig,
+        None,
+        (),
+        unknown,
+    )
+    problems = [
+        *renamed.problems,
+        *expanded.problems,
+        *overridden.problems,
+        *(unknown_key_problem(key) for key in unknown),
+    ]
+    config = None
+    try:
+        # Strict: "100" and true are not numbers. `fill_defaults` has converted lists to tuples.
+        config = RunConfig.model_validate(complete, strict=True)
+    except ValidationError as error:
+        problems += validation_problems(error, complete, unknown)
+    if problems or config is None:
+        raise ConfigError(f"{name} cannot be used:{format_problems(problems)}")
+    origins = _origins(config, expanded.recipe_tables, overridden.tables, overridden.paths)
+    return ResolvedRecipe(config, origins, (*renamed.notes, *overridden.notes))
+
+
+def _origins(
+    config: RunConfig,
+    recipe_tables: dict[str, Any],
+    final_tables: dict[str, Any],
+    overridden_paths: Sequence[KeyPath],
+) -> dict[str, Origin]:
+    """Return the origin of each value.
+
+    recipe_tables: the recipe itself
+    final_tables:  the recipe merged into its preset, after --set
+    """
+    origins: dict[str, Origin] = {}
+    for ref in list_setting_refs(config):
+        path, is_given = _written_path(ref.path, final_tables)
+        is_overridden = any(path[: len(prefix)] == prefix for prefix in overridden_paths)
+        _, is_in_recipe = _written_path(ref.path, recipe_tables)
+        origin: Origin
+        if not is_given:
+            origin = "default"
+        elif is_overridden:
+            origin = "--set"
+        elif is_in_recipe:
+            origin = "recipe"
+        else:
+            origin = "preset"
+        origins[format_path(path)] = origin
+    return origins
+
+
+def _written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
+    """Return the path as these tables write it, and True if they contain it.
+
+    A single corpus may be written as a table instead of a list, and then has no index.
+    """
+    written: list[str | int] = []
+    value: Any = tables
+    exists = True
+    for part in path:
+        if isinstance(part, int):
+            if isinstance(value, dict):
+                continue
+            exists = exists and isinstance(value, list) and part < len(value)
+        else:
+            exists = exists and isinstance(value, dict) and part in value
+        written.append(part)
+        value = value[part] if exists else None
+    return (*written,), exists

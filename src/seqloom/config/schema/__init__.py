@@ -1,0 +1,1 @@
+"""The sections of a recipe as pydantic models, one module per section."""

@@ -1,0 +1,123 @@
+"""Settings of attention: the score of a query and a key, the selection, and the values."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.section import Section
+
+
+class DotScoreConfig(Section):
+    """Dot product: score(q, k) = q · k, divided by 1, √d or d."""
+
+    kind: Literal["dot"] = "dot"
+    scale: Literal["one", "sqrt", "width"] = "sqrt"
+    """Divisor of the dot product: "one" is 1, "sqrt" is √d, "width" is d, where d is the width of a
+    head. Default: "sqrt"."""
+
+
+class BilinearScoreConfig(Section):
+    """Bilinear: score(q, k) = k^T W q with a learned matrix W (linear multiplicative attention)."""
+
+    kind: Literal["bilinear"] = "bilinear"
+
+
+class AdditiveScoreConfig(Section):
+    """Additive: score(q, k) = v · tanh(Wq q + Wk k), one hidden layer (Bahdanau et al. 2015)."""
+
+    kind: Literal["additive"] = "additive"
+    width: int = Field(128, gt=0)
+    """Number of units of the hidden layer, per head. Default: 128."""
+
+
+class RbfScoreConfig(Section):
+    """Radial basis function: score(q, k) = exp(-γ‖q - k‖²), before normalisation."""
+
+    kind: Literal["rbf"] = "rbf"
+    gamma: float = Field(1.0, gt=0)
+    """The factor γ of the squared distance. Larger values make attention more local. Default:
+    1.0."""
+
+
+ScoreConfig = Annotated[
+    DotScoreConfig | BilinearScoreConfig | AdditiveScoreConfig | RbfScoreConfig,
+    Field(discriminator="kind"),
+]
+
+
+def heads_problems(width: int, heads: int) -> list[str]:
+    """Return the problem if `width` is not a multiple of `heads`."""
+    if width % heads == 0:
+        return []
+    nearest = max(width // heads, 1) * heads
+    return [
+        f"width {width} cannot be split into {heads} heads; "
+        f"make width a multiple of {heads}, for example {nearest}"
+    ]
+
+
+class AttentionConfig(Section):
+    """Attention over a sequence of states."""
+
+    kind: Literal["attention"] = "attention"
+    score: ScoreConfig = BilinearScoreConfig()
+    """How a query and a key are compared. Default: kind "bilinear"; "dot" in a Transformer."""
+    projection: Literal["none", "linear", "sigmoid", "tanh"] = "none"
+    """How keys and queries are computed from states h: "none" uses h itself, "linear" W h,
+    "sigmoid" and "tanh" a nonlinearity of W h + b. Default: "none"; "linear" in a Transformer."""
+    values: Literal["states", "learned"] = "states"
+    """What attention averages: "states" are the states themselves, "learned" a learned linear map
+    of them. Default: "states"; "learned" in a Transformer."""
+    selection: Literal["softmax", "argmax", "nearest"] = "softmax"
+    """How weights are computed from scores: "softmax" mixes all values, "argmax" takes the value
+    with the best score, "nearest" the value whose key is closest to the query. Default:
+    "softmax"."""
+    heads: int = Field(1, ge=1)
+    """Number of attention heads. Must divide the width. Default: 1; 8 in a Transformer."""
+    width: int | None = Field(None, gt=0)
+    """Width of projected keys, queries and learned values, of all heads together. Default: the
+    width of the decoder (in an encoder, of the encoder)."""
+    merge: bool = False
+    """Apply a linear map to the concatenated contexts of all heads. Default: false; true in a
+    Transformer."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the attention weights. Slow on CPUs, where it takes longer than the matrix
+    products beside it. Default: 0.0."""
+
+    def head_widths(self, query_width: int, key_width: int) -> list[int]:
+        """Return every width that is split among the heads, for states of these widths."""
+        inner = self.width or query_width
+        compared = (query_width, key_width) if self.projection == "none" else (inner,)
+        read = key_width if self.values == "states" else inner
+        return sorted({*compared, read})
+
+    @property
+    def compares_states_directly(self) -> bool:
+        """True if queries and keys are unprojected states, which must then have equal widths."""
+        direct = self.score.kind in ("dot", "rbf") or self.selection == "nearest"
+        return direct and self.projection == "none"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems: list[str] = []
+        if self.width is not None:
+            problems += heads_problems(self.width, self.heads)
+        if self.selection == "nearest" and self.score.kind not in ("dot", "rbf"):
+            problems.append(
+                f"selection 'nearest' measures the distance between query and key, but with score "
+                f"'{self.score.kind}' they are in different spaces; use score 'dot' or 'rbf'"
+            )
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+class NoAttentionConfig(Section):
+    """No attention: the decoder sees the source only through its initial state and the summary."""
+
+    kind: Literal["none"] = "none"
+
+
+TRANSFORMER_ATTENTION = AttentionConfig(
+    score=DotScoreConfig(), projection="linear", values="learned", heads=8, merge=True
+)

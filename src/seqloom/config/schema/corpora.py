@@ -1,0 +1,342 @@
+"""The kinds of corpora that a split is read from, one section per file format."""
+
+import re
+from collections import Counter
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from seqloom.config.schema.section import Section
+
+
+def _as_names(value: Any) -> Any:
+    """Accept a single name without brackets."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_pair(value: Any) -> Any:
+    """Convert a TOML list to a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class TaggedCorpusConfig(Section):
+    """Settings of corpora of text pairs, for models that are trained on several languages."""
+
+    tag: str | None = None
+    """A token such as '<2de>' that selects the kind of output, for example the target language. If
+    one corpus has a tag, all need one. Default: no tag."""
+    name: str | None = None
+    """Name of this corpus in reports, for example 'en-de'. Default: its tag."""
+
+
+class ParallelConfig(TaggedCorpusConfig):
+    """Two text files: line n of one is the translation of line n of the other."""
+
+    kind: Literal["parallel"] = "parallel"
+    source: str
+    """Path of the source file. May be compressed with gzip."""
+    target: str
+    """Path of the target file. May be compressed with gzip."""
+    references: tuple[str, ...] = ()
+    """Paths of files with further correct targets, used for scoring. Default: []."""
+    first_line: int = Field(1, ge=1)
+    """First line to read, counted from 1. Default: 1."""
+    last_line: int | None = Field(None, ge=1)
+    """Last line to read, counted from 1. Default: the end of the files."""
+
+    @model_validator(mode="after")
+    def _check_line_order(self) -> Self:
+        if self.last_line is not None and self.last_line < self.first_line:
+            raise ValueError(
+                f"first_line {self.first_line} is after last_line {self.last_line}, so there is "
+                "nothing to read; swap them, or raise last_line"
+            )
+        return self
+
+
+class TsvConfig(TaggedCorpusConfig):
+    """One file of tab-separated columns."""
+
+    kind: Literal["tsv"] = "tsv"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    source_column: int = Field(0, ge=0)
+    """Column of the source, counted from 0. Default: 0."""
+    target_column: int = Field(1, ge=0)
+    """Column of the target, counted from 0. Default: 1."""
+    reference_columns: tuple[int, ...] = ()
+    """Columns of further correct targets, used for scoring. Default: []."""
+
+
+class CsvConfig(TaggedCorpusConfig):
+    """One file of comma-separated columns with a header line. Fields may be quoted."""
+
+    kind: Literal["csv"] = "csv"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    source: str = "source"
+    """Name of the source column. Default: "source"."""
+    target: str = "target"
+    """Name of the target column. Default: "target"."""
+    references: tuple[str, ...] = ()
+    """Names of columns with further correct targets, used for scoring. Default: []."""
+
+
+class JsonlConfig(TaggedCorpusConfig):
+    """One JSON object per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
+
+    A target may be a list: training uses the first one, scoring accepts all of them.
+    """
+
+    kind: Literal["jsonl"] = "jsonl"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    source: str = "src"
+    """Key of the source in the object, or else in its "translation". Default: "src"."""
+    source_fallback: str | None = None
+    """Key to read instead if the source is missing or null. Default: none."""
+    source_joiner: str | None = None
+    """String to put between the items of a source that is a list. Default: lists are not
+    accepted."""
+    target: str = "tgt"
+    """Key of the target in the object, or else in its "translation". Default: "tgt"."""
+
+
+class LinesConfig(Section):
+    """Plain text with one sentence per line, for models without a source."""
+
+    kind: Literal["lines"] = "lines"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+
+
+class CaptionsConfig(Section):
+    """Images, each with one or several captions.
+
+    A line of `captions` is name<TAB>caption. A number after the name, as in dog.jpg#3, is ignored.
+    """
+
+    kind: Literal["captions"] = "captions"
+    images: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
+    """Paths of folders, zip or tar files with the images."""
+    captions: str
+    """Path of the file with the captions. May be compressed with gzip."""
+    names: str | None = None
+    """Path of a file with the names of the images to use, one per line. Default: all images that
+    have a caption."""
+
+
+class SeriesConfig(Section):
+    """A time series in a CSV file with a header line and one row per time step.
+
+    Every sufficiently long range of rows is an example.
+    """
+
+    kind: Literal["series"] = "series"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    columns: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
+    """Names of the columns to forecast."""
+    context: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    """Names of columns that are known in advance for the forecast rows too. The decoder reads them
+    at every step. Default: []."""
+    rows: Annotated[tuple[int, int] | None, BeforeValidator(_as_pair)] = None
+    """Range [first, last) of rows to forecast, counted from 0 without the header. The observed rows
+    may begin earlier. Default: all rows."""
+    stride: int = Field(1, ge=1)
+    """Number of rows from the start of one example to the next. Default: 1."""
+
+
+class TracksConfig(Section):
+    """Recordings of pedestrians: each line has a frame, a pedestrian, x and y."""
+
+    kind: Literal["tracks"] = "tracks"
+    recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    """Paths of the files. Give either this or `scene`. Default: []."""
+    scene: str | None = None
+    """Scene to leave out of training, as `splits` defines it. The test split is the scene itself.
+    Give either this or `recordings`. Default: none."""
+    splits: str = "splits.json"
+    """Path of the file that defines the splits of each scene. Default: "splits.json"."""
+    companions: int = Field(2, ge=1)
+    """Minimum number of pedestrians that are present in all frames of an example. Default: 2."""
+
+    @model_validator(mode="after")
+    def _check_recordings_or_scene(self) -> Self:
+        if bool(self.recordings) == (self.scene is not None):
+            raise ValueError("give either recordings or a scene")
+        return self
+
+
+Language = Literal["de", "en", "fr"]
+"""Languages of the bundled sentences."""
+
+
+class LongTextConfig(Section):
+    """One long text, for models without a source. The file is a single sequence of tokens, in which
+    each newline is a token. Models read it in windows of fixed length."""
+
+    kind: Literal["running-text"] = "running-text"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    begin: float = Field(0.0, ge=0, lt=1)
+    """Start of the text, as a share of the file's characters. Moved to the start of the next line.
+    Default: 0.0."""
+    end: float = Field(1.0, gt=0, le=1)
+    """End of the text, as a share of the file's characters. With train up to 0.9 and dev from 0.9
+    on, the two share no line. Default: 1.0."""
+    length: int = Field(256, ge=1)
+    """Number of tokens of a window. Default: 256."""
+    context: int | None = Field(None, ge=0)
+    """Number of tokens at the start of a window that serve as context only, because the previous
+    window predicts them. Default: 0 in training, half a window in scoring."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.begin >= self.end:
+            raise ValueError(
+                f"begin = {self.begin} leaves nothing before end = {self.end}; make begin smaller"
+            )
+        if self.context is not None and self.context >= self.length:
+            raise ValueError(
+                f"context = {self.context} leaves nothing to predict in a window of length "
+                f"{self.length}; make context smaller or length larger"
+            )
+        return self
+
+
+class BundledConfig(TaggedCorpusConfig):
+    """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
+
+    kind: Literal["bundled"] = "bundled"
+    source: Language
+    """Source language. One of the two languages must be "en"."""
+    target: Language
+    """Target language. One of the two languages must be "en"."""
+
+    @model_validator(mode="after")
+    def _check_languages(self) -> Self:
+        if (self.source == "en") == (self.target == "en"):
+            raise ValueError("the bundled pairs are de-en and en-fr: exactly one side must be 'en'")
+        return self
+
+
+class BundledLabelsConfig(Section):
+    """Labels derived from the bundled Tatoeba sentences, each sentence once (CC BY 2.0)."""
+
+    kind: Literal["bundled-labels"] = "bundled-labels"
+    labels: Literal["language", "capitals"]
+    """Task. "language": the label is the language of the sentence. "capitals": the source is the
+    lowercased sentence, and each character gets the label U if it was a capital and l if not."""
+    languages: Annotated[tuple[Language, ...], Field(min_length=1)] = ("de", "en", "fr")
+    """Languages to take sentences from. Default: ["de", "en", "fr"]."""
+
+    @model_validator(mode="after")
+    def _check_languages(self) -> Self:
+        if self.labels == "language" and len(set(self.languages)) < 2:
+            raise ValueError(
+                "labels = 'language' needs two languages or more to distinguish; list them in "
+                "languages"
+            )
+        return self
+
+
+class SyntheticConfig(Section):
+    """Generated pairs with a known answer. The three splits of a recipe never share a source."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    task: Literal["copy", "reverse", "sort", "addition", "case"]
+    """Task: "copy", "reverse" and "sort" transform strings of letters, "addition" maps "12+7" to
+    "19", "case" maps "<U> I am" to "I AM"."""
+    examples: int = Field(gt=0)
+    """Number of pairs to generate."""
+    min_length: int = Field(1, ge=1)
+    """Minimum number of letters (copy, reverse, sort), digits (addition) or characters (case).
+    Default: 1."""
+    max_length: int = Field(10, ge=1)
+    """Maximum number of letters (copy, reverse, sort), digits (addition) or characters (case).
+    Default: 10."""
+    symbols: int = Field(26, ge=2, le=26)
+    """Number of different letters (copy, reverse, sort). Default: 26."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of the generator. Default: 0."""
+
+    @model_validator(mode="after")
+    def _check_length_order(self) -> Self:
+        if self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length {self.min_length} is above max_length {self.max_length}; swap them"
+            )
+        return self
+
+
+class HoldOutConfig(Section):
+    """A fixed share of the training pairs, which training does not use. The source text decides
+    which pairs are held out, so that all translations of a sentence are in the same split."""
+
+    kind: Literal["hold-out"] = "hold-out"
+    fraction: float = Field(0.02, gt=0, lt=0.5)
+    """Share of the training pairs to hold out. Default: 0.02."""
+
+
+CorpusConfig = (
+    ParallelConfig
+    | TsvConfig
+    | CsvConfig
+    | JsonlConfig
+    | LinesConfig
+    | CaptionsConfig
+    | SeriesConfig
+    | TracksConfig
+    | LongTextConfig
+    | BundledConfig
+    | BundledLabelsConfig
+    | SyntheticConfig
+)
+"""One corpus."""
+CorpusOrHoldOutConfig = CorpusConfig | HoldOutConfig
+"""One corpus, or pairs held out of the training corpora."""
+
+LANGUAGE = "{language}"
+PAIR = "{pair}"
+
+
+def language_tag(language: str) -> str:
+    """Return the tag that requests a target language: de -> <2de>"""
+    return f"<2{language}>"
+
+
+class LanguagesConfig(Section):
+    """Files of several languages, and the pairs of languages to translate between. Each pair is
+    tagged with its target language: '<2de>' for German."""
+
+    kind: Literal["languages"] = "languages"
+    path: str
+    """Path of the file of a language, for example 'train.{language}.gz'. If each pair has its own
+    files, '{pair}' stands for its languages in alphabetical order: 'train.{pair}.{language}'."""
+    pairs: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Source and target languages, for example ["en-de", "de-en"]."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems = [
+            f"pairs: '{pair}' is not a pair of languages; it must have the form 'en-de'"
+            for pair in self.pairs
+            if not re.fullmatch(r"[^\W_][^\s<>{}-]*-[^\W_][^\s<>{}-]*", pair)
+        ]
+        duplicates = [pair for pair, count in Counter(self.pairs).items() if count > 1]
+        problems += [f"pairs: '{pair}' is given twice; remove one" for pair in duplicates]
+        unknown_fields = set(re.findall(r"{[^}]*}?", self.path)) - {LANGUAGE, PAIR}
+        if unknown_fields or LANGUAGE not in self.path:
+            problems.append(
+                f"path: '{self.path}' must contain '{LANGUAGE}', for example 'train.{LANGUAGE}.gz'; "
+                f"'{PAIR}' is the only other field allowed in braces"
+            )
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def file_of(self, pair: str, language: str) -> str:
+        """Return the path of one side of a pair."""
+        sorted_pair = "-".join(sorted(pair.split("-")))
+        return self.path.replace(LANGUAGE, language).replace(PAIR, sorted_pair)

@@ -1,0 +1,65 @@
+"""[data]: the training, development and test data."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from seqloom.config.schema.corpora import (
+    CorpusConfig,
+    HoldOutConfig,
+    LanguagesConfig,
+    LongTextConfig,
+)
+from seqloom.config.schema.section import Section
+
+_AnyCorpus = CorpusConfig | LanguagesConfig
+TrainSplitConfig = Annotated[_AnyCorpus, Field(discriminator="kind")]
+SplitConfig = Annotated[_AnyCorpus | HoldOutConfig, Field(discriminator="kind")]
+
+
+def _as_tuple(value: Any) -> Any:
+    """Accept a single corpus as a table instead of a list of tables."""
+    return (value,) if isinstance(value, (dict, Section)) else value
+
+
+class FilterConfig(Section):
+    """Filters of training pairs. Training reports how many pairs each filter drops."""
+
+    max_source_tokens: int | None = Field(None, gt=0)
+    """Drop pairs with a longer source. Default: no limit."""
+    max_target_tokens: int | None = Field(None, gt=0)
+    """Drop pairs with a longer target. Default: no limit."""
+    max_ratio: float | None = Field(None, gt=1)
+    """Drop pairs in which one side has more than this many times the tokens of the other. Default:
+    no limit."""
+
+
+class DataConfig(Section):
+    """The data of a run. Each split is one corpus or a list of corpora."""
+
+    folder: str = "."
+    """Folder of the data. Relative paths in this section start here. Relative to the current
+    directory. Default: "."."""
+    train: Annotated[tuple[TrainSplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+    """Corpora to train on."""
+    dev: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
+        HoldOutConfig(),
+    )
+    """Corpora that are scored during training, to choose the best weights and to stop early.
+    Default: 2 % of the training pairs, which are held out."""
+    test: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple)] = ()
+    """Corpora that `seqloom evaluate` scores. Default: []."""
+    temperature: float = Field(1.0, ge=1)
+    """Balance between training corpora or language pairs of different sizes: one of n examples is
+    sampled in proportion to n^(1/temperature). 1 uses each example once per epoch; with 5, small
+    corpora are repeated and each epoch uses a different part of large ones. Default: 1.0."""
+    filter: FilterConfig = FilterConfig()
+    """Filters of training pairs. Default: no filters."""
+    merge_references: bool = False
+    """In scoring, merge pairs with the same source into one example with several references.
+    Default: false."""
+
+    @property
+    def is_long_text(self) -> bool:
+        """True if the data is long text instead of separate examples."""
+        return any(isinstance(corpus, LongTextConfig) for corpus in self.train)

@@ -1,0 +1,149 @@
+"""[decoding] and [engine]: how a trained model computes its outputs."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.section import Section
+
+
+class SearchRulesConfig(Section):
+    """Constraints that every search respects."""
+
+    min_length: int = Field(0, ge=0)
+    """Minimum number of tokens before END. Default: 0."""
+    max_length: int | None = Field(None, gt=0)
+    """Maximum number of tokens, including END. Default: twice the source length plus 32, at most
+    256."""
+    no_repeat_ngram: int = Field(0, ge=0)
+    """Forbid any n-gram of this length to occur twice in an output. 0 allows repetitions. Default:
+    0."""
+    allow_unknown: bool = False
+    """Allow the unknown token in outputs. Default: false."""
+    one_line: bool = False
+    """Stop an output at the first newline. For long text, where outputs otherwise continue up to
+    max_length. Default: false."""
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        if self.max_length is not None and self.max_length <= self.min_length:
+            raise ValueError(
+                f"min_length = {self.min_length} does not allow END within max_length = "
+                f"{self.max_length}; make max_length at least {self.min_length + 1}"
+            )
+        return self
+
+
+class GreedyConfig(SearchRulesConfig):
+    """Greedy search: the most probable token at every step."""
+
+    kind: Literal["greedy"] = "greedy"
+    length_exponent: float = Field(1.0, ge=0)
+    """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
+    token. Default: 1.0."""
+
+
+class SamplingRulesConfig(SearchRulesConfig):
+    """Settings of random sampling of tokens."""
+
+    temperature: float = Field(1.0, gt=0)
+    """Temperature of the softmax. Below 1 sharpens the distribution, above 1 flattens it. Default:
+    1.0."""
+    top_k: int = Field(0, ge=0)
+    """Sample only from the k most probable tokens. 0 means all tokens. Default: 0."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Sample only from the smallest set of tokens with this total probability (nucleus sampling).
+    Default: 1.0."""
+    epsilon: float = Field(0.0, ge=0, lt=1)
+    """Sample only from tokens with at least this probability, or take the most probable one if
+    there are none (epsilon sampling; Hewitt et al. 2022). Default: 0.0."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of the random generator. Default: 0."""
+    length_exponent: float = Field(1.0, ge=0)
+    """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
+    token. Default: 1.0."""
+
+
+class SampleConfig(SamplingRulesConfig):
+    """Sampling: a token drawn from the model's distribution at every step."""
+
+    kind: Literal["sample"] = "sample"
+    samples: int = Field(1, ge=1)
+    """Number of outputs to sample per source. Default: 1."""
+
+
+class BeamConfig(SearchRulesConfig):
+    """Beam search: keeps the `width` best hypotheses at every step."""
+
+    kind: Literal["beam"] = "beam"
+    width: int = Field(5, ge=1)
+    """Number of hypotheses per source. Wider beams are slower and seldom better beyond 10. Default:
+    5."""
+    length_exponent: float = Field(1.0, ge=0)
+    """Length penalty: hypotheses are ranked by log p / length^penalty. 0 prefers short outputs, 1
+    ranks by the mean per token. Default: 1.0."""
+    finished: int | None = Field(None, ge=1)
+    """Stop after this many finished hypotheses. Default: the width of the beam."""
+
+
+class ExhaustiveConfig(SearchRulesConfig):
+    """Exhaustive search: scores every output up to max_length and finds the true optimum. For small
+    vocabularies and short outputs only."""
+
+    kind: Literal["exhaustive"] = "exhaustive"
+    length_exponent: float = Field(1.0, ge=0)
+    """Length penalty: outputs are ranked by log p / length^penalty. 0 prefers short outputs, 1
+    ranks by the mean per token. Default: 1.0."""
+    max_sequences: int = Field(1_000_000, ge=1)
+    """Maximum number of outputs to score. If there are more, the search is rejected. Default:
+    1000000."""
+
+
+class MinimumBayesRiskConfig(SamplingRulesConfig):
+    """Minimum Bayes risk decoding: selects the candidate that is most similar to all others (Eikema
+    and Aziz 2020; Freitag et al. 2022).
+
+    Candidates are sampled, or come from a beam, or both. Each is scored with every other one as its
+    reference, and the one with the highest mean wins. This needs `samples` + `beam` outputs for
+    each source where greedy search needs one, and a comparison of each pair on the CPU.
+    """
+
+    kind: Literal["minimum-bayes-risk"] = "minimum-bayes-risk"
+    samples: int = Field(32, ge=0)
+    """Number of candidates to sample per source. Default: 32."""
+    beam: int = Field(0, ge=0)
+    """Width of a beam whose hypotheses are added to the candidates. 0 uses no beam. Default: 0."""
+    utility: Literal["chrf", "bleu"] = "chrf"
+    """Similarity of two outputs: sacrebleu's sentence chrF or sentence BLEU. Default: "chrf"."""
+    epsilon: float = Field(0.02, ge=0, lt=1)
+    """Sample only from tokens with at least this probability, or take the most probable one if
+    there are none (epsilon sampling; Hewitt et al. 2022). Default: 0.02."""
+
+    @model_validator(mode="after")
+    def _check_candidates(self) -> Self:
+        if self.samples + self.beam == 0:
+            raise ValueError(
+                "samples and beam are both 0, so there are no candidates; set one of them"
+            )
+        return self
+
+
+SearchConfig = GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig
+"""Searches that work token by token. Minimum Bayes risk decoding compares complete outputs."""
+DecodingConfig = Annotated[
+    GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig | MinimumBayesRiskConfig,
+    Field(discriminator="kind"),
+]
+
+
+class EngineConfig(Section):
+    """The engine that computes the outputs of a trained run."""
+
+    kind: EngineKind = "auto"
+    """Engine. "auto" uses "ctranslate2" for Transformers on a CPU if it supports the model and the search,
+    and "torch" otherwise. "compiled" is torch's search as compiled code, for one text at a time on
+    a CPU. Default: "auto"."""
+    precision: Literal["auto", "int8", "float32"] = "auto"
+    """Precision of ctranslate2. "auto" uses int8 on machines where it is faster (x86_64, aarch64)
+    if a check confirms that the outputs hold, and float32 otherwise. Default: "auto"."""

@@ -1,0 +1,115 @@
+"""Settings of embeddings and position encodings."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from seqloom.config.schema.section import Section
+
+
+class LearnedEmbeddingConfig(Section):
+    """A learned vector for each token."""
+
+    kind: Literal["learned"] = "learned"
+    width: int | None = Field(None, gt=0)
+    """Width of an embedding. Default: the width of the network that reads it."""
+    noise: float = Field(0.0, ge=0)
+    """Standard deviation of the Gaussian noise that training adds to embeddings. Default: 0.0."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of tokens whose embedding is set to zero in training (Sennrich and Zhang 2019). Helps
+    with little data; 0.1 is common. Default: 0.0."""
+
+
+class OneHotEmbeddingConfig(Section):
+    """No embedding: token i is the i-th unit vector."""
+
+    kind: Literal["one-hot"] = "one-hot"
+
+
+EmbeddingConfig = Annotated[
+    LearnedEmbeddingConfig | OneHotEmbeddingConfig, Field(discriminator="kind")
+]
+
+
+class NoPositionsConfig(Section):
+    """No position encoding."""
+
+    kind: Literal["none"] = "none"
+
+
+class OneHotPositionsConfig(Section):
+    """Position t is the t-th unit vector."""
+
+    kind: Literal["one-hot"] = "one-hot"
+    max_length: int = Field(256, gt=0)
+    """Number of positions. Longer sequences are not possible. Default: 256."""
+    join: Literal["add", "append"] = "append"
+    """Add the encoding to the embedding, or append it. Default: "append"."""
+
+
+class SinusoidalPositionsConfig(Section):
+    """Sines and cosines of decreasing frequency (Vaswani et al. 2017)."""
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    join: Literal["add", "append"] = "add"
+    """Add the encoding to the embedding, or append it. Default: "add"."""
+    width: int = Field(64, gt=0)
+    """Width of the encoding if it is appended. An added encoding is as wide as the embedding.
+    Default: 64."""
+
+
+class LearnedPositionsConfig(Section):
+    """A learned vector for each position."""
+
+    kind: Literal["learned"] = "learned"
+    max_length: int = Field(256, gt=0)
+    """Number of positions. Longer sequences are not possible. Default: 256."""
+    join: Literal["add", "append"] = "add"
+    """Add the encoding to the embedding, or append it. Default: "add"."""
+    width: int = Field(64, gt=0)
+    """Width of the encoding if it is appended. An added encoding is as wide as the embedding.
+    Default: 64."""
+
+
+class RotaryPositionsConfig(Section):
+    """Rotary: queries and keys of self-attention are rotated by an angle that grows with the
+    position."""
+
+    kind: Literal["rotary"] = "rotary"
+
+
+InputPositionsConfig = Annotated[
+    NoPositionsConfig | OneHotPositionsConfig | SinusoidalPositionsConfig | LearnedPositionsConfig,
+    Field(discriminator="kind"),
+]
+"""Position encodings that are joined to the embeddings."""
+PositionsConfig = Annotated[
+    NoPositionsConfig
+    | OneHotPositionsConfig
+    | SinusoidalPositionsConfig
+    | LearnedPositionsConfig
+    | RotaryPositionsConfig,
+    Field(discriminator="kind"),
+]
+"""All position encodings."""
+
+
+def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | None:
+    """Return the width of embedded tokens; None if it is the size of the vocabulary."""
+    if isinstance(embedding, OneHotEmbeddingConfig):
+        return None
+    return embedding.width or network_width
+
+
+def position_problems(
+    embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
+) -> list[str]:
+    """Return the problem if these positions cannot be joined to these embeddings."""
+    if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
+        width = _embedding_width(embedding, network_width)
+        if width is not None and positions.max_length > width:
+            return [
+                f"positions: one-hot positions up to {positions.max_length} cannot be added to "
+                f"embeddings of width {width}; use join = 'append', or max_length = {width} or less"
+            ]
+    return []

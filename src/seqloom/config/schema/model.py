@@ -1,0 +1,217 @@
+"""[model]: an encoder, a decoder, and the rules between them."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig, heads_problems
+from seqloom.config.schema.embedding import LearnedEmbeddingConfig, OneHotEmbeddingConfig
+from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from seqloom.config.schema.section import Section
+from seqloom.config.schema.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+
+
+class NoEncoderConfig(Section):
+    """No encoder: the model is a language model."""
+
+    kind: Literal["none"] = "none"
+
+
+SourceEncoderConfig = (
+    RecurrentEncoderConfig
+    | TransformerEncoderConfig
+    | ConvolutionEncoderConfig
+    | PatchEncoderConfig
+)
+"""Encoders that read a source."""
+ImageEncoderConfig = ConvolutionEncoderConfig | PatchEncoderConfig
+EncoderConfig = Annotated[SourceEncoderConfig | NoEncoderConfig, Field(discriminator="kind")]
+DecoderConfig = Annotated[
+    RecurrentDecoderConfig | TransformerDecoderConfig | LabelsDecoderConfig,
+    Field(discriminator="kind"),
+]
+
+
+class ModelConfig(Section):
+    """An encoder-decoder model, or a decoder only."""
+
+    encoder: EncoderConfig
+    """Encoder of the source."""
+    decoder: DecoderConfig
+    """Decoder of the target."""
+    tie: Literal["none", "output", "all"] = "none"
+    """Which matrices are shared: "output" shares the decoder's embedding with the output layer,
+    "all" shares the encoder's embedding as well (requires text.shared = true). Saves parameters,
+    and helps with little data. Default: "none"."""
+
+    @property
+    def supports_packing(self) -> bool:
+        """True if a row of a batch can hold several pairs.
+
+        A recurrent state would continue from one pair into the next, and labels need the end of
+        one source.
+        """
+        unpackable = (
+            RecurrentEncoderConfig
+            | RecurrentDecoderConfig
+            | LabelsDecoderConfig
+            | ImageEncoderConfig
+        )
+        return not any(isinstance(part, unpackable) for part in (self.encoder, self.decoder))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems: list[str] = []
+        encoder, decoder = self.encoder, self.decoder
+        if isinstance(encoder, NoEncoderConfig):
+            problems += _decoder_only_problems(decoder)
+        else:
+            problems += _encoder_decoder_problems(encoder, decoder)
+        if self.tie != "none":
+            problems += _tie_problems(self)
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+def _decoder_only_problems(decoder: DecoderConfig) -> list[str]:
+    if isinstance(decoder, LabelsDecoderConfig):
+        return [
+            "decoder: there is no encoder whose states could be labelled; set "
+            "encoder.kind = 'recurrent' or another encoder"
+        ]
+    problems = []
+    if decoder.copying:
+        problems.append("decoder.copying: there is no encoder to copy from; set it to false")
+    if not isinstance(decoder, RecurrentDecoderConfig):
+        return problems
+    if not isinstance(decoder.attention, NoAttentionConfig):
+        problems.append(
+            "decoder.attention: there is no encoder to attend to; set attention.kind = 'none'"
+        )
+    if decoder.handover != "none":
+        problems.append(
+            "decoder.handover: there is no encoder to take the initial state from; set it to 'none'"
+        )
+    if decoder.summary:
+        problems.append("decoder.summary: there is no encoder to summarise; remove it")
+    return problems
+
+
+def _encoder_decoder_problems(encoder: SourceEncoderConfig, decoder: DecoderConfig) -> list[str]:
+    if isinstance(decoder, LabelsDecoderConfig):
+        return _labels_decoder_problems(encoder, decoder)
+    problems = []
+    attention = decoder.attention
+    if isinstance(attention, AttentionConfig):
+        if attention.compares_states_directly and encoder.state_width != decoder.width:
+            problems.append(
+                f"decoder.attention compares encoder states of width {encoder.state_width} with "
+                f"decoder states of width {decoder.width} directly; make the widths equal, set "
+                "attention.projection = 'linear', or use score 'bilinear' or 'additive'"
+            )
+        for width in attention.head_widths(decoder.width, encoder.state_width):
+            problems += [
+                f"decoder.attention: {problem}"
+                for problem in heads_problems(width, attention.heads)
+            ]
+        if (
+            isinstance(decoder, TransformerDecoderConfig)
+            and attention.values == "states"
+            and not attention.merge
+            and encoder.state_width != decoder.width
+        ):
+            problems.append(
+                f"decoder.attention returns encoder states of width {encoder.state_width}, which "
+                f"cannot be added to a residual stream of width {decoder.width}; set "
+                "attention.merge = true"
+            )
+    elif decoder.copying:
+        problems.append(
+            "decoder.copying: copies the source positions that attention selects, but "
+            "attention.kind is 'none'; switch attention on, or set copying = false"
+        )
+    if isinstance(decoder, RecurrentDecoderConfig):
+        problems += _initial_state_problems(encoder, decoder)
+    return problems
+
+
+def _labels_decoder_problems(
+    encoder: SourceEncoderConfig, decoder: LabelsDecoderConfig
+) -> list[str]:
+    if decoder.reads == "last" and not isinstance(encoder, RecurrentEncoderConfig):
+        return [
+            "decoder.reads 'last' needs a recurrent encoder: a Transformer has no last state; use "
+            "'mean'"
+        ]
+    return []
+
+
+def _initial_state_problems(
+    encoder: SourceEncoderConfig, decoder: RecurrentDecoderConfig
+) -> list[str]:
+    problems = []
+    if decoder.handover == "whole":
+        if not isinstance(encoder, RecurrentEncoderConfig):
+            problems.append(
+                "decoder.handover 'whole' needs a recurrent encoder: other encoders have no last "
+                "state; use 'mlp'"
+            )
+        elif (encoder.cell, encoder.layers, encoder.state_width) != (
+            decoder.cell,
+            decoder.layers,
+            decoder.width,
+        ):
+            problems.append(
+                f"decoder.handover 'whole' needs equal shapes, but the encoder ends in "
+                f"{encoder.layers} x {encoder.state_width} ({encoder.cell}) and the decoder "
+                f"starts from {decoder.layers} x {decoder.width} ({decoder.cell}); "
+                "make them equal or use 'mlp'"
+            )
+    if (
+        isinstance(decoder.attention, NoAttentionConfig)
+        and decoder.handover == "none"
+        and not decoder.summary
+    ):
+        problems.append(
+            "decoder: it gets no information about the source, because handover, summary and "
+            "attention are all off; switch one of them on"
+        )
+    return problems
+
+
+def _tie_problems(model: ModelConfig) -> list[str]:
+    problems = []
+    decoder, encoder = model.decoder, model.encoder
+    if isinstance(decoder, LabelsDecoderConfig):
+        return ["tie: labels have no embedding to share; use tie = 'none'"]
+    if isinstance(decoder.embedding, OneHotEmbeddingConfig):
+        problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
+    elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.readout_matches_embedding:
+        problems.append(
+            "tie: an output layer shared with the embedding needs inputs as wide as the "
+            "embedding; set decoder.readout = 'tanh'"
+        )
+    elif (
+        isinstance(decoder, TransformerDecoderConfig)
+        and (decoder.embedding.width or decoder.width) != decoder.width
+    ):
+        problems.append("tie: decoder.embedding.width must equal decoder.width")
+    if model.tie == "all":
+        if isinstance(encoder, NoEncoderConfig):
+            problems.append("tie: there is no encoder; use tie = 'output'")
+        elif isinstance(encoder, ImageEncoderConfig):
+            problems.append("tie: images have no embedding to share; use tie = 'output'")
+        elif isinstance(encoder.embedding, OneHotEmbeddingConfig):
+            problems.append("tie: the encoder has no embedding to share; use embedding 'learned'")
+        elif isinstance(decoder.embedding, LearnedEmbeddingConfig):
+            source_width = encoder.embedding.width or encoder.width
+            target_width = decoder.embedding.width or decoder.width
+            if source_width != target_width:
+                problems.append(
+                    f"tie: embeddings of width {source_width} (encoder) and {target_width} "
+                    "(decoder) cannot be one matrix; set both embedding widths to the same value"
+                )
+    return problems

@@ -1,0 +1,28 @@
+"""Names that the schema and the command line's help share.
+
+This module must not import pydantic, because the help of every command imports it.
+"""
+
+from typing import Literal
+
+EngineKind = Literal["auto", "torch", "compiled", "ctranslate2"]
+ScoreName = Literal[
+    "bleu",
+    "bleu-tokenised",
+    "bleu-of-sentences",
+    "chrf2",
+    "ter",
+    "exact-match",
+    "exact-match-tokenised",
+    "token-accuracy",
+    "phoneme-error-rate",
+    "word-error-rate",
+    "accuracy",
+    "macro-f1",
+    "rouge-1",
+    "rouge-2",
+    "rouge-l",
+]
+"""Scores that compare outputs with references, by their names in recipes and event logs."""
+SourceScoreName = Literal["sari"]
+"""Scores that compare outputs with their sources as well."""

@@ -1,0 +1,307 @@
+"""RunConfig: a complete recipe, and the rules between its sections."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from seqloom.config.schema.corpora import (
+    CaptionsConfig,
+    LinesConfig,
+    LongTextConfig,
+    SeriesConfig,
+)
+from seqloom.config.schema.data import DataConfig, FilterConfig
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
+from seqloom.config.schema.image import PatchEncoderConfig
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.section import Section
+from seqloom.config.schema.tags import tag_problems, training_tags
+from seqloom.config.schema.task import (
+    CaptioningConfig,
+    ForecastConfig,
+    LabelsConfig,
+    LanguageModelConfig,
+    TaskConfig,
+    TranslationConfig,
+)
+from seqloom.config.schema.text import TextConfig
+from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
+
+
+class RunConfig(Section):
+    """A complete recipe: everything that defines a run."""
+
+    task: TaskConfig = TranslationConfig()
+    """What the model learns to do. Default: kind "translation"."""
+    data: DataConfig
+    """Training, development and test data."""
+    text: TextConfig = TextConfig()
+    """Tokenizers and vocabularies."""
+    model: ModelConfig
+    """Encoder and decoder."""
+    training: TrainingConfig
+    """Optimiser, schedule, batches, evaluation and stopping."""
+    decoding: DecodingConfig = BeamConfig()
+    """Search for outputs. Default: kind "beam"; "greedy" for labels."""
+    engine: EngineConfig = EngineConfig()
+    """Engine that computes outputs."""
+
+    @model_validator(mode="after")
+    def _check_sections(self) -> Self:
+        problems = [
+            *self._long_text_data_problems(),
+            *self._source_problems(),
+            *tag_problems(self.data, self.text.tags),
+            *self._language_model_tag_problems(),
+            *self._score_problems(),
+            *self._label_problems(),
+            *self._image_problems(),
+            *self._forecast_problems(),
+            *self._minimum_risk_problems(),
+            *self._batching_problems(),
+            *self._long_text_problems(),
+            *self._vocabulary_problems(),
+        ]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _long_text_data_problems(self) -> list[str]:
+        data = self.data
+        problems = []
+        splits = {"train": data.train, "dev": data.dev, "test": data.test}
+        for name, corpora in splits.items():
+            other_kinds = {
+                corpus.kind
+                for corpus in corpora
+                if isinstance(corpus, LongTextConfig) != data.is_long_text
+            }
+            if other_kinds == {"hold-out"}:
+                problems.append(
+                    f"data.{name}: single lines cannot be held out of long text; hold out its end: "
+                    f"data.train.end = 0.9 and data.{name} = {{ kind = 'running-text', path = …, "
+                    "begin = 0.9 }"
+                )
+            elif other_kinds:
+                problems.append(
+                    f"data.{name}: {', '.join(sorted(other_kinds))} cannot be mixed with the kind "
+                    "of data.train, because only one of them is long text; use one kind for all "
+                    "splits"
+                )
+            window_shapes = {
+                (corpus.length, corpus.context)
+                for corpus in corpora
+                if isinstance(corpus, LongTextConfig)
+            }
+            if len(window_shapes) > 1:
+                problems.append(
+                    f"data.{name}: its files are read as one text, so they must have the same "
+                    "length and context; make them equal"
+                )
+        if data.is_long_text and data.filter != FilterConfig():
+            problems.append(
+                "data.filter: single lines cannot be dropped from long text; remove data.filter"
+            )
+        return problems
+
+    def _source_problems(self) -> list[str]:
+        problems = []
+        has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
+        is_language_model = isinstance(self.task, LanguageModelConfig)
+        if is_language_model and has_encoder:
+            problems.append(
+                "model.encoder: a language model has no source; set model.encoder.kind = 'none'"
+            )
+        if not is_language_model and not has_encoder:
+            problems.append(
+                f"model.encoder: the task '{self.task.kind}' has a source; "
+                "set model.encoder.kind = 'recurrent' or another encoder"
+            )
+        without_source = (LinesConfig, LongTextConfig)
+        if not is_language_model and any(
+            isinstance(corpus, without_source) for corpus in self.data.train
+        ):
+            problems.append(
+                "data.train: plain text has no source side; use 'parallel', 'tsv', 'csv' or "
+                "'jsonl', or task.kind = 'language-model'"
+            )
+        return problems
+
+    def _language_model_tag_problems(self) -> list[str]:
+        if isinstance(self.task, LanguageModelConfig) and training_tags(self.data):
+            return ["data.train: a language model has no source, so it reads no tags; remove tag"]
+        return []
+
+    def _score_problems(self) -> list[str]:
+        score = self.training.stopping.score
+        if score == "loss":
+            return []
+        if isinstance(self.task, LanguageModelConfig):
+            return [
+                "training.stopping.score: outputs of a language model have no references; use 'loss'"
+            ]
+        available = (
+            self.task.scores if isinstance(self.task, TranslationConfig | LabelsConfig) else None
+        )
+        if available is not None and score not in available:
+            return [
+                f"training.stopping.score: '{score}' is not one of task.scores; use 'loss' or one "
+                f"of {', '.join(available)}, or add it to task.scores"
+            ]
+        return []
+
+    def _label_problems(self) -> list[str]:
+        predicts_labels = isinstance(self.model.decoder, LabelsDecoderConfig)
+        is_label_task = isinstance(self.task, LabelsConfig)
+        problems = []
+        if is_label_task and not predicts_labels:
+            problems.append(
+                f"model.decoder: the task 'labels' needs kind = 'labels', not "
+                f"'{self.model.decoder.kind}', whose outputs may have any length"
+            )
+        if predicts_labels and not is_label_task:
+            problems.append(
+                f"model.decoder: kind = 'labels' predicts labels only; set task.kind = 'labels', "
+                f"not '{self.task.kind}'"
+            )
+        if is_label_task and self.text.target.kind != "whitespace":
+            problems.append(
+                f"text.target_tokenizer: labels are separated by white space, not "
+                f"'{self.text.target.kind}'; set target_tokenizer.kind = 'whitespace'"
+            )
+        rules = self.decoding
+        if is_label_task and (rules.min_length or rules.max_length or rules.no_repeat_ngram):
+            problems.append(
+                "decoding: the source determines the number of labels, and labels may repeat; "
+                "remove min_length, max_length and no_repeat_ngram"
+            )
+        return problems
+
+    def _image_problems(self) -> list[str]:
+        problems = []
+        task, encoder = self.task, self.model.encoder
+        is_captioning = isinstance(task, CaptioningConfig)
+        if is_captioning and not isinstance(encoder, ImageEncoderConfig):
+            problems.append(
+                f"model.encoder: '{encoder.kind}' reads no images; use kind = 'convolution' or "
+                "'patches'"
+            )
+        if not is_captioning and isinstance(encoder, ImageEncoderConfig):
+            problems.append(
+                f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
+                "task.kind = 'captioning', or choose an encoder of tokens"
+            )
+        has_images = [isinstance(corpus, CaptionsConfig) for corpus in self.data.train]
+        if is_captioning != all(has_images) or is_captioning != any(has_images):
+            problems.append(
+                "data.train: captioning needs images with captions, and other tasks cannot use "
+                "them; use kind = 'captions' with task.kind = 'captioning'"
+            )
+        if (
+            isinstance(task, CaptioningConfig)
+            and isinstance(encoder, PatchEncoderConfig)
+            and task.size % encoder.patch_size
+        ):
+            problems.append(
+                f"model.encoder.patch_size: {task.size} pixels cannot be split into patches of "
+                f"{encoder.patch_size}; change one of the two"
+            )
+        return problems
+
+    def _forecast_problems(self) -> list[str]:
+        if not isinstance(self.task, ForecastConfig):
+            return []
+        problems = []
+        training, decoder = self.training, self.model.decoder
+        if self.task.rollout and not isinstance(decoder, RecurrentDecoderConfig):
+            problems.append(
+                "task.rollout: gradients flow back through recurrent states, which a Transformer "
+                "does not have; use a recurrent decoder, or rollout = false"
+            )
+        if not isinstance(training.feeding, TeacherForcingConfig):
+            problems.append(
+                "training.feeding: applies to tokens; numbers are fed back in by "
+                "task.rollout = true"
+            )
+        if training.label_smoothing or training.r_drop:
+            problems.append(
+                "training.label_smoothing and training.r_drop: are about probabilities, but a "
+                "forecast has none; set both to 0"
+            )
+        if training.batching not in ("auto", "padded"):
+            problems.append("training.batching: windows are all of one size; use 'padded'")
+        if self.model.tie != "none":
+            problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
+        if training.stopping.score != "loss":
+            problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
+        if self.task.turn and any(
+            isinstance(corpus, SeriesConfig) and (len(corpus.columns) != 2 or corpus.context)
+            for corpus in self.data.train
+        ):
+            problems.append("task.turn: rotation needs exactly two columns and no context")
+        return problems
+
+    def _minimum_risk_problems(self) -> list[str]:
+        if self.training.risk is None:
+            return []
+        task = self.task
+        if not isinstance(task, TranslationConfig | CaptioningConfig):
+            return [
+                f"training.risk: compares output texts with references, and the task "
+                f"'{task.kind}' has none; remove it"
+            ]
+        if isinstance(task, TranslationConfig) and task.tag_side == "target":
+            return [
+                "training.risk: sampled outputs would choose their target tag themselves; "
+                "set task.tag_side = 'source'"
+            ]
+        return []
+
+    def _batching_problems(self) -> list[str]:
+        if self.training.batching == "packed" and not self.model.supports_packing:
+            return [
+                "training.batching: only Transformers can separate pairs that share a row; a "
+                "recurrent state would continue from one pair into the next; use 'bucketed' or "
+                "'padded'"
+            ]
+        return []
+
+    def _long_text_problems(self) -> list[str]:
+        is_long_text = self.data.is_long_text
+        problems = []
+        if is_long_text and self.training.batching != "auto":
+            problems.append(
+                "training.batching: long text is always read in windows of one length; set it to "
+                "'auto'"
+            )
+        if self.decoding.one_line and not is_long_text:
+            problems.append("decoding.one_line: only long text has several lines; remove it")
+        if is_long_text and self.text.sampling is not None:
+            problems.append(
+                "text.sampling: long text does not support subword sampling; remove sampling"
+            )
+        return problems
+
+    def _vocabulary_problems(self) -> list[str]:
+        problems = []
+        if self.model.tie == "all" and not self.text.shared:
+            problems.append(
+                "model.tie: one matrix for source and target needs one vocabulary; "
+                "set text.shared = true, or model.tie = 'output'"
+            )
+        decoder = self.model.decoder
+        has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
+        if has_encoder and not isinstance(decoder, LabelsDecoderConfig) and decoder.copying:
+            if not self.task.has_text_source:
+                problems.append(
+                    f"model.decoder.copying: the task '{self.task.kind}' has no source text to "
+                    "copy from; set copying = false"
+                )
+            elif not self.text.shared:
+                problems.append(
+                    "model.decoder.copying: copied tokens need one vocabulary for source and "
+                    "target; set text.shared = true, or copying = false"
+                )
+        return problems

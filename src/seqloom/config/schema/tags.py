@@ -1,0 +1,148 @@
+"""Tags of a recipe: which ones training uses, and the rules for them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from seqloom.config.schema.corpora import (
+    CorpusOrHoldOutConfig,
+    HoldOutConfig,
+    LanguagesConfig,
+    ParallelConfig,
+    SeriesConfig,
+    TaggedCorpusConfig,
+    TracksConfig,
+    language_tag,
+)
+from seqloom.config.schema.data import DataConfig, SplitConfig
+
+
+def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
+    """Return one parallel corpus per pair of languages, tagged with its target language."""
+    corpora = []
+    for pair in languages.pairs:
+        source, target = pair.split("-")
+        corpora.append(
+            ParallelConfig(
+                source=languages.file_of(pair, source),
+                target=languages.file_of(pair, target),
+                tag=language_tag(target),
+                name=pair,
+            )
+        )
+    return corpora
+
+
+def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
+    """Return the corpora of a split, with one corpus per pair of languages."""
+    corpora: list[CorpusOrHoldOutConfig] = []
+    for table in split:
+        corpora += expand_languages(table) if isinstance(table, LanguagesConfig) else [table]
+    return tuple(corpora)
+
+
+def corpus_tag(corpus: CorpusOrHoldOutConfig) -> str | None:
+    """Return the tag of a corpus; None if it has none."""
+    return corpus.tag if isinstance(corpus, TaggedCorpusConfig) else None
+
+
+def training_tags(data: DataConfig) -> tuple[str, ...]:
+    """Return the tags of the training corpora, each once. The model learns no other tags."""
+    tags = (corpus_tag(corpus) for corpus in expand_corpora(data.train))
+    return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
+
+
+def tag_display_name(tag: str) -> str:
+    """Return the name by which users select a tag: its language if it has one. <2de> -> de"""
+    language = tag.removeprefix("<2").removesuffix(">")
+    return language if language and tag == language_tag(language) else tag
+
+
+def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
+    """Return the problems with the tags of this data. `declared` are the tags of [text]."""
+    tags = training_tags(data)
+    problems = [
+        f"data.train: the tag {tag!r} must be one word without spaces, such as '<2de>'"
+        for tag in tags
+        if tag.split() != [tag]
+    ]
+    if tags:
+        problems += _untagged_problems(data)
+    problems += _undeclared_problems(data, {*tags, *declared})
+    problems += _unknown_language_problems(data)
+    problems += _hold_out_problems(data)
+    if data.temperature != 1 and len(expand_corpora(data.train)) == 1:
+        problems.append(
+            "data.temperature: there is only one training corpus, so there is nothing to balance; "
+            "remove it, or give several pairs or corpora"
+        )
+    if data.temperature != 1 and any(
+        isinstance(corpus, SeriesConfig | TracksConfig) for corpus in data.train
+    ):
+        problems.append(
+            "data.temperature: series and tracks are always sampled by their size; remove it"
+        )
+    return problems
+
+
+def _splits(data: DataConfig) -> Iterator[tuple[str, Sequence[SplitConfig]]]:
+    yield from (("train", data.train), ("dev", data.dev), ("test", data.test))
+
+
+def _untagged_problems(data: DataConfig) -> Iterator[str]:
+    """If one corpus has a tag, all need one: otherwise the kind of output is not defined."""
+    for split, tables in _splits(data):
+        for index, table in enumerate(tables):
+            if isinstance(table, LanguagesConfig | HoldOutConfig):
+                continue
+            if corpus_tag(table) is None:
+                yield (
+                    f"data.{split}: corpus {index} (counted from 0) has no tag, but training has "
+                    f"{', '.join(training_tags(data))}; add its tag, for example "
+                    f"tag = '{training_tags(data)[0]}'"
+                )
+
+
+def _undeclared_problems(data: DataConfig, known_tags: set[str]) -> Iterator[str]:
+    for split, tables in (("dev", data.dev), ("test", data.test)):
+        tags = dict.fromkeys(corpus_tag(corpus) for corpus in expand_corpora(tables))
+        for tag in tags:
+            if tag is not None and tag not in known_tags:
+                listed = ", ".join(sorted(known_tags)) or "none"
+                yield (
+                    f"data.{split}: the tag {tag!r} is in no training corpus, so the model cannot "
+                    f"learn it; the tags of data.train are: {listed}"
+                )
+
+
+def _training_pairs(data: DataConfig) -> list[str]:
+    return [
+        pair for table in data.train if isinstance(table, LanguagesConfig) for pair in table.pairs
+    ]
+
+
+def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
+    """Pairs that training does not have may be scored, but training must have each language."""
+    languages = {language for pair in _training_pairs(data) for language in pair.split("-")}
+    for split, tables in (("dev", data.dev), ("test", data.test)):
+        for table in tables:
+            if languages and isinstance(table, LanguagesConfig):
+                sources = dict.fromkeys(pair.split("-")[0] for pair in table.pairs)
+                for language in sources:
+                    if language not in languages:
+                        yield (
+                            f"data.{split}: '{language}' is in no pair of data.train; its "
+                            f"languages are {', '.join(sorted(languages))}"
+                        )
+
+
+def _hold_out_problems(data: DataConfig) -> Iterator[str]:
+    """Pairs are held out by their source, which is a target in the reverse direction."""
+    pairs = _training_pairs(data)
+    reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}
+    both_ways = [pair for pair in pairs if pair in reversed_pairs]
+    for split, tables in (("dev", data.dev), ("test", data.test)):
+        if both_ways and any(isinstance(table, HoldOutConfig) for table in tables):
+            yield (
+                f"data.{split}: the pairs held out of '{both_ways[0]}' would be trained on in the "
+                f"other direction; give files, for example {split} = {{ kind = 'languages', "
+                f"path = '{split}.{{language}}.gz', pairs = ['{both_ways[0]}'] }}"
+            )

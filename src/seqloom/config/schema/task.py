@@ -1,0 +1,82 @@
+"""[task]: what the model learns to do."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.section import Section
+
+Scores = Annotated[tuple[ScoreName | SourceScoreName, ...], Field(min_length=1)]
+
+
+class TranslationConfig(Section):
+    """A source sequence of tokens to a target sequence of tokens."""
+
+    has_text_source: ClassVar[bool] = True
+
+    kind: Literal["translation"] = "translation"
+    scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
+    """Scores of outputs, the most important one first. For pronunciation use
+    ["word-error-rate", "phoneme-error-rate"]. Default: ["bleu", "chrf2", "ter", "exact-match",
+    "token-accuracy"]."""
+    tag_side: Literal["source", "target"] = "source"
+    """Where the tag of a corpus goes: before the source, or at the start of the target. With
+    "target", decoding forces every output to start with the tag. Default: "source"."""
+
+
+class LabelsConfig(Section):
+    """A source sequence of tokens to one label, or to one label for each of its positions."""
+
+    has_text_source: ClassVar[bool] = True
+
+    kind: Literal["labels"] = "labels"
+    scores: Scores = ("accuracy", "macro-f1", "exact-match")
+    """Scores of outputs, the most important one first. Default: ["accuracy", "macro-f1",
+    "exact-match"]."""
+
+
+class LanguageModelConfig(Section):
+    """A language model: generates or completes a sequence of tokens, without a source."""
+
+    has_text_source: ClassVar[bool] = False
+
+    kind: Literal["language-model"] = "language-model"
+
+
+class CaptioningConfig(Section):
+    """An image to a sequence of tokens that describes it."""
+
+    has_text_source: ClassVar[bool] = False
+    kind: Literal["captioning"] = "captioning"
+    size: int = Field(80, ge=8, le=1024)
+    """Side in pixels of the square that the encoder reads. Default: 80."""
+    margin: int = Field(8, ge=0)
+    """Images are stored this many pixels larger, and training crops the square at random. Default:
+    8."""
+
+
+class ForecastConfig(Section):
+    """Real-valued vectors to the vectors that follow them, trained with a squared loss."""
+
+    has_text_source: ClassVar[bool] = False
+    kind: Literal["forecast"] = "forecast"
+    observe: int = Field(ge=1)
+    """Number of rows that the model reads."""
+    predict: int = Field(ge=1)
+    """Number of rows that the model forecasts."""
+    form: Literal["values", "relative", "steps"] = "relative"
+    """Representation of each column: "values" are the values themselves, "relative" the difference
+    from the last observed value, "steps" the difference from each row to the next. All are scaled
+    to mean 0 and standard deviation 1 on the training split. Default: "relative"."""
+    rollout: bool = False
+    """Train with free running: the decoder reads its own predictions, and gradients flow through
+    them. Requires a recurrent decoder. If false, it reads the targets (teacher forcing). Default:
+    false."""
+    turn: bool = False
+    """Rotate and mirror the plane at random in training. For paths, which have no preferred
+    direction; needs two columns. Default: false."""
+
+
+TokenTaskConfig = TranslationConfig | LabelsConfig | LanguageModelConfig | CaptioningConfig
+TaskConfig = Annotated[TokenTaskConfig | ForecastConfig, Field(discriminator="kind")]

@@ -1,0 +1,110 @@
+"""[text]: tokenizers and vocabularies."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.section import Section
+
+
+class CharactersConfig(Section):
+    """Every character is a token."""
+
+    kind: Literal["characters"] = "characters"
+
+
+class WordsConfig(Section):
+    """Words and punctuation marks are tokens. Rare ones become the unknown token."""
+
+    kind: Literal["words"] = "words"
+    size: int = Field(30_000, gt=4)
+    """Maximum size of the vocabulary, including special tokens. The most frequent words are kept.
+    Default: 30000."""
+    min_count: int = Field(1, ge=1)
+    """Minimum number of occurrences. Rarer words become the unknown token. Default: 1."""
+
+
+class WhitespaceConfig(Section):
+    """Tokens are separated by white space: for labels, phonemes and tokenised text."""
+
+    kind: Literal["whitespace"] = "whitespace"
+    size: int = Field(30_000, gt=4)
+    """Maximum size of the vocabulary, including special tokens. The most frequent tokens are kept,
+    others become the unknown token. Default: 30000."""
+
+
+class SubwordsConfig(Section):
+    """Subword pieces that sentencepiece learns from the training split."""
+
+    kind: Literal["subwords"] = "subwords"
+    algorithm: Literal["bpe", "unigram"] = "bpe"
+    """Byte-pair encoding or a unigram language model. Default: "bpe"."""
+    size: int = Field(8_000, gt=4)
+    """Size of the vocabulary, including special tokens. Choose fewer pieces for less data, for
+    example 3000 for ten thousand pairs. Default: 8000."""
+
+
+TokenizerConfig = Annotated[
+    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig,
+    Field(discriminator="kind"),
+]
+
+
+class SubwordSamplingConfig(Section):
+    """Subword regularisation: training splits words into subwords at random, differently from epoch
+    to epoch. Scoring and prediction always use the best segmentation."""
+
+    alpha: float = Field(0.1, gt=0, le=1)
+    """For BPE, the probability of skipping a merge (Provilkov et al. 2020). For unigram models,
+    segmentations are sampled in proportion to p^alpha (Kudo 2018). Default: 0.1."""
+    variants: int = Field(8, ge=1)
+    """Number of segmentations of the training split to sample and cache. Epochs use them one after
+    the other. Default: 8."""
+
+
+class TextConfig(Section):
+    """Tokenizers of source and target."""
+
+    tokenizer: TokenizerConfig = SubwordsConfig()
+    """Tokenizer of both sides. Default: kind "subwords"."""
+    target_tokenizer: TokenizerConfig | None = None
+    """Tokenizer of the target, if it differs from that of the source. Default: text.tokenizer, with
+    kind "whitespace" for labels."""
+    shared: bool = False
+    """Use one vocabulary, learned from source and target together. Useful for related languages,
+    and required by copying and by model.tie = "all". Default: false."""
+    lowercase: bool = False
+    """Lowercase source and target. Outputs are then lowercase too. Default: false."""
+    tags: tuple[str, ...] = ()
+    """Strings such as '<U>' or '<2fr>' that are always a single token. Default: []."""
+
+    sampling: SubwordSamplingConfig | None = None
+    """Subword regularisation: sample the subword segmentation of the training split. Helps with
+    little data. Default: off."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.shared and self.target_tokenizer is not None:
+            raise ValueError(
+                "shared = true means one tokenizer for both sides, but target_tokenizer is set; "
+                "remove one of the two"
+            )
+        invalid = [tag for tag in self.tags if not tag or tag != tag.strip() or " " in tag]
+        if invalid:
+            raise ValueError(f"tags must be non-empty and without spaces, not {invalid}")
+        other_kinds = [
+            tokenizer.kind
+            for tokenizer in (self.tokenizer, self.target)
+            if tokenizer.kind != "subwords"
+        ]
+        if self.sampling is not None and other_kinds:
+            raise ValueError(
+                f"sampling needs subwords, but the tokenizer kind is '{other_kinds[0]}'; "
+                "remove sampling, or use kind = 'subwords'"
+            )
+        return self
+
+    @property
+    def target(self) -> TokenizerConfig:
+        """Tokenizer of the target."""
+        return self.tokenizer if self.target_tokenizer is None else self.target_tokenizer

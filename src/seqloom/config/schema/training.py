@@ -1,0 +1,233 @@
+"""[training]: optimiser, schedule, batches, evaluation and stopping."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.section import Section
+
+
+class AdamWConfig(Section):
+    """The AdamW optimiser (Loshchilov and Hutter 2019)."""
+
+    kind: Literal["adamw"] = "adamw"
+    learning_rate: float = Field(1e-3, gt=0)
+    """Peak learning rate of the schedule. Default: 0.001."""
+    beta1: float = Field(0.9, ge=0, lt=1)
+    """Decay of the running mean of gradients. Default: 0.9."""
+    beta2: float = Field(0.98, ge=0, lt=1)
+    """Decay of the running mean of squared gradients. Default: 0.98."""
+    epsilon: float = Field(1e-9, gt=0)
+    """Constant that is added to the denominator for numerical stability. Default: 1e-09."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled weight decay. Default: 0.0."""
+
+
+class ConstantConfig(Section):
+    """Linear warm-up, then a constant learning rate."""
+
+    kind: Literal["constant"] = "constant"
+    warmup: int = Field(0, ge=0)
+    """Number of warm-up steps. Default: 0."""
+
+
+class InverseSquareRootConfig(Section):
+    """Linear warm-up, then a learning rate that falls with 1/√step (Vaswani et al. 2017)."""
+
+    kind: Literal["inverse-square-root"] = "inverse-square-root"
+    warmup: int | None = Field(None, ge=1)
+    """Number of warm-up steps. Default: a tenth of all steps, at most 4000."""
+
+
+class CosineConfig(Section):
+    """Linear warm-up, then half a cosine down to `floor` at the last step (Loshchilov and Hutter
+    2017)."""
+
+    kind: Literal["cosine"] = "cosine"
+    warmup: int = Field(0, ge=0)
+    """Number of warm-up steps. Default: 0."""
+    floor: float = Field(0.0, ge=0, le=1)
+    """Learning rate at the last step, as a share of the peak. Default: 0.0."""
+
+
+ScheduleConfig = Annotated[
+    ConstantConfig | InverseSquareRootConfig | CosineConfig, Field(discriminator="kind")
+]
+
+
+class TeacherForcingConfig(Section):
+    """Teacher forcing: the decoder reads the previous target token."""
+
+    kind: Literal["teacher-forcing"] = "teacher-forcing"
+
+
+class FreeRunningConfig(Section):
+    """Free running: the decoder reads its own previous prediction."""
+
+    kind: Literal["free-running"] = "free-running"
+
+
+class ScheduledSamplingConfig(Section):
+    """Scheduled sampling (Bengio et al. 2015): at each position the decoder reads at random the
+    target token or its own prediction. The share of target tokens falls from `start` to `end`."""
+
+    kind: Literal["scheduled-sampling"] = "scheduled-sampling"
+    shape: Literal["linear", "exponential", "inverse-sigmoid"] = "linear"
+    """Shape of the decrease. Default: "linear"."""
+    start: float = Field(1.0, ge=0, le=1)
+    """Share of target tokens at the first step. Default: 1.0."""
+    end: float = Field(0.5, ge=0, le=1)
+    """Share of target tokens from step `steps` on. Default: 0.5."""
+    steps: int = Field(10_000, ge=1)
+    """Number of steps over which the share falls. Default: 10000."""
+
+
+DecoderInputConfig = Annotated[
+    TeacherForcingConfig | FreeRunningConfig | ScheduledSamplingConfig,
+    Field(discriminator="kind"),
+]
+
+
+class MinimumRiskConfig(Section):
+    """Minimum risk training (Shen et al. 2016): from step `after` on, the model samples outputs and
+    learns to prefer those with a higher score."""
+
+    after: int = Field(ge=0)
+    """Number of steps of ordinary training before minimum risk training starts."""
+    samples: int = Field(5, ge=2)
+    """Number of outputs to sample per source. Default: 5."""
+    utility: Literal["bleu", "chrf"] = "bleu"
+    """Score of an output against its reference, sentence by sentence. Default: "bleu"."""
+    share: float = Field(1.0, gt=0, le=1)
+    """Weight of this loss. The rest is the ordinary loss. Default: 1.0."""
+
+
+class NoAveragingConfig(Section):
+    """No averaging: the weights of the last step are used."""
+
+    kind: Literal["none"] = "none"
+
+
+class LastWeightsConfig(Section):
+    """The mean of the weights at the last few evaluations."""
+
+    kind: Literal["last"] = "last"
+    count: int = Field(5, ge=2)
+    """Number of evaluations to average over. Default: 5."""
+
+
+class MovingAverageConfig(Section):
+    """An exponential moving average of the weights, updated at every step."""
+
+    kind: Literal["moving"] = "moving"
+    decay: float = Field(0.999, gt=0, lt=1)
+    """Weight of the previous average. Smaller values suit short runs. Default: 0.999."""
+
+
+AveragingConfig = Annotated[
+    NoAveragingConfig | LastWeightsConfig | MovingAverageConfig, Field(discriminator="kind")
+]
+
+
+class StoppingConfig(Section):
+    """Early stopping, and the choice of the best weights."""
+
+    score: Literal["loss"] | ScoreName | SourceScoreName = "loss"
+    """Score that selects the best weights: the loss on the dev split, or one of task.scores, which
+    is computed on greedy outputs. Default: "loss"."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after this many evaluations without improvement. Default: no early stopping."""
+    max_minutes: float | None = Field(None, gt=0)
+    """Stop after this many minutes. Default: no time limit."""
+
+
+class TrainingConfig(Section):
+    """How a model is trained."""
+
+    steps: int = Field(gt=0)
+    """Number of optimiser steps."""
+    batch_tokens: int = Field(4_096, gt=0)
+    """Maximum size of a batch: the number of rows times the length of the longest sequence. Reduce
+    it if a batch does not fit into memory. Default: 4096."""
+    batching: Literal["auto", "padded", "packed", "bucketed"] = "auto"
+    """Layout of a batch. "padded" has one pair per row and groups pairs of similar length. "packed"
+    puts several pairs into rows of one fixed length (Transformers only). "bucketed" has one pair
+    per row, padded to one of a few lengths. "auto" is "padded", or "packed" or "bucketed" if steps
+    are captured, which needs few shapes. A run keeps the layout it started with. Default:
+    "auto"."""
+    loop: Literal["auto", "plain", "recorded"] = "auto"
+    """How a step is executed. "plain" runs operation by operation. "recorded" captures the whole
+    step as a CUDA graph, once per batch shape, and replays it. "auto" captures on a GPU. Default:
+    "auto"."""
+    compile: bool = False
+    """Compile the layers before steps are captured. Takes some tens of seconds once and makes steps
+    faster; worth it for long runs on a GPU. Default: false."""
+    accumulate: int = Field(1, ge=1)
+    """Number of batches whose gradients are added up for one step. Default: 1."""
+    optimizer: AdamWConfig = AdamWConfig()
+    """Optimiser. Default: kind "adamw"."""
+    schedule: ScheduleConfig = InverseSquareRootConfig()
+    """Schedule of the learning rate. Default: kind "inverse-square-root"."""
+    clip: float | None = Field(1.0, gt=0)
+    """Maximum norm of the gradient. "none" switches clipping off. Default: 1.0."""
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Share of the target probability that is spread over the whole vocabulary (Szegedy et al.
+    2016). 0.1 is common for translation. Default: 0.0."""
+    r_drop: float = Field(0.0, ge=0)
+    """Weight α of R-Drop (Liang et al. 2021): each batch is computed twice with different dropout,
+    and the divergence of the two predictions is added to the loss. Doubles the time; 5 is common.
+    0.0 switches it off. Default: 0.0."""
+    risk: MinimumRiskConfig | None = None
+    """Minimum risk training: learn from sampled outputs and their scores. Default: off."""
+    feeding: DecoderInputConfig = TeacherForcingConfig()
+    """Inputs of the decoder in training. Default: kind "teacher-forcing"."""
+    averaging: AveragingConfig = NoAveragingConfig()
+    """Averaging of weights over steps. Default: kind "none"."""
+    precision: Literal["fp32", "bf16", "auto"] = "auto"
+    """Precision of arithmetic; weights are always stored in fp32. "auto" is bf16 on a GPU that
+    supports it, and on a CPU where a measured matrix product is faster in bf16. It is fp32
+    otherwise, and for forecasts, because bf16 has only 8 significant bits. Default: "auto"."""
+    evaluate_every: int = Field(1_000, ge=1)
+    """Number of steps between evaluations on the dev split. Default: 1000."""
+    evaluate_examples: int = Field(500, ge=1)
+    """Number of dev examples to decode for the scores. The loss always uses all examples. Default:
+    500."""
+    checkpoint_every: int = Field(1_000, ge=1)
+    """Number of steps between checkpoints. After a crash, at most this many steps are repeated.
+    Default: 1000."""
+    stopping: StoppingConfig = StoppingConfig()
+    """Early stopping, and the choice of the best weights. Default: no early stopping."""
+    seed: int = Field(1, ge=0, lt=2**63)
+    """Seed of the initial weights, the order of the data and dropout. Default: 1."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.loop == "recorded" and not isinstance(self.feeding, TeacherForcingConfig):
+            raise ValueError(
+                f"loop = 'recorded' replays identical steps, but with feeding.kind = "
+                f"'{self.feeding.kind}' the decoder's inputs change at each step; use loop = 'plain'"
+            )
+        if self.batching == "packed" and not isinstance(self.feeding, TeacherForcingConfig):
+            raise ValueError(
+                f"batching = 'packed' puts several pairs into a row, but feeding.kind = "
+                f"'{self.feeding.kind}' needs one pair per row; use 'padded'"
+            )
+        if self.risk is not None and self.batching == "packed":
+            raise ValueError(
+                "batching = 'packed' puts several pairs into a row, but training.risk samples "
+                "outputs for each pair; use 'padded' or 'bucketed'"
+            )
+        if self.risk is not None and self.stopping.score == "loss":
+            raise ValueError(
+                "stopping.score = 'loss' measures the probability of the targets, but training.risk "
+                "optimises another score, so the best weights would be those from before it "
+                "started; set stopping.score to a score of outputs, such as 'bleu'"
+            )
+        schedule = self.schedule
+        if schedule.warmup is not None and schedule.warmup >= self.steps:
+            raise ValueError(
+                f"schedule.warmup is {schedule.warmup} but there are only {self.steps} steps; "
+                "make it smaller"
+            )
+        return self

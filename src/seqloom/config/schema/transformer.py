@@ -1,0 +1,120 @@
+"""Settings of Transformer encoders and decoders."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from seqloom.config.schema.attention import (
+    TRANSFORMER_ATTENTION,
+    AttentionConfig,
+    heads_problems,
+)
+from seqloom.config.schema.embedding import (
+    EmbeddingConfig,
+    LearnedEmbeddingConfig,
+    PositionsConfig,
+    RotaryPositionsConfig,
+    SinusoidalPositionsConfig,
+    position_problems,
+)
+from seqloom.config.schema.section import Section
+
+
+class LayerStackConfig(Section):
+    """A stack of Transformer layers, for tokens or image patches."""
+
+    width: int = Field(256, gt=0)
+    """Width of the residual stream. Default: 256."""
+    layers: int = Field(3, ge=1)
+    """Number of layers. Default: 3."""
+    feedforward: int = Field(1024, gt=0)
+    """Number of hidden units of the feed-forward networks. Default: 1024."""
+    activation: Literal["relu", "gelu"] = "relu"
+    """Activation of the feed-forward networks. Default: "relu"."""
+    norm: Literal["pre", "post"] = "pre"
+    """Position of the layer norm: "pre" before each sublayer, "post" after its residual sum, as in
+    Vaswani et al. 2017. "pre" trains more stably. Default: "pre"."""
+    attention: AttentionConfig = TRANSFORMER_ATTENTION
+    """Self-attention, and in a decoder also the attention over the encoder's states. Default:
+    scaled dot products with 8 heads."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout on the embeddings and on the output of each sublayer. Default: 0.1."""
+    feedforward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout inside the feed-forward networks. Slow on CPUs. Default: 0.0."""
+
+    @property
+    def state_width(self) -> int:
+        """Width of the state of one position."""
+        return self.width
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if problems := self._problems():
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _problems(self) -> list[str]:
+        problems: list[str] = []
+        attention = self.attention
+        inner = attention.width or self.width
+        for width in attention.head_widths(self.width, self.width):
+            problems += heads_problems(width, attention.heads)
+        value_width = self.width if attention.values == "states" else inner
+        if value_width != self.width and not attention.merge:
+            problems.append(
+                f"attention returns vectors of width {value_width}, which cannot be added to a "
+                f"residual stream of width {self.width}; set attention.merge = true, or remove "
+                "attention.width"
+            )
+        return problems
+
+
+class TransformerLayersConfig(LayerStackConfig):
+    """Settings that Transformer encoders and decoders of tokens share."""
+
+    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    """Embedding of the tokens. Default: kind "learned"."""
+    positions: PositionsConfig = SinusoidalPositionsConfig()
+    """Position encoding. Default: kind "sinusoidal"."""
+
+    def _problems(self) -> list[str]:
+        problems = position_problems(self.embedding, self.positions, self.width)
+        problems += super()._problems()
+        attention = self.attention
+        inner = attention.width or self.width
+        head_width = (self.width if attention.projection == "none" else inner) // attention.heads
+        if not problems and isinstance(self.positions, RotaryPositionsConfig) and head_width % 2:
+            problems.append(
+                f"rotary positions rotate pairs of numbers, but a head is {head_width} wide; "
+                "make width divided by heads even"
+            )
+        return problems
+
+
+class TransformerEncoderConfig(TransformerLayersConfig):
+    """A Transformer encoder (Vaswani et al. 2017)."""
+
+    kind: Literal["transformer"] = "transformer"
+    residual_gap: int | None = Field(None, ge=1)
+    """The layer, counted from 1, whose attention has no residual connection. This binds the
+    encoder's output less to the word order of the source, and improves translation between
+    languages that were never paired in training (Liu et al. 2021). Default: every layer has a
+    residual connection."""
+
+    @model_validator(mode="after")
+    def _check_residual_gap(self) -> Self:
+        if self.residual_gap is not None and self.residual_gap > self.layers:
+            raise ValueError(
+                f"residual_gap: there is no layer {self.residual_gap} of {self.layers}; the middle "
+                f"layer is {(self.layers + 1) // 2}"
+            )
+        return self
+
+
+class TransformerDecoderConfig(TransformerLayersConfig):
+    """A Transformer decoder (Vaswani et al. 2017)."""
+
+    kind: Literal["transformer"] = "transformer"
+    copying: bool = False
+    """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
+    Requires text.shared = true. Default: false."""

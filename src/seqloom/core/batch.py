@@ -1,0 +1,184 @@
+"""Padded sequences, images, and the training batch.
+
+Shape letters, the same in every file:
+
+    B  sources in a batch          T  target positions         V  vocabulary
+    R  rows = hypotheses (B · K)   S  source positions         D  width of a vector
+    K  hypotheses per source       H  attention heads          L  layers
+
+Other letters are explained where they are used.
+
+There is one mask convention: True marks a real position, False marks padding.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Sequences of unequal length, padded on the right to the longest one.
+
+    values:  (B, T) token ids or (B, T, D) vectors
+    lengths: (B,) number of real positions in each row
+    """
+
+    values: Tensor
+    lengths: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T), True at real positions."""
+        positions = torch.arange(self.values.shape[1], device=self.values.device)
+        return positions < self.lengths.unsqueeze(1)
+
+    @property
+    def tokens(self) -> Tensor | None:
+        """(B, T) token ids, or None if the values are vectors."""
+        return self.values if self.values.dim() == 2 else None
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with `function` applied to every tensor."""
+        return type(self)(function(self.values), function(self.lengths))
+
+    def to(self, device: torch.device) -> Self:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images of one size.
+
+    values: (B, C, height, width) bytes, 0 to 255
+    """
+
+    values: Tensor
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with `function` applied to every tensor."""
+        return type(self)(function(self.values))
+
+    def to(self, device: torch.device) -> Self:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+
+Source = Padded | Images
+"""The source side of a batch."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Index tensors of rows that hold several pairs, so that rows of one fixed length are nearly full.
+
+    A position attends only to positions of its own pair, and positions are counted from the start
+    of each pair. A Transformer gets all order information from positions, so it treats the pairs
+    of a row exactly like separate rows.
+
+    source_pairs:     (B, S) number of the pair in its row, from 1; 0 is padding
+    target_pairs:     (B, T)
+    source_positions: (B, S) position within the pair, from 0
+    target_positions: (B, T)
+    """
+
+    source_pairs: Tensor
+    target_pairs: Tensor
+    source_positions: Tensor
+    target_positions: Tensor
+
+    @property
+    def source_mask(self) -> Tensor:
+        """(B, 1, S, S), True where a source position attends to another."""
+        return _same_pair(self.source_pairs, self.source_pairs)
+
+    @property
+    def target_mask(self) -> Tensor:
+        """(B, 1, T, T), True where a target position attends to itself or an earlier one."""
+        return _same_pair(self.target_pairs, self.target_pairs).tril()
+
+    @property
+    def cross_mask(self) -> Tensor:
+        """(B, 1, T, S), True where a target position attends to a source position.
+
+        Target padding attends to everything: a row that is full of sources has no source padding,
+        and a softmax over no positions would be NaN.
+        """
+        padding = (self.target_pairs == 0)[:, None, :, None]
+        return _same_pair(self.target_pairs, self.source_pairs) | padding
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with `function` applied to every tensor."""
+        return type(self)(
+            function(self.source_pairs),
+            function(self.target_pairs),
+            function(self.source_positions),
+            function(self.target_positions),
+        )
+
+
+def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
+    """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
+
+    Padding attends to padding, so that no softmax is over an empty set.
+    """
+    return (queries.unsqueeze(2) == keys.unsqueeze(1)).unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The examples of one training step.
+
+    source:  source sequences or images; None for a language model
+    inputs:  START y1 … yT, the decoder's inputs. END is never an input
+    targets: y1 … yT END, the token to predict at each position
+    packing: index tensors of rows that hold several pairs; None if each row holds one pair
+    lead:    (B,) number of positions at the start of a row that serve as context only: their
+             targets are padding and do not count in the loss; None if there are none
+    """
+
+    source: Source | None
+    inputs: Padded
+    targets: Padded
+    packing: Packing | None = None
+    lead: Tensor | None = None
+
+    @property
+    def size(self) -> int:
+        return self.targets.values.shape[0]
+
+    @property
+    def num_targets(self) -> int:
+        """Number of real target positions, which the loss is summed over."""
+        counted = self.targets.lengths if self.lead is None else self.targets.lengths - self.lead
+        return int(counted.sum())
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with `function` applied to every tensor. Dimension 0 of each is the row."""
+        source = None if self.source is None else self.source.map(function)
+        packing = None if self.packing is None else self.packing.map(function)
+        lead = None if self.lead is None else function(self.lead)
+        return type(self)(
+            source, self.inputs.map(function), self.targets.map(function), packing, lead
+        )
+
+    def to(self, device: torch.device) -> Self:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors of the batch, always in the same order."""
+        collected: list[Tensor] = []
+
+        def collect(tensor: Tensor) -> Tensor:
+            collected.append(tensor)
+            return tensor
+
+        self.map(collect)
+        return collected
+
+    def halves(self) -> tuple[Self, Self]:
+        """Split the batch into the upper and the lower half of its rows."""
+        middle = self.size // 2
+        return self.map(lambda tensor: tensor[:middle]), self.map(lambda tensor: tensor[middle:])

@@ -1,0 +1,101 @@
+"""A tokenizer for texts of many lines, in which the newline is a token."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from seqloom.text.tokenizer import Tokenizer, content_digest, write_content
+
+NEWLINE_PIECE = "<eol>"
+"""How `pieces` shows the newline token. In a decoded text it is a newline character."""
+
+
+class LongTextTokenizer:
+    """Encodes each line with a tokenizer for single lines and adds a newline token between lines.
+
+    The newline token has the id after the last id of that tokenizer. Every line is encoded
+    independently, so that a word has the same tokens wherever a line breaks. decode(encode(x)) == x
+    if the line tokenizer restores every line of x.
+    """
+
+    kind: ClassVar[str] = "running-text"
+    """Part of the file format and of `digest`."""
+
+    def __init__(self, line_tokenizer: Tokenizer) -> None:
+        self.line_tokenizer = line_tokenizer
+        self.lowercase = line_tokenizer.lowercase
+        self.tags = line_tokenizer.tags
+        self.newline = line_tokenizer.size
+        """Id of the newline token."""
+
+    @property
+    def size(self) -> int:
+        return self.line_tokenizer.size + 1
+
+    @property
+    def digest(self) -> str:
+        return content_digest({"kind": self.kind, "lines": self.line_tokenizer.digest})
+
+    def encode(self, text: str) -> list[int]:
+        first_line, *other_lines = text.split("\n")
+        ids = self.line_tokenizer.encode(first_line)
+        for line in other_lines:
+            ids += [self.newline, *self.line_tokenizer.encode(line)]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "\n".join(self.line_tokenizer.decode(line) for line in self._lines(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        first_line, *other_lines = (self.line_tokenizer.pieces(line) for line in self._lines(ids))
+        return [
+            *first_line,
+            *(piece for line in other_lines for piece in (NEWLINE_PIECE, *line)),
+        ]
+
+    def word_of(self, ids: Sequence[int]) -> list[int]:
+        """Return the word index of each token; -1 for newline tokens."""
+        indices: list[int] = []
+        words_before = 0
+        for line in self._lines(ids):
+            indices += [
+                index if index < 0 else words_before + index
+                for index in self.line_tokenizer.word_of(line)
+            ]
+            indices.append(-1)
+            words_before += len(self.line_tokenizer.decode(line).split())
+        return indices[:-1]
+
+    def save(self, folder: Path, name: str) -> None:
+        self.line_tokenizer.save(folder, line_tokenizer_name(name))
+        write_content(folder / f"{name}.json", {"kind": self.kind})
+
+    def _lines(self, ids: Sequence[int]) -> Iterator[list[int]]:
+        """Split ids at newline tokens. Yields one more list than there are newline tokens."""
+        line: list[int] = []
+        for id_ in ids:
+            if id_ == self.newline:
+                yield line
+                line = []
+            else:
+                line.append(id_)
+        yield line
+
+
+def line_tokenizer_name(name: str) -> str:
+    """Return the file name of the line tokenizer of the long-text tokenizer `name`."""
+    return f"{name}-line"
+
+
+def newline_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of the newline token; None if the tokenizer encodes single lines only."""
+    return tokenizer.newline if isinstance(tokenizer, LongTextTokenizer) else None
+
+
+def encode_target(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Encode a target as training and scoring use it.
+
+    White space around a sentence is stripped. In a long text white space is part of the text.
+    """
+    is_long_text = isinstance(tokenizer, LongTextTokenizer)
+    return tokenizer.encode(text if is_long_text else text.strip())

@@ -1,0 +1,70 @@
+"""The base class of tokenizers whose vocabulary is a list of pieces."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import content_digest, word_indices, write_content
+from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN, Vocabulary
+
+
+class VocabularyTokenizer:
+    """A tokenizer that splits text into pieces and looks each of them up in a vocabulary.
+
+    Subclasses implement `split` and, if a piece is not added to the text as it is, `surfaces`.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, vocabulary: Vocabulary, tags: Tags, lowercase: bool) -> None:
+        self.vocabulary = vocabulary
+        self.tags = tags
+        self.lowercase = lowercase
+
+    def split(self, text: str) -> Iterable[str]:
+        """Split a text into pieces, whether the vocabulary has them or not."""
+        raise NotImplementedError
+
+    def surfaces(self, pieces: Sequence[str]) -> list[str]:
+        """Return the text that each piece adds to the output; "" for a special token."""
+        return list(pieces)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """Create the tokenizer from the content of its file."""
+        return cls(Vocabulary(content["pieces"]), Tags(content["tags"]), content["lowercase"])
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "lowercase": self.lowercase,
+            "tags": list(self.tags.names),
+            "pieces": list(self.vocabulary.pieces[len(SPECIAL_TOKENS) :]),
+        }
+
+    @property
+    def size(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def digest(self) -> str:
+        return content_digest(self._content())
+
+    def encode(self, text: str) -> list[int]:
+        return [self.vocabulary.id(piece) for piece in self.split(text)]
+
+    def _surfaces(self, ids: Sequence[int]) -> list[str]:
+        return self.surfaces(["" if i < UNKNOWN else self.vocabulary.piece(i) for i in ids])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(self._surfaces(ids))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self.vocabulary.piece(id_) for id_ in ids]
+
+    def word_of(self, ids: Sequence[int]) -> list[int]:
+        return word_indices(self._surfaces(ids))
+
+    def save(self, folder: Path, name: str) -> None:
+        write_content(folder / f"{name}.json", self._content())
