@@ -16,7 +16,7 @@ from seqloom.lab.names import claim_names
 from seqloom.lab.report import Comparison, Report
 from seqloom.lab.verdict import RULE
 from seqloom.lab.writing import read_report, report_again
-from seqloom.viz.chart import draw
+from seqloom.viz.chart import render_svg
 
 DOCS = Path(__file__).parents[1] / "docs"
 SIZES: tuple[Size, ...] = ("full", "small")
@@ -70,7 +70,7 @@ def write(docs: Path) -> None:
             continue
         for number, chart in enumerate(reports[0].charts, 1):
             path = pictures / f"{name}-{number}.svg"
-            path.write_text(draw(chart) + "\n", encoding="utf-8")
+            path.write_text(render_svg(chart) + "\n", encoding="utf-8")
         sections.append(_section(reports, contents[0]["settings"]))
     head = "\n".join([f"| claim | {' | '.join(SIZES)} |", f"|{'---|' * (1 + len(SIZES))}", *rows])
     (docs / "lab.md").write_text("\n".join([TOP, head, *sections]), encoding="utf-8")

@@ -1,7 +1,8 @@
-"""docs/benchmarks.md: one JSON file and one function for each of its sections.
+"""Write docs/benchmarks.md from the JSON files in docs/results/benchmarks.
 
-A section stands on the page if its file lies in docs/results/benchmarks. The function is named as
-"module:function" and imported only then; it takes the file's content and returns Markdown.
+Each section of the page has one JSON file and one function that turns its content into Markdown.
+The page contains a section if its file exists. The function is named as "module:function" and is
+imported only then.
 """
 
 import json
@@ -20,17 +21,17 @@ PICTURE = ROOT / "docs" / "pictures" / "benchmarks.png"
 
 TOP = """# Benchmarks
 
-Written by `python -m bench page` from the files in [results/benchmarks](results/benchmarks); how they
-are made and what each contender is: [bench/README.md](../bench/README.md).
+Written by `python -m bench page` from the files in [results/benchmarks](results/benchmarks). For the method and the
+compared toolkits see [bench/README.md](../bench/README.md).
 """
-IMAGE = """
-![Training and decoding on a CPU: seqloom and its peers](pictures/benchmarks.png)
+FIGURE = """
+![Training and decoding on a CPU: seqloom and other toolkits](pictures/benchmarks.png)
 """
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its file, its title, and who writes it."""
+    """A section of the page: its file, its title, and the function that renders it."""
 
     file: str
     title: str
@@ -49,24 +50,24 @@ SECTIONS = (
 
 
 def page(results: Path) -> str:
-    """The whole page, from the files that are there."""
+    """Return the page as Markdown, with a section for each file that exists."""
     parts = [TOP]
     if (results / "training-cpu.json").exists() and (results / "decoding-cpu.json").exists():
-        parts.append(IMAGE)
+        parts.append(FIGURE)
     for section in SECTIONS:
         path = results / f"{section.file}.json"
         if path.exists():
-            render = _function(section.renderer)
+            render = _import_function(section.renderer)
             parts.append(
                 f"\n## {section.title}\n\n{render(json.loads(path.read_text())).strip()}\n"
             )
     return "".join(parts)
 
 
-def _function(name: str) -> Callable[[dict[str, Any]], str]:
+def _import_function(name: str) -> Callable[[dict[str, Any]], str]:
     module, function = name.split(":")
-    found: Callable[[dict[str, Any]], str] = getattr(import_module(module), function)
-    return found
+    renderer: Callable[[dict[str, Any]], str] = getattr(import_module(module), function)
+    return renderer
 
 
 MODELS = {
@@ -76,10 +77,10 @@ MODELS = {
 }
 
 TRAINING_TEXT = """{data}, 8,000 joint BPE pieces, fp32, batches of about 4,096 tokens, dropout 0.1, Adam, no label
-smoothing. Everybody trains with their own loop on the same pieces; windows of a few seconds take
-turns ({rounds} rounds), and only windows of one round are compared: median, and from lowest to
-highest. The ceiling is the matrix products of the same model alone, in the same rounds; a share of
-it counts 6 x weights x real tokens, and 12 x width x keys x queries for attention.
+smoothing. Each toolkit trains with its own loop on the same pieces. Measurement windows of a few seconds alternate
+between the toolkits ({rounds} rounds), and ratios are taken within a round: median, and lowest–highest. The ceiling is
+the time of the model's matrix products alone, measured in the same rounds; the share of it counts
+6 x weights x real tokens, and 12 x width x keys x queries for attention.
 """
 
 
@@ -91,21 +92,21 @@ def training_cpu(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-DECODING_TEXT = """The Transformer above with random weights, sources of {data}, 16 tokens forced. Sentences a second
-in batches of 32, milliseconds for a sentence alone; in brackets how many times as fast seqloom's
-`--engine compiled` is (median of {rounds} rounds, lowest–highest). That compiles the two searches once, before
-anything is measured ({compiled:.0f} s here), for sentences alone; those of a batch are searched as by `--engine torch`.
+DECODING_TEXT = """The Transformer above with random weights, sources of {data}, outputs of exactly 16 tokens. Sentences per second
+in batches of 32, milliseconds per single sentence; in brackets the speed-up of seqloom's
+`--engine compiled` (median of {rounds} rounds, lowest–highest). This engine compiles both searches for single sentences
+once before the measurement ({compiled:.0f} s here) and decodes batches as `--engine torch` does.
 """
 
 
 def decoding_cpu(results: dict[str, Any]) -> str:
-    took = results["contenders"]["seqloom"]["about"]["seconds_to_prepare"]
-    text = DECODING_TEXT.format(**results, compiled=took)
+    seconds = results["contenders"]["seqloom"]["about"]["seconds_to_prepare"]
+    text = DECODING_TEXT.format(**results, compiled=seconds)
     return "\n".join([origin(results), text, decoding_table.table(results["contenders"])])
 
 
 def origin(results: dict[str, Any]) -> str:
-    """Where and when and by which command."""
+    """Return a line with the machine, versions, date and command of the measurement."""
     about = results["about"]
     return (
         f"*{about['machine']}; Python {about['python']}, torch {about['torch']}, "
@@ -115,7 +116,7 @@ def origin(results: dict[str, Any]) -> str:
 
 
 def write() -> None:
-    """The page and its picture, from what was measured."""
+    """Write the page and its figure."""
     PAGE.write_text(page(RESULTS), encoding="utf-8")
     paths = [RESULTS / f"{name}-cpu.json" for name in ("training", "decoding")]
     if all(path.exists() for path in paths):

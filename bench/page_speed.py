@@ -1,7 +1,7 @@
-"""How fast the page is, as people feel it: python -m bench.page_speed RUN
+"""Measure the response times of the web page in a browser: python -m bench.page_speed RUN
 
-From `seqloom serve` to words on the page; from choosing another token to the words that follow;
-from the last letter typed to a translation. In a browser, on this machine.
+Measures the time from `seqloom serve` to the first translation on the page, from choosing another
+token to the new output, and from the last typed letter to the translation.
 """
 
 import argparse
@@ -32,79 +32,86 @@ SENTENCES = (
     "Sie hat zwei Kinder.",
     "Er liest ein Buch.",
 )
-"""German, as the demo reads it."""
+"""German, the source language of the demo run."""
 STARTS = 7
-OPENING = ("first_words_seconds", "opening_seconds", "import_torch_seconds")
-WATCH = """
+START_MEASURES = ("first_words_seconds", "opening_seconds", "import_torch_seconds")
+FIRST_WORDS, FINAL_WORDS = ".output .words", ".translation-output .word"
+"""Selectors of the streamed words, and of the final translation with probabilities."""
+RECORD_PAINT_TIMES = """
 window.painted = {};
 new MutationObserver(() => {
-  for (const what of [".output .words", ".sheet .word"]) {
-    if (what in painted || !document.querySelector(what)) continue;
-    painted[what] = null;
-    // The frame after the one in which it is drawn.
+  for (const selector of [".output .words", ".translation-output .word"]) {
+    if (selector in painted || !document.querySelector(selector)) continue;
+    painted[selector] = null;
+    // The element is on the screen one frame after the one in which it is drawn.
     requestAnimationFrame(() => requestAnimationFrame((now) => {
-      painted[what] = (performance.timeOrigin + now) / 1000;
+      painted[selector] = (performance.timeOrigin + now) / 1000;
     }));
   }
 }).observe(document, { childList: true, subtree: true });
 """
-"""Seconds at which something was first on the screen. The browser knows: who asks it from outside
-hears of it a third of a second later."""
-CHOOSE = """() => new Promise((resolve) => {
+"""Records in the browser when an element is first on the screen. Polling from outside would add about
+a third of a second."""
+TIME_CHOICE = """() => new Promise((resolve) => {
   const group = document.querySelector("[aria-label=Translation]");
-  const begun = performance.now();
-  new MutationObserver((_, all) => {
-    all.disconnect();
-    requestAnimationFrame(() => resolve(performance.now() - begun));
+  const started = performance.now();
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    requestAnimationFrame(() => resolve(performance.now() - started));
   }).observe(group, { childList: true });
   document.querySelectorAll(".options button")[1].click();
 })"""
-"""Milliseconds from the press on the second best token to the picture with what follows."""
+"""Clicks on the second most probable token. Resolves to the milliseconds until the new output is drawn."""
 
 
-def opens(browser: Browser, run: Path) -> list[float]:
-    """Seconds from the command to the first words of a translation, and to all that is said about
-    it. The page is opened as soon as it is announced."""
-    begun = time.time()
+def measure_start(browser: Browser, run: Path) -> list[float]:
+    """Seconds from the command to the first words of a translation, and to the final translation.
+
+    Opens the page as soon as the server listens.
+    """
+    started = time.time()
     with served(run, sign=LISTENING) as port:
         page = browser.new_page()
-        page.add_init_script(WATCH)
+        page.add_init_script(RECORD_PAINT_TIMES)
         page.goto(f"http://127.0.0.1:{port}/")
-        seen = [
-            page.wait_for_function("what => window.painted[what]", arg=what).json_value()
-            for what in (".output .words", ".sheet .word")
+        painted = [
+            page.wait_for_function(
+                "selector => window.painted[selector]", arg=selector
+            ).json_value()
+            for selector in (FIRST_WORDS, FINAL_WORDS)
         ]
         page.close()
-    return [each - begun for each in seen]
+    return [seconds - started for seconds in painted]
 
 
-def bare_import() -> float:
-    """Seconds of what no such service can do without."""
-    begun = time.perf_counter()
+def measure_import() -> float:
+    """Seconds to import torch, a lower bound for the start of the server."""
+    started = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
-def typing(page: Page, sentence: str) -> float:
-    """Milliseconds from the last letter to the final translation, the pause of 160 included."""
-    page.get_by_label("Text").fill("")
+def measure_typing(page: Page, sentence: str) -> float:
+    """Milliseconds from the last letter to the final translation, including the pause of 160 ms."""
+    page.get_by_label("Source text").fill("")
     page.wait_for_selector(".examples")
-    begun = time.perf_counter()
-    page.get_by_label("Text").fill(sentence)
-    page.wait_for_selector(".sheet .word")
-    return 1000 * (time.perf_counter() - begun)
+    started = time.perf_counter()
+    page.get_by_label("Source text").fill(sentence)
+    page.wait_for_selector(FINAL_WORDS)
+    return 1000 * (time.perf_counter() - started)
 
 
-def choosing(page: Page, word: int) -> float:
-    page.locator(".sheet .word").nth(word).click()
+def measure_choice(page: Page, word: int) -> float:
+    """Milliseconds from choosing another token for a word to the new output."""
+    page.locator(FINAL_WORDS).nth(word).click()
     page.wait_for_selector(".options button")
-    milliseconds: float = page.evaluate(CHOOSE)
-    page.get_by_role("button", name="The model’s own").click()
-    page.wait_for_selector(".given", state="detached")
+    milliseconds: float = page.evaluate(TIME_CHOICE)
+    page.get_by_role("button", name="Reset to the model’s output").click()
+    page.wait_for_selector(".forced", state="detached")
     return milliseconds
 
 
-def summary(values: list[float]) -> dict[str, float]:
+def summarise(values: list[float]) -> dict[str, float]:
     ordered = sorted(values)
     return {
         "p50": round(statistics.median(ordered), 1),
@@ -116,42 +123,43 @@ def summary(values: list[float]) -> dict[str, float]:
 def measure(run: Path) -> dict[str, Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        started = [(*opens(browser, run), bare_import()) for _ in range(STARTS)]
-        typed, chosen = [], []
+        starts = [(*measure_start(browser, run), measure_import()) for _ in range(STARTS)]
+        typing_times, choice_times = [], []
         with served(run) as port:
             page = browser.new_page()
             page.goto(f"http://127.0.0.1:{port}/#/translate")
             for sentence in SENTENCES:
-                typed.append(typing(page, sentence))
-                words = page.locator(".sheet .word").count()
-                chosen += [choosing(page, word) for word in range(min(3, words))]
+                typing_times.append(measure_typing(page, sentence))
+                words = page.locator(FINAL_WORDS).count()
+                choice_times += [measure_choice(page, word) for word in range(min(3, words))]
         browser.close()
     return {
         **{
-            name: [round(one, 2) for one in seconds]
-            for name, seconds in zip(OPENING, zip(*started, strict=True), strict=True)
+            name: [round(each, 2) for each in seconds]
+            for name, seconds in zip(START_MEASURES, zip(*starts, strict=True), strict=True)
         },
-        "typing_ms": summary(typed),
-        "choosing_ms": summary(chosen),
+        "typing_ms": summarise(typing_times),
+        "choosing_ms": summarise(choice_times),
     }
 
 
-def table(found: dict[str, Any]) -> str:
-    facts = found["about"]
-    typed, chosen = (found[key] for key in ("typing_ms", "choosing_ms"))
-    first, whole, bare = (found[key] for key in OPENING)
-    return f"""# The page, measured
+def render_table(results: dict[str, Any]) -> str:
+    """Return the results as Markdown."""
+    facts = results["about"]
+    typing, choice = (results[key] for key in ("typing_ms", "choosing_ms"))
+    first, final, torch_import = (results[key] for key in START_MEASURES)
+    return f"""# Response times of the web page
 
-Written by `{facts["command"]}` ({facts["date"]}) in a browser: {facts["machine"]}, torch {facts["torch"]}; the load
-of the machine before was {found["load_before"]}. Run: {found["run"]}.
+Written by `{facts["command"]}` ({facts["date"]}) in a browser: {facts["machine"]}, torch {facts["torch"]}; load
+average before the measurement: {results["load_before"]}. Run: {results["run"]}.
 
-| from | to | half of the times at most | 95 of 100 | aim |
+| from | to | median | 95th percentile, or maximum of {len(first)} starts | target |
 |---|---|---:|---:|---:|
-| the command | the first words of a translation on the page | {statistics.median(first):.1f} s | {max(first):.1f} s at most of {len(first)} starts | 5 s |
-| the command | all of the translation, how sure it is, and others | {statistics.median(whole):.1f} s | {max(whole):.1f} s at most | |
-| `python -c "import torch"` | its end, in turn with the starts above | {statistics.median(bare):.1f} s | {max(bare):.1f} s at most | |
-| the choice of another token | the words that follow | {chosen["p50"]:.0f} ms | {chosen["p95"]:.0f} ms | 300 ms |
-| the last letter typed | a translation, a pause of 160 ms included | {typed["p50"]:.0f} ms | {typed["p95"]:.0f} ms | |
+| `seqloom serve` | first words of a translation on the page | {statistics.median(first):.1f} s | {max(first):.1f} s | 5 s |
+| `seqloom serve` | final translation with probabilities and alternatives | {statistics.median(final):.1f} s | {max(final):.1f} s | |
+| `python -c "import torch"` | exit, measured alternately with the starts | {statistics.median(torch_import):.1f} s | {max(torch_import):.1f} s | |
+| choice of another token | new output | {choice["p50"]:.0f} ms | {choice["p95"]:.0f} ms | 300 ms |
+| last typed letter | translation, including a pause of 160 ms | {typing["p50"]:.0f} ms | {typing["p95"]:.0f} ms | |
 """
 
 
@@ -161,10 +169,10 @@ def main() -> None:
     run = parser.parse_args().run
     load = round(os.getloadavg()[0], 1)
     facts = {**about(0), "command": f"python -m bench.page_speed {run}"}
-    found = {**measure(run), "run": run.name, "load_before": load, "about": facts}
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    RESULTS.with_suffix(".md").write_text(table(found), encoding="utf-8")
-    print(table(found))
+    results = {**measure(run), "run": run.name, "load_before": load, "about": facts}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    RESULTS.with_suffix(".md").write_text(render_table(results), encoding="utf-8")
+    print(render_table(results))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from seqloom.data.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run, load
-from seqloom.viz.curves import Curve, Plot, save_plot
+from seqloom.viz.line_plot import Curve, LinePlot, save_line_plots
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "beam-widths.json"
@@ -45,7 +45,7 @@ def main() -> None:
     task = run.config.task.kind
     results = {"task": task, "split": "dev", "sentences": len(examples), "rows": rows}
     chosen.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    save_plot(chosen.picture, *plots(rows))
+    save_line_plots(chosen.picture, *plots(rows))
     print(table(rows))
 
 
@@ -64,14 +64,14 @@ def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) 
     }
 
 
-def plots(rows: Sequence[dict[str, Any]]) -> list[Plot]:
+def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
     """Log-probability on the left, BLEU on the right; a curve for each exponent."""
     names = {0.0: "ranked by log p", 1.0: "ranked by log p per token"}
     return [
-        Plot(
+        LinePlot(
             title=title,
-            across="beam width",
-            upright=upright,
+            x_label="beam width",
+            y_label=upright,
             curves=[
                 Curve(
                     name,

@@ -1,4 +1,4 @@
-"""A browser before the page, and a visitor who notices everything that must not happen."""
+"""Fixtures that open the web page in Chromium and report script errors and security violations."""
 
 import os
 import shutil
@@ -23,130 +23,144 @@ from calling_server import Server
 from seqloom.lab.laboratory import Place, carry_out, jobs_of
 from seqloom.lab.writing import write_report
 
-PLACES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 VIEWS = ("translate", "complete", "caption", "forecast", "label", "attention", "search", "inside",
          "compare", "train", "lab")  # fmt: skip
+VIEW_LINKS = {
+    "translate": "#/translate?run=reverser&text=abcd",
+    "complete": "#/complete?text=ab&seed=3&length=12",
+    "caption": "#/caption",
+    "forecast": "#/forecast",
+    "label": "#/label?text=hund",
+    "attention": "#/attention?run=transformer&text=abcd",
+    "search": "#/search?run=reverser&text=abcd",
+    "inside": "#/inside?run=reverser&text=abcd",
+    "compare": "#/compare?run=reverser&with=transformer&text=abcd",
+    "train": "#/train?training=reverser",
+    "lab": "#/lab?claim=scale",
+}
+"""A link for each view that shows a result."""
 SEEDS = range(1, 2)
-PATIENCE = 30_000
-"""Milliseconds: a machine that does much else is slow, not wrong."""
-SERIOUS = ("serious", "critical")
-WATCH = """
+TIMEOUT = 30_000
+"""Milliseconds. Generous, because the machine may run other tests at the same time."""
+REPORTED_IMPACTS = ("serious", "critical")
+RECORD_VIOLATIONS = """
 window.seen = { violations: [], ran: 0 };
 document.addEventListener("securitypolicyviolation", (event) =>
   window.seen.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
 """
-
-
-GO = """link => {
+FOLLOW_LINK = """link => {
   history.pushState(null, "", link);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }"""
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
-
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=TIMEOUT)
 
 
 def chromium() -> str | None:
-    """Debian's, or another of its family."""
-    found = (shutil.which(name) for name in PLACES)
+    """The path of Chromium or Chrome; the variable CHROMIUM overrides it. None if there is none."""
+    found = (shutil.which(name) for name in CHROMIUM_NAMES)
     return os.environ.get("CHROMIUM") or next((path for path in found if path), None)
 
 
 @dataclass
 class Visitor:
-    """A page, and what went wrong on it.
+    """A browser page and the errors that occurred on it.
 
-    wrong: errors of scripts, broken rules of safety, requests that went elsewhere
+    Attributes:
+        errors: script errors, dialogs, and requests to other servers.
     """
 
     server: Server
     page: Page
-    wrong: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
-    def come(self, link: str = "") -> Page:
-        """To a view, by its link, from elsewhere."""
+    def load(self, link: str = "") -> Page:
+        """Load the page anew at a link."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.server.url}/{link}")
-        self.page.wait_for_selector("main h1, main .wrong, dialog")
+        self.page.wait_for_selector("main h1, main .error, dialog")
         return self.page
 
     def open(self, link: str) -> Page:
-        """A view, by its link. The page stays; to load it again costs more than all else."""
+        """Go to a link without reloading the page, which is faster than `load`."""
         if not self.page.url.startswith(self.server.url):
-            return self.come(link)
-        self.page.evaluate(GO, link)
+            return self.load(link)
+        self.page.evaluate(FOLLOW_LINK, link)
         return self.page
 
     def settle(self) -> None:
-        """Wait until nothing is asked for any more."""
-        expect(self.page.locator("[aria-busy], main .waiting")).to_have_count(0)
+        """Wait until no request is pending."""
+        expect(self.page.locator("[aria-busy], main .loading")).to_have_count(0)
 
     def check(self) -> None:
-        """Nothing has gone wrong so far."""
+        """Assert that no error or violation has occurred so far."""
         seen = self.page.evaluate("window.seen ?? { violations: [], ran: 0 }")
         assert not seen["violations"]
-        assert not seen["ran"], "a script that somebody typed has run"
-        assert not self.wrong
+        assert not seen["ran"], "an injected script has run"
+        assert not self.errors
 
-    def refuse(self, dialog: Dialog) -> None:
-        """The page has none of these: a script has run that somebody typed."""
-        self.wrong.append(dialog.message)
+    def dismiss(self, dialog: Dialog) -> None:
+        """Record a browser dialog. The page opens none, so an injected script must have run."""
+        self.errors.append(dialog.message)
         dialog.dismiss()
 
     def axe(self, *rules: str) -> list[str]:
-        """What axe-core finds that would keep somebody out, by all of its rules or some."""
+        """Return the serious accessibility problems that axe-core finds, by all or some rules."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE)
-        # All styles are of this origin: there is nothing to fetch before it looks.
+        # All style sheets are of this origin, so axe has nothing to preload.
         options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
         if rules:
             options["runOnly"] = list(rules)
-        found = self.page.evaluate("options => axe.run(document, options)", options)
+        result = self.page.evaluate("options => axe.run(document, options)", options)
         return [
-            f"{one['id']} ({one['impact']}): {node['html'][:160]} {node['failureSummary'][:300]}"
-            for one in found["violations"]
-            if one["impact"] in SERIOUS
-            for node in one["nodes"]
+            f"{violation['id']} ({violation['impact']}): {node['html'][:160]} "
+            f"{node['failureSummary'][:300]}"
+            for violation in result["violations"]
+            if violation["impact"] in REPORTED_IMPACTS
+            for node in violation["nodes"]
         ]
-
-
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:
-        pytest.skip("there is no chromium; make test installs it (apt-get install chromium)")
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
     with sync_playwright() as playwright:
-        # Tests may be run by root, who gets no sandbox.
+        # Chromium refuses to run its sandbox as root.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
 
 
-def visit(browser: Browser, server: Server, **how: Any) -> tuple[BrowserContext, Visitor]:
-    """A visitor in a browser of their own."""
-    usual: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
-    context = browser.new_context(**{**usual, **how})
-    context.set_default_timeout(PATIENCE)
+def visit(browser: Browser, server: Server, **options: Any) -> tuple[BrowserContext, Visitor]:
+    """Return a visitor in a new browser context."""
+    defaults: dict[str, Any] = {
+        "viewport": {"width": 1280, "height": 900},
+        "reduced_motion": "reduce",
+    }
+    context = browser.new_context(**{**defaults, **options})
+    context.set_default_timeout(TIMEOUT)
     page = context.new_page()
     visitor = Visitor(server, page)
-    page.add_init_script(WATCH)
-    page.on("pageerror", lambda error: visitor.wrong.append(f"error: {error}"))
-    page.on("dialog", visitor.refuse)
+    page.add_init_script(RECORD_VIOLATIONS)
+    page.on("pageerror", lambda error: visitor.errors.append(f"error: {error}"))
+    page.on("dialog", visitor.dismiss)
 
-    def elsewhere(route: Route) -> None:
-        visitor.wrong.append(f"asked for {route.request.url}")
+    def block(route: Route) -> None:
+        visitor.errors.append(f"request to {route.request.url}")
         route.abort()
 
-    context.route(lambda url: not url.startswith((server.url, "data:", "blob:")), elsewhere)
+    context.route(lambda url: not url.startswith((server.url, "data:", "blob:")), block)
     return context, visitor
 
 
 @pytest.fixture(scope="session")
 def desk(browser: Browser, server: Server, reports: Path) -> Iterator[Visitor]:
-    """A page that stays open from test to test."""
+    """A page that all tests share."""
     context, visitor = visit(browser, server)
     yield visitor
     context.close()
@@ -154,6 +168,7 @@ def desk(browser: Browser, server: Server, reports: Path) -> Iterator[Visitor]:
 
 @pytest.fixture
 def visitor(desk: Visitor) -> Iterator[Visitor]:
+    """The shared page; fails the test if an error occurs on it."""
     yield desk
     desk.check()
     desk.page.unroute_all()
@@ -161,7 +176,7 @@ def visitor(desk: Visitor) -> Iterator[Visitor]:
 
 @pytest.fixture(scope="session")
 def reports(runs: dict[str, Path]) -> Path:
-    """A report of the lab, beside the runs."""
+    """A lab report beside the runs."""
     place = Place(runs["reverser"].parent / "lab", "scale", "tiny")
     assert not carry_out(jobs_of(place, SEEDS), 1, lambda *_: None)
     write_report(place, SEEDS)

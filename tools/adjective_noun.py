@@ -1,8 +1,9 @@
-"""Draw how an English-French model turns an adjective and its noun around.
+"""Draw the attention of an English-French model where it swaps an adjective and its noun.
 
 python tools/adjective_noun.py runs/en-fr docs/pictures/adjective-noun.png
 
-The first of these sentences is drawn in which two neighbours change places by the model's own attention.
+Draws the first of the sentences below in which two neighbouring words swap places, according to
+the alignment that the model's attention gives.
 """
 
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import seqloom
 from seqloom.runs.prediction import Prediction
-from seqloom.viz.attention import save_attention
+from seqloom.viz.attention_figure import save_attention
 
 SENTENCES = (
     "This is an interesting book.",
@@ -27,8 +28,8 @@ SENTENCES = (
 )
 
 
-def swapped(prediction: Prediction) -> bool:
-    """Do two neighbours in the output look at two neighbours in the source, the other way around?"""
+def has_swap(prediction: Prediction) -> bool:
+    """True if two neighbouring output words align with neighbouring source words in reverse order."""
     source_of = {target: source for source, target in prediction.alignment}
     return any(
         source_of.get(target + 1, -1) == source - 1 and source > 0
@@ -36,14 +37,15 @@ def swapped(prediction: Prediction) -> bool:
     )
 
 
-def main(run: str, picture: str) -> None:
-    found = seqloom.load(run).translate(SENTENCES, beam=5)
-    for sentence, prediction in zip(SENTENCES, found, strict=True):
-        if swapped(prediction) and prediction.attention is not None:
+def main(run_folder: str, image_path: str) -> None:
+    predictions = seqloom.load(run_folder).translate(SENTENCES, beam=5)
+    for sentence, prediction in zip(SENTENCES, predictions, strict=True):
+        if has_swap(prediction) and prediction.attention is not None:
             title = f"{sentence}\n{prediction.text}"
-            # In pieces: a full stop, which looks at a full stop, would blur the word before it.
+            # Draw pieces, not words: the full stop attends to the full stop of the source, and
+            # merging it with the last word would blur that word's attention.
             save_attention(
-                Path(picture),
+                Path(image_path),
                 prediction.attention.tolist(),
                 [piece.removeprefix("▁") for piece in prediction.pieces],
                 [piece.removeprefix("▁") for piece in prediction.source_pieces],
@@ -51,10 +53,11 @@ def main(run: str, picture: str) -> None:
             )
             print(title)
             return
-    told = "\n".join(
-        f"  {one} -> {other.text}" for one, other in zip(SENTENCES, found, strict=True)
+    outputs = "\n".join(
+        f"  {sentence} -> {prediction.text}"
+        for sentence, prediction in zip(SENTENCES, predictions, strict=True)
     )
-    sys.exit(f"in none of these do two words change places by attention:\n{told}")
+    sys.exit(f"No two words swap places in any of these translations:\n{outputs}")
 
 
 if __name__ == "__main__":

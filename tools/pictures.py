@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of docs/inside from a trained run.
+"""Draw the figures of the README and of docs/inside from a trained translation run.
 
 python tools/pictures.py runs/demo docs/pictures
 """
@@ -10,29 +10,29 @@ import seqloom
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.inside.gradients import trace
 from seqloom.runs.question import Question
-from seqloom.viz.attention import save_attention
+from seqloom.viz.attention_figure import save_attention
 from seqloom.viz.gradients import save_gradients
-from seqloom.viz.tree_picture import save_tree
+from seqloom.viz.search_tree_figure import save_search_tree
 
-QUESTION = "Kannst du mir helfen?"
-SENTENCE = "Ich habe ihn gestern gesehen."
-LONGER = "Wir haben in diesem Jahr keine Zeit für einen langen Urlaub."
+ATTENTION_SENTENCE = "Ich habe ihn gestern gesehen."
+SEARCH_SENTENCE = "Kannst du mir helfen?"
+GRADIENT_SENTENCE = "Wir haben in diesem Jahr keine Zeit für einen langen Urlaub."
 
 
-def main(run: str, folder: str) -> None:
-    loaded = seqloom.load(run)
-    (prediction,) = loaded.translate([SENTENCE], beam=5)
-    assert prediction.attention is not None, f"{run} has no attention to draw"
+def main(run_folder: str, output_folder: str) -> None:
+    run, output = seqloom.load(run_folder), Path(output_folder)
+    (prediction,) = run.translate([ATTENTION_SENTENCE], beam=5)
+    assert prediction.attention is not None, f"{run_folder} has no attention to draw"
     save_attention(
-        Path(folder) / "attention.png",
+        output / "attention.png",
         prediction.attention.tolist(),
         [piece.removeprefix("▁") for piece in prediction.pieces],
         [piece.removeprefix("▁") for piece in prediction.source_pieces],
-        title=f"{SENTENCE}\n{prediction.text}",
+        title=f"{ATTENTION_SENTENCE}\n{prediction.text}",
     )
-    asked = Question.of(loaded, QUESTION, BeamConfig(width=4))
-    save_tree(Path(folder) / "search-tree.png", asked.search())
-    save_gradients(Path(folder) / "gradients.png", trace(loaded, LONGER))
+    inspection = Question.of(run, SEARCH_SENTENCE, BeamConfig(width=4))
+    save_search_tree(output / "search-tree.png", inspection.search())
+    save_gradients(output / "gradients.png", trace(run, GRADIENT_SENTENCE))
 
 
 if __name__ == "__main__":

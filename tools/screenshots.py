@@ -1,8 +1,8 @@
-"""Take the README's pictures of the page from a trained run that translates.
+"""Take the screenshots of docs/page.md from a trained translation run.
 
 python tools/screenshots.py runs/demo docs/pictures
 
-Needs playwright and a chromium; CHROMIUM says where one is that has another name.
+Needs playwright and Chromium. Set CHROMIUM to its path if it is not on the PATH.
 """
 
 import io
@@ -21,103 +21,109 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 SENTENCE = "Ich habe ihn gestern gesehen."
-SHORT = "Das gefällt mir."
-COLOURS = 255
+SHORT_SENTENCE = "Das gefällt mir."
+PALETTE_SIZE = 255
 PROGRAM = "from seqloom.cli.main import run; run()"
 
 
 @dataclass(frozen=True)
-class Shot:
-    """One picture: a view, what it shows, and what is done there before it is taken.
+class Screenshot:
+    """One screenshot of a view.
 
-    height: of the window, in pixels
+    Attributes:
+        settings: settings of the view, as in its link.
+        ready: CSS selector of an element that appears when the view has its result.
+        prepare: actions on the page before the screenshot is taken.
+        width: width of the window in pixels.
+        height: height of the window in pixels.
     """
 
     name: str
     view: str
     settings: dict[str, str]
     ready: str
-    act: Callable[[Page], None] = lambda page: None
+    prepare: Callable[[Page], None] = lambda page: None
     dark: bool = False
     width: int = 1280
     height: int = 800
 
 
-def choose(page: Page) -> None:
-    """Ask what else could stand there, and point at a word."""
-    page.locator(".sheet .word").nth(1).click()
-    page.wait_for_selector(".instead")
+def open_alternatives(page: Page) -> None:
+    page.locator(".translation-output .word").nth(1).click()
+    page.wait_for_selector(".alternatives")
 
 
-def point(page: Page) -> None:
-    page.wait_for_selector(".sheet .word[title*=from]")
-    page.locator(".sheet .word").nth(1).hover()
+def hover_over_word(page: Page) -> None:
+    page.wait_for_selector(".translation-output .word[title*=aligned]")
+    page.locator(".translation-output .word").nth(1).hover()
 
 
-SHOTS = (
-    Shot("page-translate", "translate", {"text": SENTENCE}, ".sheet .word", choose, height=720),
-    Shot("page-attention", "attention", {"text": SENTENCE}, ".board svg", height=860),
-    Shot("page-search", "search", {"text": SHORT, "beam": "3"}, ".tree .wins .token", height=940),
-    Shot("page-inside", "inside", {"text": SENTENCE, "step": "2"}, ".look", dark=True, height=780),
-    Shot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".look", height=740),
-    Shot("page-train", "train", {}, ".figure-chart", height=900),
-    Shot("page-narrow", "translate", {"text": SENTENCE}, ".sheet", point, True, 390, 760),
+SCREENSHOTS = (
+    Screenshot("page-translate", "translate", {"text": SENTENCE}, ".translation-output .word", open_alternatives, height=720),
+    Screenshot("page-attention", "attention", {"text": SENTENCE}, ".map-scroll svg", height=860),
+    Screenshot("page-search", "search", {"text": SHORT_SENTENCE, "beam": "3"}, ".tree .wins .token", height=940),
+    Screenshot("page-inside", "inside", {"text": SENTENCE, "step": "2"}, ".attention-diagram", dark=True, height=780),
+    Screenshot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".attention-diagram", height=740),
+    Screenshot("page-train", "train", {}, ".figure-chart", height=900),
+    Screenshot("page-narrow", "translate", {"text": SENTENCE}, ".translation-output", hover_over_word, True, 390, 760),
 )  # fmt: skip
 
 
 @contextmanager
-def served(run: str) -> Iterator[str]:
-    """The address of a service of this run."""
+def serve(run_folder: str) -> Iterator[str]:
+    """Serve a run on a free port, and return the URL."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "serve", run, "--port", "0"],
+        [sys.executable, "-c", PROGRAM, "serve", run_folder, "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if found := re.match("open (http://[^ ]+)", line):
-                yield found[1]
+            if match := re.search(r"(http://\S+?:\d+)", line):
+                yield match[1]
                 return
-        raise SystemExit(f"{run}: the service did not open")
+        raise SystemExit(f"{run_folder}: the server did not start")
     finally:
         process.terminate()
         process.wait()
 
 
-def take(browser: Browser, url: str, shot: Shot, path: Path) -> None:
+def take_screenshot(browser: Browser, url: str, screenshot: Screenshot, path: Path) -> None:
     context = browser.new_context(
-        viewport={"width": shot.width, "height": shot.height},
-        color_scheme="dark" if shot.dark else "light",
+        viewport={"width": screenshot.width, "height": screenshot.height},
+        color_scheme="dark" if screenshot.dark else "light",
         device_scale_factor=1.5,
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.goto(f"{url}/#/{shot.view}?{urlencode(shot.settings)}")
-    page.wait_for_selector(shot.ready)
+    page.goto(f"{url}/#/{screenshot.view}?{urlencode(screenshot.settings)}")
+    page.wait_for_selector(screenshot.ready)
     page.wait_for_load_state("networkidle")
-    shot.act(page)
-    page.wait_for_timeout(300)  # what is being drawn
-    picture = Image.open(io.BytesIO(page.screenshot()))
-    # Few colours are on the page; with a palette a picture is a third as large.
-    picture.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    screenshot.prepare(page)
+    page.wait_for_timeout(300)  # let the browser finish drawing
+    image = Image.open(io.BytesIO(page.screenshot()))
+    # The page has few colours. A palette makes the file a third as large.
+    image.convert("RGB").quantize(PALETTE_SIZE).save(path, optimize=True)
     context.close()
 
 
 def chromium() -> str:
+    """Return the path of Chromium, or exit with a message."""
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     program = os.environ.get("CHROMIUM") or next((path for path in found if path), None)
     if program is None:
-        raise SystemExit("there is no chromium; install it (apt-get install chromium)")
+        raise SystemExit("Chromium is not installed. Install it with: apt-get install chromium")
     return program
 
 
-def main(run: str, folder: str) -> None:
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with served(run) as url, sync_playwright() as playwright:
+def main(run_folder: str, output_folder: str) -> None:
+    Path(output_folder).mkdir(parents=True, exist_ok=True)
+    with serve(run_folder) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        for shot in SHOTS:
-            take(browser, url, shot, Path(folder) / f"{shot.name}.png")
+        for screenshot in SCREENSHOTS:
+            path = Path(output_folder) / f"{screenshot.name}.png"
+            take_screenshot(browser, url, screenshot, path)
         browser.close()
 
 

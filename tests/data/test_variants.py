@@ -65,7 +65,9 @@ def request_(tmp_path: Path) -> CorpusRequest:
     return CorpusRequest(data, "train", PLAIN["bpe"], PLAIN["bpe"])
 
 
-def build(request: CorpusRequest, seed: int = 1, sampling: SubwordSamplingConfig = SAMPLING) -> Corpus:
+def build(
+    request: CorpusRequest, seed: int = 1, sampling: SubwordSamplingConfig = SAMPLING
+) -> Corpus:
     return build_variants(request, sampling, seed, lambda examples: None)
 
 

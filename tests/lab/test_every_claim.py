@@ -12,7 +12,7 @@ from seqloom.lab.laboratory import Place, carry_out, jobs_of, measured
 from seqloom.lab.names import claim_names
 from seqloom.lab.registry import find_claim
 from seqloom.lab.writing import read_report, report_again, write_report
-from seqloom.viz.chart import draw
+from seqloom.viz.chart import render_svg
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def test_a_claim_runs_reports_and_draws(name: str, out: Path) -> None:
             if one.condition == condition
         )
     for chart in report.charts:
-        xml.fromstring(draw(chart))
+        xml.fromstring(render_svg(chart))
     text = (place.folder / "report.html").read_text(encoding="utf-8")
     assert claim.name in text
     assert "<svg" in text

@@ -31,7 +31,7 @@ from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
 from seqloom.runs.run import Run
 from seqloom.tasks.build import learn_task
-from seqloom.viz.looks import lit
+from seqloom.viz.caption_attention import attention_brightness
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 60), "blue": (40, 60, 220)}
 SIDES = ("left", "right")
@@ -330,7 +330,7 @@ def test_light_changes_brightness_and_contrast_alone() -> None:
 
 
 def test_the_most_looked_at_cell_is_brightest() -> None:
-    brightness = lit([0.1, 0.2, 0.6, 0.1], 4)
+    brightness = attention_brightness([0.1, 0.2, 0.6, 0.1], 4)
     assert brightness[3, 0] == 1
     assert brightness[0, 0] < brightness[0, 3] < 1
 

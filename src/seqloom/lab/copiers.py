@@ -16,7 +16,7 @@ from seqloom.lab.experiment import (
     unseen,
 )
 from seqloom.lab.results import Numbers, Results
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 LENGTHS = (4, 8, 12, 16, 20)
 LONGEST = LENGTHS[-1]
@@ -82,12 +82,12 @@ def copied(trial: Trial[CopierSettings], config: RunConfig) -> Numbers:
 def drawn(results: Results, curves: Sequence[str], bars: Sequence[str]) -> list[Chart]:
     """Right letters by length for some conditions, and at the longest for some."""
     return [
-        Lines(
+        LineChart(
             "letters to copy",
             "share of right letters",
             [Series(one, LENGTHS, results.curve(one, NAMES)) for one in curves],
         ),
-        Bars(
+        BarChart(
             f"share of right letters, {LONGEST} letters to copy",
             bars,
             [results.over_seeds(one, NAMES[-1]) for one in bars],

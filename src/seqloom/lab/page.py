@@ -5,7 +5,7 @@ from html import escape
 
 from seqloom.lab.report import Comparison, Report
 from seqloom.lab.verdict import RULE
-from seqloom.viz.chart import draw
+from seqloom.viz.chart import render_svg
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1f2937;--soft:#6b7280;--paper:#fff;--card:#f8fafc;
@@ -45,7 +45,7 @@ def page(report: Report) -> str:
         f'<p class="soft">{escape(claim.source)}</p>',
         f'<div class="verdict" style="--hue:var(--{verdict.state})"><b>{verdict.state}</b>'
         f"<ul>{reasons}</ul></div>",
-        *(draw(chart) for chart in report.charts),
+        *(render_svg(chart) for chart in report.charts),
         "<h2>Numbers</h2>",
         table(report.table),
         '<p class="soft">Mean over the seeds, ± their standard deviation.</p>',

@@ -12,7 +12,7 @@ from seqloom import __version__
 from seqloom.lab.claim import Claim, Published, Size
 from seqloom.lab.results import Results, deviation
 from seqloom.lab.verdict import RULE, Verdict
-from seqloom.viz.chart import Bars, Chart, Lines
+from seqloom.viz.chart import BarChart, Chart, LineChart
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class Report:
 
 def _kind(chart: Chart) -> str:
     match chart:
-        case Lines():
+        case LineChart():
             return "lines"
-        case Bars():
+        case BarChart():
             return "bars"
         case _:
             assert_never(chart)

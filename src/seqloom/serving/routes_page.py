@@ -22,7 +22,7 @@ from seqloom.serving.schema_page import (
 )
 from seqloom.serving.service import Service, admitted_by_key, aside
 from seqloom.serving.showing import shown
-from seqloom.viz.tree_page import tree_data
+from seqloom.viz.search_tree_page import search_tree_data
 
 router = APIRouter(prefix="/api", responses=REFUSALS, tags=["page"])
 reading = [Depends(admitted_by_key)]
@@ -41,7 +41,7 @@ async def post_tree(request: SearchRequest, service: Served) -> TreeAnswer:
         width=found.record.width,
         length_exponent=found.record.length_exponent,
         outputs=[shown(one) for one in found.outputs],
-        tree=finite(tree_data(found)),
+        tree=finite(search_tree_data(found)),
     )
 
 

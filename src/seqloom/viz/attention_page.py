@@ -1,14 +1,15 @@
-"""Attention as one page for a browser: a file that needs nothing but itself.
+"""Write attention maps as a self-contained HTML page.
 
-Each output is a card: its words and those of its source, a table of how much each looked at each
-(which is the picture, and what a screen reader reads), and where there are several heads a small
-picture of each, to be chosen. Without scripts the table is still there.
+Each output is a card: its tokens and those of its source, a table of the weights (which is both the
+heat map and what a screen reader reads), and, if there are several heads, a small map of each to
+select. Without JavaScript the table is still there.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,9 @@ import numpy as np
 from seqloom.core.storage import write_file
 from seqloom.metrics.merging import AttentionMap
 
-_DEEP = 0.5
-"""Above this a cell is so dark that what stands in it must be light."""
-_DIGITS = 4
+_DARK_CELL = 0.5
+"""Cells with a larger weight are so dark that their number is printed in a light colour."""
+_DECIMALS = 4
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -31,8 +32,8 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <h1>{title}</h1>
-<p>Point at a word, or move to it by the Tab key, to see what it looked at; at a source word, to see who
-looked at it. Numbers are percent of a row.</p>
+<p>Point at an output word, or move to it with the Tab key, to highlight the source words it attends to. Point at
+a source word to highlight the output words that attend to it. Numbers are percentages of a row.</p>
 {cards}
 <script>
 {script}</script>
@@ -42,38 +43,39 @@ looked at it. Numbers are percent of a row.</p>
 
 _CARD = """<section aria-label="{label}">
 <h2><span class="number">{number}</span>{text}</h2>
-<div class="words source"><span>read</span>{sources}</div>
-<div class="words output"><span>put out</span>{outputs}</div>
+<div class="words source"><span>source</span>{sources}</div>
+<div class="words output"><span>output</span>{outputs}</div>
 <p>{note}</p>
-<div class="looks">
-<div class="table" tabindex="0" role="region" aria-label="where each output looked">
+<div class="maps">
+<div class="table" tabindex="0" role="region" aria-label="Attention weights">
 <p class="view">{view}</p>
 <table>
-<thead><tr><td class="corner"></td>{heads}</tr></thead>
+<thead><tr><td class="corner"></td>{headers}</tr></thead>
 <tbody>
 {rows}
 </tbody>
 </table>
 </div>
-<div class="heads" role="group" aria-label="layers and heads"></div>
+<div class="heads" role="group" aria-label="Layers and heads"></div>
 </div>
 <script type="application/json">{data}</script>
 </section>"""
 
-_BLANK = """<section><h2><span class="number">{number}</span></h2>
-<p>a blank line: nothing was read, nothing put out</p></section>"""
+_BLANK_CARD = """<section><h2><span class="number">{number}</span></h2>
+<p>a blank line: no input, no output</p></section>"""
 
 
 @dataclass(frozen=True)
-class Card:
-    """One output.
+class AttentionCard:
+    """One output on the page.
 
-    number: of the text that was read, and of the output if there are several
-    text:   what came out
-    note:   what there is to say about it: its score, say
-    view:   what `chosen` is: "mean of all layers and heads"
-    chosen: (T, S), shown first; None: there is nothing, because a line was blank
-    heads:  (T, L, H, S) with the same labels
+    Attributes:
+        number: number of the source text, and of the output if there are several.
+        text: the output.
+        note: a line below the words, such as the score.
+        view: name of the map in `chosen`, such as "mean of all layers and heads".
+        chosen: (T, S), the map shown first. None for a blank source line.
+        heads: (T, L, H, S), the maps of all layers and heads, with the same labels.
     """
 
     number: str
@@ -84,44 +86,44 @@ class Card:
     heads: AttentionMap | None = None
 
 
-def save_page(path: Path, title: str, cards: Sequence[Card]) -> None:
-    """All of it in one file."""
-    here = Path(__file__)
+def save_attention_page(path: Path, title: str, cards: Sequence[AttentionCard]) -> None:
+    """Write the page to `path`."""
+    assets = files("seqloom.viz") / "assets"
     page = _PAGE.format(
         title=escape(title),
-        style=here.with_name("attention.css").read_text(encoding="utf-8"),
-        script=here.with_name("attention.js").read_text(encoding="utf-8"),
+        style=(assets / "attention.css").read_text(encoding="utf-8"),
+        script=(assets / "attention.js").read_text(encoding="utf-8"),
         cards="\n".join(_card(card) for card in cards),
     )
     write_file(path, page.encode())
 
 
-def _card(card: Card) -> str:
+def _card(card: AttentionCard) -> str:
     chosen = card.chosen
     if chosen is None:
-        return _BLANK.format(number=escape(card.number))
+        return _BLANK_CARD.format(number=escape(card.number))
     return _CARD.format(
         label=escape(f"{card.number}: {card.text}"),
         number=escape(card.number),
         text=f'<bdi dir="auto">{escape(card.text)}</bdi>',
         note=escape(card.note),
         view=escape(card.view),
-        sources="".join(_word(word) for word in chosen.sources),
-        outputs="".join(_word(word) for word in chosen.outputs),
-        heads="".join(_head(word) for word in chosen.sources),
+        sources="".join(_word_button(word) for word in chosen.sources),
+        outputs="".join(_word_button(word) for word in chosen.outputs),
+        headers="".join(_column_header(word) for word in chosen.sources),
         rows="\n".join(
             _row(word, row) for word, row in zip(chosen.outputs, chosen.weights, strict=True)
         ),
-        data=_data(card),
+        data=_script_data(card),
     )
 
 
-def _word(word: str) -> str:
-    # dir="auto": a word of a right-to-left script turns nothing around but itself.
+def _word_button(word: str) -> str:
+    # dir="auto" keeps a right-to-left word from reordering its neighbours.
     return f'<button type="button" class="word" dir="auto">{escape(word)}</button>'
 
 
-def _head(word: str) -> str:
+def _column_header(word: str) -> str:
     return f'<th scope="col" class="source"><span dir="auto">{escape(word)}</span></th>'
 
 
@@ -132,18 +134,18 @@ def _row(word: str, weights: Sequence[float]) -> str:
 
 def _cell(weight: float) -> str:
     percent = round(100 * weight)
-    kind = ' class="deep"' if weight > _DEEP else "" if percent else ' class="small"'
-    return f'<td{kind} style="--w:{weight:.4f}">{percent or "·"}</td>'
+    css_class = ' class="dark"' if weight > _DARK_CELL else "" if percent else ' class="small"'
+    return f'<td{css_class} style="--weight:{weight:.4f}">{percent or "·"}</td>'
 
 
-def _data(card: Card) -> str:
-    """For the script. Nothing in it can end the element it stands in."""
+def _script_data(card: AttentionCard) -> str:
+    """Return the weights as JSON without "<", so that no label can close the script element."""
     assert card.chosen is not None
     weights = np.zeros((0, 0, 0, 0)) if card.heads is None else card.heads.weights
     heads = np.moveaxis(weights, 0, 2)  # (L, H, T, S)
     content = {
         "view": card.view,
-        "chosen": np.round(card.chosen.weights, _DIGITS).tolist(),
-        "heads": np.round(heads, _DIGITS).tolist(),
+        "chosen": np.round(card.chosen.weights, _DECIMALS).tolist(),
+        "heads": np.round(heads, _DECIMALS).tolist(),
     }
     return json.dumps(content).replace("<", "\\u003c")

@@ -1,18 +1,18 @@
-"""Lines and bars as SVG: no library, light and dark, to be put into a page or a file of its own."""
+"""Line and bar charts as SVG, without a plotting library. Colours follow a light or dark theme."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import assert_never
 
-from seqloom.viz.ticks import Axis, axis, short
-
 _WIDTH = 680
 _LETTER = 6.6
-"""How wide a letter of the labels is, about."""
-_ROW = 34
-"""From one bar to the next."""
-_HUES = 6
+"""Approximate width of a letter of the labels."""
+_BAR_PITCH = 34
+"""Distance from one bar to the next."""
+_COLOUR_COUNT = 6
+_TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 STYLE = """
 .chart{--ink:#1f2937;--soft:#6b7280;--line:#e5e7eb;--hue0:#08519c;--hue1:#d97706;--hue2:#4b9fd5;
 --hue3:#7c3aed;--hue4:#0f766e;--hue5:#9f1239;font:12px system-ui,sans-serif}
@@ -27,7 +27,7 @@ stroke-linejoin:round}.chart .band{opacity:.16;stroke:none}.chart .dot{stroke:no
 
 @dataclass(frozen=True)
 class Series:
-    """A line: for each x the values that were found, one a seed."""
+    """A line: for each x the measured values, one for each seed."""
 
     name: str
     x: Sequence[float]
@@ -35,8 +35,12 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Lines over a common axis: the mean, in a band from the lowest to the highest value."""
+class LineChart:
+    """LineChart over common axes: the mean, with a band from the lowest to the highest value.
+
+    Attributes:
+        zero: start the y axis at 0. Default: True.
+    """
 
     x_label: str
     y_label: str
@@ -44,12 +48,15 @@ class Lines:
     logarithmic_x: bool = False
     logarithmic_y: bool = False
     zero: bool = True
-    """Does the upright axis begin at 0?"""
 
 
 @dataclass(frozen=True)
-class Bars:
-    """A bar for each name: as long as the mean, with a dot for each value."""
+class BarChart:
+    """A bar for each name, as long as the mean, with a dot for each value.
+
+    Attributes:
+        zero: start the axis at 0. Default: True.
+    """
 
     label: str
     names: Sequence[str]
@@ -57,146 +64,236 @@ class Bars:
     zero: bool = True
 
 
-Chart = Lines | Bars
+Chart = LineChart | BarChart
 
 
-def draw(chart: Chart) -> str:
-    """The chart as one <svg> element that needs nothing else."""
+def render_svg(chart: Chart) -> str:
+    """Return the chart as one self-contained <svg> element."""
     match chart:
-        case Lines():
-            height, inner = _lines(chart)
-        case Bars():
-            height, inner = _bars(chart)
+        case LineChart():
+            height, content = _line_chart(chart)
+        case BarChart():
+            height, content = _bar_chart(chart)
         case _:
             assert_never(chart)
     return (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
-        f'role="img"><style>{STYLE}</style>{inner}</svg>'
+        f'role="img"><style>{STYLE}</style>{content}</svg>'
     )
 
 
-def _lines(chart: Lines) -> tuple[float, str]:
-    legend, rows = _legend([one.name for one in chart.series])
-    top, bottom = 22 + 20 * rows, 22 + 20 * rows + 270
-    everything = [value for one in chart.series for values in one.values for value in values]
-    places = [x for one in chart.series for x in one.x]
-    upright = axis(everything, bottom, top, logarithmic=chart.logarithmic_y, zero=chart.zero)
-    left = 30 + _LETTER * max(len(short(tick)) for tick in upright.ticks)
-    across = _across(places, left, _WIDTH - 16, chart.logarithmic_x)
-    parts = [legend, *_grid(upright, left), *_foot(across, bottom)]
-    for number, one in enumerate(chart.series):
-        parts.append(_line(number, one, across, upright))
-    middle = (left + _WIDTH - 16) / 2
-    parts.append(_text(middle, bottom + 36, chart.x_label, "middle"))
-    turn = f'transform="rotate(-90 12 {(top + bottom) / 2:.1f})"'
-    parts.append(_text(12, (top + bottom) / 2, chart.y_label, "middle", extra=turn))
-    return bottom + 46, "".join(parts)
+def _line_chart(chart: LineChart) -> tuple[float, str]:
+    """Return the height and the SVG elements."""
+    legend, legend_rows = _legend([series.name for series in chart.series])
+    top, bottom = 22 + 20 * legend_rows, 22 + 20 * legend_rows + 270
+    all_y = [value for series in chart.series for values in series.values for value in values]
+    all_x = [x for series in chart.series for x in series.x]
+    y_axis = create_axis(all_y, bottom, top, logarithmic=chart.logarithmic_y, zero=chart.zero)
+    left = 30 + _LETTER * max(len(format_tick(tick)) for tick in y_axis.ticks)
+    x_axis = _measured_axis(all_x, left, _WIDTH - 16, chart.logarithmic_x)
+    elements = [legend, *_horizontal_grid(y_axis, left), *_x_tick_labels(x_axis, bottom)]
+    for number, series in enumerate(chart.series):
+        elements.append(_line(number, series, x_axis, y_axis))
+    elements.append(_text((left + _WIDTH - 16) / 2, bottom + 36, chart.x_label, "middle"))
+    middle = (top + bottom) / 2
+    rotation = f'transform="rotate(-90 12 {middle:.1f})"'
+    elements.append(_text(12, middle, chart.y_label, "middle", extra=rotation))
+    return bottom + 46, "".join(elements)
 
 
-def _across(places: Sequence[float], left: float, right: float, logarithmic: bool) -> Axis:
-    """Ticks where something was measured, if there are few such places."""
-    own = sorted(set(places))
-    if len(own) == 1:
-        own = [own[0], own[0] * 2 or 1.0]
-    ticks = tuple(own)
-    room = (right - left) / (_LETTER * (max(len(short(tick)) for tick in ticks) + 2))
-    whole = Axis(own[0], own[-1], left + 10, right - 10, ticks, logarithmic)
-    kept: list[float] = []
-    for tick in ticks:
-        if not kept or whole.place(tick) - whole.place(kept[-1]) > (right - left) / room:
-            kept.append(tick)
-    return Axis(own[0], own[-1], left + 10, right - 10, tuple(kept), logarithmic)
-
-
-def _line(number: int, one: Series, across: Axis, upright: Axis) -> str:
-    hue = f"var(--hue{number % _HUES})"
-    lows = [
-        (across.place(x), upright.place(min(v))) for x, v in zip(one.x, one.values, strict=True)
-    ]
-    highs = [
-        (across.place(x), upright.place(max(v))) for x, v in zip(one.x, one.values, strict=True)
-    ]
-    means = [
-        (across.place(x), upright.place(sum(v) / len(v)))
-        for x, v in zip(one.x, one.values, strict=True)
-    ]
+def _line(number: int, series: Series, x_axis: "Axis", y_axis: "Axis") -> str:
+    colour = f"var(--hue{number % _COLOUR_COUNT})"
+    points = list(zip(series.x, series.values, strict=True))
+    lows = [(x_axis.position(x), y_axis.position(min(v))) for x, v in points]
+    highs = [(x_axis.position(x), y_axis.position(max(v))) for x, v in points]
+    means = [(x_axis.position(x), y_axis.position(sum(v) / len(v))) for x, v in points]
     dots = "".join(
-        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{hue}"/>'
+        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}"/>'
         for x, y in means
     )
+    band = _svg_points([*lows, *reversed(highs)])
     return (
-        f'<polygon class="band" points="{_points([*lows, *reversed(highs)])}" style="fill:{hue}"/>'
-        f'<polyline class="mean" points="{_points(means)}" style="stroke:{hue}"/>{dots}'
+        f'<polygon class="band" points="{band}" style="fill:{colour}"/>'
+        f'<polyline class="mean" points="{_svg_points(means)}" style="stroke:{colour}"/>{dots}'
     )
 
 
-def _bars(chart: Bars) -> tuple[float, str]:
+def _bar_chart(chart: BarChart) -> tuple[float, str]:
+    """Return the height and the SVG elements."""
     left = 14 + _LETTER * max(len(name) for name in chart.names)
     right = _WIDTH - 74
-    everything = [value for values in chart.values for value in values]
-    across = axis(everything, left, right, logarithmic=False, zero=chart.zero)
-    bottom = 12 + _ROW * len(chart.names)
-    parts = []
-    for tick in across.ticks:
-        x = across.place(tick)
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{bottom}"/>')
-        parts.append(_text(x, bottom + 16, short(tick), "middle"))
-    start = across.place(0.0 if across.low <= 0 <= across.high else across.low)
+    all_values = [value for values in chart.values for value in values]
+    axis = create_axis(all_values, left, right, logarithmic=False, zero=chart.zero)
+    bottom = 12 + _BAR_PITCH * len(chart.names)
+    elements = []
+    for tick in axis.ticks:
+        x = axis.position(tick)
+        elements.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{bottom}"/>')
+        elements.append(_text(x, bottom + 16, format_tick(tick), "middle"))
+    start = axis.position(0.0 if axis.low <= 0 <= axis.high else axis.low)
     for number, (name, values) in enumerate(zip(chart.names, chart.values, strict=True)):
-        y = 12 + _ROW * number
+        y = 12 + _BAR_PITCH * number
         mean = sum(values) / len(values)
-        end = across.place(mean)
-        parts.append(_text(left - 8, y + 19, name, "end", kind="name"))
-        parts.append(
+        end = axis.position(mean)
+        elements.append(_text(left - 8, y + 19, name, "end", css_class="name"))
+        elements.append(
             f'<rect x="{min(start, end):.1f}" y="{y + 5}" width="{abs(end - start):.1f}" '
-            f'height="{_ROW - 14}" rx="3" style="fill:var(--hue0);opacity:.75"/>'
+            f'height="{_BAR_PITCH - 14}" rx="3" style="fill:var(--hue0);opacity:.75"/>'
         )
-        parts += [
-            f'<circle class="seed" cx="{across.place(value):.1f}" cy="{y + 15}" r="2.6"/>'
+        elements += [
+            f'<circle class="seed" cx="{axis.position(value):.1f}" cy="{y + 15}" r="2.6"/>'
             for value in values
         ]
-        beyond = max(end, *(across.place(value) for value in values))
-        parts.append(_text(beyond + 8, y + 19, f"{mean:.4g}", "start", kind="name"))
-    parts.append(_text((left + right) / 2, bottom + 36, chart.label, "middle"))
-    return bottom + 46, "".join(parts)
+        rightmost = max(end, *(axis.position(value) for value in values))
+        elements.append(_text(rightmost + 8, y + 19, f"{mean:.4g}", "start", css_class="name"))
+    elements.append(_text((left + right) / 2, bottom + 36, chart.label, "middle"))
+    return bottom + 46, "".join(elements)
 
 
 def _legend(names: Sequence[str]) -> tuple[str, int]:
-    """A coloured mark and a name for each line, and how many rows they take."""
-    parts, x, row = [], 16.0, 0
+    """Return a coloured mark and a name for each line, and the number of rows they take."""
+    elements, x, row = [], 16.0, 0
     for number, name in enumerate(names):
-        wide = 30 + _LETTER * len(name)
-        if x > 16 and x + wide > _WIDTH:
+        width = 30 + _LETTER * len(name)
+        if x > 16 and x + width > _WIDTH:
             x, row = 16.0, row + 1
         y = 14 + 20 * row
-        hue = f"var(--hue{number % _HUES})"
-        parts.append(
-            f'<rect x="{x:.0f}" y="{y - 6}" width="16" height="4" rx="2" style="fill:{hue}"/>'
+        colour = f"var(--hue{number % _COLOUR_COUNT})"
+        elements.append(
+            f'<rect x="{x:.0f}" y="{y - 6}" width="16" height="4" rx="2" style="fill:{colour}"/>'
         )
-        parts.append(_text(x + 22, y, name, "start", kind="name"))
-        x += wide + 16
-    return "".join(parts), row + 1
+        elements.append(_text(x + 22, y, name, "start", css_class="name"))
+        x += width + 16
+    return "".join(elements), row + 1
 
 
-def _grid(upright: Axis, left: float) -> list[str]:
-    parts = []
-    for tick in upright.ticks:
-        y = upright.place(tick)
-        parts.append(
+def _horizontal_grid(y_axis: "Axis", left: float) -> list[str]:
+    elements = []
+    for tick in y_axis.ticks:
+        y = y_axis.position(tick)
+        elements.append(
             f'<line class="grid" x1="{left:.0f}" x2="{_WIDTH - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
-        parts.append(_text(left - 6, y + 4, short(tick), "end"))
-    return parts
+        elements.append(_text(left - 6, y + 4, format_tick(tick), "end"))
+    return elements
 
 
-def _foot(across: Axis, bottom: float) -> list[str]:
-    return [_text(across.place(tick), bottom + 18, short(tick), "middle") for tick in across.ticks]
+def _x_tick_labels(x_axis: "Axis", bottom: float) -> list[str]:
+    return [
+        _text(x_axis.position(tick), bottom + 18, format_tick(tick), "middle")
+        for tick in x_axis.ticks
+    ]
 
 
-def _text(x: float, y: float, words: str, anchor: str, *, kind: str = "", extra: str = "") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named} {extra}>{escape(words)}</text>'
+def _text(
+    x: float, y: float, text: str, anchor: str, *, css_class: str = "", extra: str = ""
+) -> str:
+    attribute = f' class="{css_class}"' if css_class else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attribute} {extra}>'
+        f"{escape(text)}</text>"
+    )
 
 
-def _points(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def _svg_points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values from `low` to `high` to pixels from `begin` to `end`.
+
+    Attributes:
+        ticks: the values that are labelled.
+        logarithmic: equal distances are equal ratios. Values below `low`, such as zero and
+            negative ones, map to `begin`.
+    """
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    ticks: tuple[float, ...]
+    logarithmic: bool = False
+
+    def position(self, value: float) -> float:
+        """Return the pixel of a value."""
+        low, high, at = (self._linear(each) for each in (self.low, self.high, value))
+        return self.begin + (self.end - self.begin) * (at - low) / (high - low)
+
+    def _linear(self, value: float) -> float:
+        return math.log10(max(value, self.low)) if self.logarithmic else value
+
+
+def create_axis(
+    values: Sequence[float], begin: float, end: float, *, logarithmic: bool, zero: bool = False
+) -> Axis:
+    """Return an axis that covers all values, with ticks at round numbers.
+
+    Args:
+        zero: make the axis include 0. Ignored by a logarithmic axis.
+    """
+    low, high = min(values), max(values)
+    if logarithmic:
+        positive = [value for value in values if value > 0] or [1.0]
+        low, high = min(positive), max(positive)
+        ticks = power_of_ten_ticks(low, high)
+        return Axis(min(low, ticks[0]), max(high, ticks[-1]), begin, end, ticks, True)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-99):
+        high = low + (abs(low) if abs(low) > 1e-99 else 1.0)  # all values are equal
+    ticks = round_ticks(low, high)
+    return Axis(ticks[0], max(ticks[-1], high), begin, end, ticks)
+
+
+def _measured_axis(values: Sequence[float], left: float, right: float, logarithmic: bool) -> Axis:
+    """Return an axis with ticks at the measured values, as many as fit beside each other."""
+    measured = sorted(set(values))
+    if len(measured) == 1:
+        measured = [measured[0], measured[0] * 2 or 1.0]
+    label_width = _LETTER * (max(len(format_tick(value)) for value in measured) + 2)
+    capacity = (right - left) / label_width
+    low, high, begin, end = measured[0], measured[-1], left + 10, right - 10
+    axis = Axis(low, high, begin, end, tuple(measured), logarithmic)
+    kept: list[float] = []
+    for tick in measured:
+        if not kept or axis.position(tick) - axis.position(kept[-1]) > (right - left) / capacity:
+            kept.append(tick)
+    return Axis(low, high, begin, end, tuple(kept), logarithmic)
+
+
+def round_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
+    """Return about `count` round numbers, the first at or below `low`, the last near `high`."""
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in _TICK_STEPS if size * power >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(float(f"{multiple * step:.12g}") for multiple in range(first, last + 1))
+
+
+def power_of_ten_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Return the powers of ten around the values; of many, every second or third."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    last = max(last, first + 1)
+    stride = max(1, math.ceil((last - first) / 6))
+    last = first + stride * math.ceil((last - first) / stride)
+    return tuple(10.0**power for power in range(first, last + 1, stride))
+
+
+def format_tick(value: float) -> str:
+    """Format a number in few characters: 0.25, 1,500, 3·10⁷."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-3:
+        mantissa, _, power = f"{value:.0e}".partition("e")
+        sign = "-" if mantissa.startswith("-") else ""
+        digit = mantissa.removeprefix("-")
+        ten = f"10{_superscript(int(power))}"
+        return f"{sign}{ten}" if digit == "1" else f"{sign}{digit}·{ten}"
+    return f"{value:,.0f}" if size >= 1_000 else f"{value:.4g}"
+
+
+def _superscript(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -1,7 +1,4 @@
-"""Two runs as one page for a browser: both outputs of each sentence, and where each looked.
-
-The page needs nothing but itself, and no script.
-"""
+"""Write the outputs of two runs side by side as a self-contained HTML page, with their attention."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,10 +9,9 @@ from seqloom.core.storage import write_file
 from seqloom.metrics.sentences import word_difference
 from seqloom.runs.comparing import Comparison, Pair
 from seqloom.runs.prediction import Prediction
-from seqloom.viz.tree_layout import short
+from seqloom.viz.search_tree_layout import shorten_piece
 
-_CELL, _LETTER = 22, 7.2
-"""Pixels from piece to piece, and of a letter of a label, about."""
+_CELL_PIXELS, _LETTER_PIXELS = 22, 7.2
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -36,95 +32,95 @@ _PAGE = """<!doctype html>
 """
 
 
-def save_comparison(path: Path, found: Comparison, shown: int) -> None:
-    """Write the page, with so many sentences, those that differ most first."""
-    chosen = found.pairs[:shown]
-    summary = f"{len(found.differing):,} of {len(found.pairs):,} outputs differ."
-    if len(chosen) < len(found.pairs):
-        summary += f" Here are the {len(chosen):,} that differ most."
+def save_comparison_page(path: Path, comparison: Comparison, shown: int) -> None:
+    """Write the page with the first `shown` sentences; those that differ most come first."""
+    pairs = comparison.pairs[:shown]
+    summary = f"{len(comparison.differing):,} of {len(comparison.pairs):,} outputs differ."
+    if len(pairs) < len(comparison.pairs):
+        summary += f" The page shows the {len(pairs):,} sentences that differ most."
     page = _PAGE.format(
-        title=escape(" · ".join(found.names)),
-        style=(files("seqloom.viz") / "comparison.css").read_text(encoding="utf-8"),
+        title=escape(" · ".join(comparison.names)),
+        style=(files("seqloom.viz") / "assets" / "comparison.css").read_text(encoding="utf-8"),
         summary=summary,
-        scores=_scores(found),
-        pairs="\n".join(_pair(pair, found.names) for pair in chosen),
+        scores=_score_table(comparison),
+        pairs="\n".join(_pair_section(pair, comparison.names) for pair in pairs),
     )
     write_file(path, page.encode())
 
 
-def _scores(found: Comparison) -> str:
-    if not found.scores[0]:
+def _score_table(comparison: Comparison) -> str:
+    if not comparison.scores[0]:
         return ""
-    heads = "".join(f"<th>{escape(name)}</th>" for name in found.names)
+    headers = "".join(f"<th>{escape(name)}</th>" for name in comparison.names)
     rows = "".join(
-        f"<tr><th>{escape(ours.name)}</th><td>{ours.value:.2f}</td><td>{theirs.value:.2f}</td></tr>"
-        for ours, theirs in zip(*found.scores, strict=True)
+        f"<tr><th>{escape(first.name)}</th><td>{first.value:.2f}</td>"
+        f"<td>{second.value:.2f}</td></tr>"
+        for first, second in zip(*comparison.scores, strict=True)
     )
-    return f"<table><thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<table><thead><tr><td></td>{headers}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _pair(pair: Pair, names: tuple[str, str]) -> str:
+def _pair_section(pair: Pair, names: tuple[str, str]) -> str:
     references = "".join(
-        f'<p class="line"><span>reference</span><q dir="auto">{escape(one)}</q></p>'
-        for one in pair.references
+        f'<p class="line"><span>reference</span><q dir="auto">{escape(reference)}</q></p>'
+        for reference in pair.references
     )
-    sides = "".join(_side(pair, place, name) for place, name in enumerate(names))
+    outputs = "".join(_output_column(pair, index, name) for index, name in enumerate(names))
     return (
         f'<section><h2><span>{pair.number}</span><q dir="auto">{escape(pair.source)}</q></h2>'
-        f'{references}<div class="sides">{sides}</div></section>'
+        f'{references}<div class="columns">{outputs}</div></section>'
     )
 
 
-def _side(pair: Pair, place: int, name: str) -> str:
-    output = pair.outputs[place]
-    quality = "" if pair.qualities is None else f"chrF {pair.qualities[place]:.1f} · "
+def _output_column(pair: Pair, index: int, name: str) -> str:
+    output = pair.outputs[index]
+    quality = "" if pair.qualities is None else f"chrF {pair.qualities[index]:.1f} · "
     numbers = f"{quality}log p {sum(output.log_probabilities):.2f} · score {output.score:.3f}"
     return (
         f'<div><h3>{escape(name)} <small>{numbers}</small></h3><p class="output" dir="auto">'
-        f"{_marked(pair, place)}</p>{attention_picture(output)}</div>"
+        f"{_marked_text(pair, index)}</p>{attention_svg(output)}</div>"
     )
 
 
-def _marked(pair: Pair, place: int) -> str:
-    """An output, marked where the other says something else."""
-    found = []
+def _marked_text(pair: Pair, index: int) -> str:
+    """Return one output as HTML, with <mark> around the words that the other does not have."""
+    spans = []
     for part in word_difference(pair.outputs[0].text, pair.outputs[1].text):
-        words = escape(" ".join((part.ours, part.theirs)[place]))
+        words = escape(" ".join((part.ours, part.theirs)[index]))
         if words:
-            found.append(words if part.same else f"<mark>{words}</mark>")
-    return " ".join(found)
+            spans.append(words if part.same else f"<mark>{words}</mark>")
+    return " ".join(spans)
 
 
-def attention_picture(output: Prediction) -> str:
-    """Where each piece looked: pieces that were read across, pieces put out downwards."""
+def attention_svg(output: Prediction) -> str:
+    """Return the attention matrix as SVG: source pieces as columns, output pieces as rows."""
     if output.attention is None or not output.source_pieces:
-        return '<p class="soft">this run looks at no parts of its source: it has no attention</p>'
+        return '<p class="soft">This run has no attention.</p>'
     weights: Sequence[Sequence[float]] = output.attention.tolist()
-    across, down = (
-        [short(one) for one in output.source_pieces],
-        [short(one) for one in output.pieces],
-    )
-    left = 12 + _LETTER * max(map(len, down))
-    top = 12 + _LETTER * 0.75 * max(map(len, across))
-    width, height = left + _CELL * len(across) + top * 0.6, top + _CELL * len(down) + 4
-    parts = [
-        f'<text x="{left - 8:.0f}" y="{top + _CELL * (row + 0.68):.0f}" text-anchor="end">'
-        f"{escape(word)}</text>"
-        for row, word in enumerate(down)
+    columns = [shorten_piece(piece) for piece in output.source_pieces]
+    rows = [shorten_piece(piece) for piece in output.pieces]
+    left = 12 + _LETTER_PIXELS * max(map(len, rows))
+    top = 12 + _LETTER_PIXELS * 0.75 * max(map(len, columns))
+    width = left + _CELL_PIXELS * len(columns) + top * 0.6
+    height = top + _CELL_PIXELS * len(rows) + 4
+    elements = [
+        f'<text x="{left - 8:.0f}" y="{top + _CELL_PIXELS * (row + 0.68):.0f}" text-anchor="end">'
+        f"{escape(piece)}</text>"
+        for row, piece in enumerate(rows)
     ]
-    parts += [
-        f'<text transform="translate({left + _CELL * (column + 0.62):.0f} {top - 6:.0f}) '
-        f'rotate(-50)">{escape(word)}</text>'
-        for column, word in enumerate(across)
+    elements += [
+        f'<text transform="translate({left + _CELL_PIXELS * (column + 0.62):.0f} {top - 6:.0f}) '
+        f'rotate(-50)">{escape(piece)}</text>'
+        for column, piece in enumerate(columns)
     ]
-    parts += [
-        f'<rect x="{left + _CELL * column:.0f}" y="{top + _CELL * row:.0f}" '
-        f'fill-opacity="{max(weight, 0.03):.2f}"><title>{escape(down[row])} ← '
-        f"{escape(across[column])}: {weight:.2f}</title></rect>"
-        for row, line in enumerate(weights)
-        for column, weight in enumerate(line)
+    elements += [
+        f'<rect x="{left + _CELL_PIXELS * column:.0f}" y="{top + _CELL_PIXELS * row:.0f}" '
+        f'fill-opacity="{max(weight, 0.03):.2f}"><title>{escape(rows[row])} ← '
+        f"{escape(columns[column])}: {weight:.2f}</title></rect>"
+        for row, row_weights in enumerate(weights)
+        for column, weight in enumerate(row_weights)
     ]
     return (
-        f'<svg role="img" aria-label="where each piece looked" width="{width:.0f}" '
-        f'height="{height:.0f}">{"".join(parts)}</svg>'
+        f'<svg role="img" aria-label="Attention weights" width="{width:.0f}" '
+        f'height="{height:.0f}">{"".join(elements)}</svg>'
     )

@@ -1,7 +1,5 @@
-"""How much gradient reaches each step: bars in a terminal, and a picture in a file."""
+"""Draw the gradient that reaches each step: bars in a terminal, or a figure in an image file."""
 
-import io
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,142 +7,153 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.core.extras import import_optional
-from seqloom.core.storage import write_file
 from seqloom.inside.gradients import Profile, Steps, Trace
-from seqloom.viz.attention import picture_format
-from seqloom.viz.words import column, one_line, padded
+from seqloom.viz.figures import create_figure, save_figure
+from seqloom.viz.terminal_format import (
+    fit_to_line,
+    format_column,
+    pad_to_width,
+    strip_word_marker,
+)
 
-_BAR = 36
-_LONGEST = 18
-"""Cells of a word."""
+_BAR_CELLS = 36
+_MAX_TOKEN_CELLS = 18
 _STYLES = ("blue", "cyan")
 _COLOURS = ("#2171b5", "#9ecae1")
-_WHOLE = "#08306b"
-_FILLED, _PLAIN = "█▒", "#:"
-SIDES = {"source": "what is read", "target": "what goes into the decoder"}
-MEANINGS = {
-    "chain": "chain (the state handed over)",
-    "attention": "attention (looked at)",
-    "own": "from its own answer",
-    "later": "from later answers",
+_TOTAL_COLOUR = "#08306b"
+_BAR_MARKS, _ASCII_BAR_MARKS = "█▒", "#:"
+SIDES = {"source": "source", "target": "decoder input"}
+COLUMNS = {
+    "chain": "state",
+    "attention": "attention",
+    "own": "own step",
+    "later": "later steps",
+    "whole": "total",
 }
+"""Column headers of the terminal table."""
+LEGENDS = {
+    "chain": "via the encoder's final state",
+    "attention": "via attention",
+    "own": "from its own step",
+    "later": "from later steps",
+    "whole": "total",
+}
+"""Legend entries of the figure."""
 
 
-def draw_gradients(found: Trace | Profile, *, ascii_only: bool = False) -> Text:
-    """Both sides under each other: the norms in numbers, and the two parts as one bar."""
-    picture = Text()
-    picture.append(f"{headline(found)}\n", "bold")
+def draw_gradients(gradients: Trace | Profile, *, ascii_only: bool = False) -> Text:
+    """Print a table for the source and one for the decoder input: gradient norms and bars."""
+    drawing = Text()
+    drawing.append(f"{headline(gradients)}\n", "bold")
     for name, title in SIDES.items():
-        steps: Steps = getattr(found, name)
+        steps: Steps = getattr(gradients, name)
         if steps.labels and any(steps.whole):
-            counts = found.counts[name] if isinstance(found, Profile) else ()
-            picture.append(f"\n{title}\n", "bold blue")
-            picture.append(_table(steps, counts, ascii_only))
-    return picture
+            counts = gradients.counts[name] if isinstance(gradients, Profile) else ()
+            drawing.append(f"\n{title}\n", "bold blue")
+            drawing.append(_table(steps, counts, ascii_only))
+    return drawing
 
 
-def headline(found: Trace | Profile) -> str:
-    """Of which loss these are the gradients."""
-    what = "all answers" if found.step is None else f"answer {found.step}"
-    if isinstance(found, Profile):
-        return f"gradients of {what}, the mean of {found.sentences:,} sentences"
-    piece = "" if found.step is None else f" ({found.output[found.step - 1].removeprefix('▁')})"
-    return f"gradients of {what}{piece}, loss {found.loss:.3f}"
+def headline(gradients: Trace | Profile) -> str:
+    """Name the loss whose gradients these are."""
+    loss = "of all steps" if gradients.step is None else f"at step {gradients.step}"
+    if isinstance(gradients, Profile):
+        return f"gradients of the loss {loss}, mean over {gradients.sentences:,} sentences"
+    token = ""
+    if gradients.step is not None:
+        token = f" ({strip_word_marker(gradients.output[gradients.step - 1])})"
+    return f"gradients of the loss {loss}{token}, loss {gradients.loss:.3f}"
 
 
 def _table(steps: Steps, counts: Sequence[int], ascii_only: bool) -> Text:
-    """A line a step; a profile's say from how many sentences they are."""
-    words = [one_line(_readable(label), _LONGEST, ascii_only) for label in steps.labels]
+    """Print a line for each step. `counts`: sentences averaged at each step of a profile."""
+    labels = [_label(label, ascii_only) for label in steps.labels]
     if counts:
-        words = [f"{word} from the end" if word != "0" else "the end" for word in words]
-    margin = max(map(cell_len, words))
-    columns = {**steps.parts, "whole": steps.whole}
-    entries = {name: column(values) for name, values in columns.items()}
+        labels = [f"{label} from the end" if label != "0" else "last" for label in labels]
+    margin = max(map(cell_len, labels))
+    entries = {
+        COLUMNS[name]: format_column(values)
+        for name, values in {**steps.parts, "whole": steps.whole}.items()
+    }
     if counts:
         entries["sentences"] = [str(count) for count in counts]
     widths = {name: max(len(name), *map(len, values)) for name, values in entries.items()}
-    picture = Text("  " + " " * margin)
-    for place, name in enumerate(entries):
-        style = _STYLES[place] if place < len(steps.parts) else "dim"
-        picture.append("   " + name.rjust(widths[name]), style)
-    picture.append("\n")
-    bars = _bars_of(steps, ascii_only)
-    for row, word in enumerate(words):
-        picture.append("  " + padded(word, margin))
+    drawing = Text("  " + " " * margin)
+    for column, name in enumerate(entries):
+        style = _STYLES[column] if column < len(steps.parts) else "dim"
+        drawing.append("   " + name.rjust(widths[name]), style)
+    drawing.append("\n")
+    bars = _stacked_bars(steps, ascii_only)
+    for row, label in enumerate(labels):
+        drawing.append("  " + pad_to_width(label, margin))
         for name, values in entries.items():
-            picture.append("   " + values[row].rjust(widths[name]))
-        picture.append("  ")
-        picture.append(bars[row])
-        picture.rstrip()
-        picture.append("\n")
-    return picture
+            drawing.append("   " + values[row].rjust(widths[name]))
+        drawing.append("  ")
+        drawing.append(bars[row])
+        drawing.rstrip()
+        drawing.append("\n")
+    return drawing
 
 
-def _bars_of(steps: Steps, ascii_only: bool) -> list[Text]:
-    """The two parts of every step, one behind the other; the longest bar is as long as may be."""
-    marks = _PLAIN if ascii_only else _FILLED
+def _stacked_bars(steps: Steps, ascii_only: bool) -> list[Text]:
+    """Draw the two components of each step as one bar. The longest bar has `_BAR_CELLS` cells."""
+    marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
     rows = list(zip(*steps.parts.values(), strict=True))
-    most = max(map(sum, rows)) or 1.0
+    longest = max(map(sum, rows)) or 1.0
     bars = []
     for row in rows:
         bar = Text()
         for norm, mark, style in zip(row, marks, _STYLES, strict=True):
-            bar.append(mark * round(norm / most * _BAR), style)
+            bar.append(mark * round(norm / longest * _BAR_CELLS), style)
         bars.append(bar)
     return bars
 
 
-def _readable(piece: str) -> str:
-    return piece.removeprefix("▁") or piece
+def _label(piece: str, ascii_only: bool = False) -> str:
+    return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, ascii_only)
 
 
-def save_gradients(path: Path, found: Trace | Profile) -> None:
-    """Both sides beside each other; the suffix is the format."""
-    kind = picture_format(path)
-    figures = import_optional("matplotlib.figure", "plots", "drawing gradients")
-    shown = [name for name in SIDES if any(getattr(found, name).whole)]
-    sizes = [max(len(getattr(found, name).labels), 6) for name in shown]
+def save_gradients(path: Path, gradients: Trace | Profile) -> None:
+    """Draw source and decoder input side by side. The suffix of `path` selects the format."""
+    sides = [name for name in SIDES if any(getattr(gradients, name).whole)]
+    sizes = [max(len(getattr(gradients, name).labels), 6) for name in sides]
     width = min(max(0.42 * sum(sizes) + 2.5, 7.0), 24.0)
-    figure = figures.Figure(figsize=(width, 4.2), layout="constrained")
-    grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=sizes)[0]
-    for axes, name in zip(grid, shown, strict=True):
-        if isinstance(found, Profile):
-            _draw_curves(axes, getattr(found, name))
+    figure = create_figure(path, (width, 4.2), "drawing gradients")
+    grid = figure.subplots(1, len(sides), squeeze=False, width_ratios=sizes)[0]
+    for axes, name in zip(grid, sides, strict=True):
+        if isinstance(gradients, Profile):
+            _draw_curves(axes, getattr(gradients, name))
         else:
-            _draw_bars(axes, getattr(found, name))
+            _draw_bars(axes, getattr(gradients, name))
         axes.set_title(SIDES[name], fontsize=11)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)
-    grid[0].set_ylabel("norm of the gradient")
-    figure.suptitle(headline(found), fontsize=12, parse_math=False)
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # A font without some script draws boxes for it: still a picture, no reason to stop.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(buffer, format=kind, dpi=160)
-    write_file(path, buffer.getvalue())
+    grid[0].set_ylabel("gradient norm")
+    figure.suptitle(headline(gradients), fontsize=12, parse_math=False)
+    save_figure(path, figure)
 
 
 def _draw_bars(axes: Any, steps: Steps) -> None:
-    """Two bars a step, and a mark for the norm of their sum."""
-    places = range(len(steps.labels))
-    for part, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
-        moved = [place + 0.4 * (part - 0.5) for place in places]
-        axes.bar(moved, steps.parts[name], width=0.4, color=colour, label=MEANINGS[name])
-    axes.plot(places, steps.whole, "_", color=_WHOLE, markersize=14, label="whole")
-    labels = [one_line(_readable(label), _LONGEST) for label in steps.labels]
-    axes.set_xticks(list(places), labels, rotation=60, ha="right", parse_math=False)
+    """Draw two bars for each step and a mark for the norm of their sum."""
+    positions = range(len(steps.labels))
+    for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
+        shifted = [position + 0.4 * (index - 0.5) for position in positions]
+        axes.bar(shifted, steps.parts[name], width=0.4, color=colour, label=LEGENDS[name])
+    axes.plot(
+        positions, steps.whole, "_", color=_TOTAL_COLOUR, markersize=14, label=LEGENDS["whole"]
+    )
+    labels = [_label(label) for label in steps.labels]
+    axes.set_xticks(list(positions), labels, rotation=60, ha="right", parse_math=False)
     axes.tick_params(axis="x", length=0)
 
 
 def _draw_curves(axes: Any, steps: Steps) -> None:
-    """Means against the distance to the end; a logarithm shows how they shrink."""
-    places = range(len(steps.labels))
+    """Draw means over the distance to the end, on a logarithmic axis that shows how they decay."""
+    positions = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):
         if any(steps.parts[name]):
-            axes.plot(places, steps.parts[name], "o-", color=colour, label=MEANINGS[name], ms=4)
-    axes.plot(places, steps.whole, "-", color=_WHOLE, label="whole", lw=1)
+            axes.plot(positions, steps.parts[name], "o-", color=colour, label=LEGENDS[name], ms=4)
+    axes.plot(positions, steps.whole, "-", color=_TOTAL_COLOUR, label=LEGENDS["whole"], lw=1)
     axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("steps from the end")

@@ -10,7 +10,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
-from seqloom.viz.looks import Look, save_looks
+from seqloom.viz.caption_attention import CaptionAttention, save_caption_attention
 
 
 def caption(
@@ -28,11 +28,13 @@ def caption(
         record = {"image": image, **output.to_json()}
         put(json_format.dumps(record, ensure_ascii=False) if json else output.text)
     if show is not None:
-        save_looks(show, [_look(run, one, text) for one, text in zip(images, found, strict=True)])
+        save_caption_attention(
+            show, [_look(run, one, text) for one, text in zip(images, found, strict=True)]
+        )
         tell(f"{show}: where each word looked")
 
 
-def _look(run: Run, image: str, output: Prediction) -> Look:
+def _look(run: Run, image: str, output: Prediction) -> CaptionAttention:
     if output.attention is None:
         raise ConfigError(
             f"{run.folder}: this model does not look at parts of an image: its decoder has no "
@@ -45,4 +47,4 @@ def _look(run: Run, image: str, output: Prediction) -> Look:
     assert isinstance(square, Pixels)
     edge = (pixels.shape[-1] - square.width) // 2
     middle = pixels[:, edge : edge + square.width, edge : edge + square.width]
-    return Look(output.text, middle, output.pieces, output.attention.tolist())
+    return CaptionAttention(output.text, middle, output.pieces, output.attention.tolist())

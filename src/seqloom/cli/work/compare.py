@@ -17,7 +17,7 @@ from seqloom.data.example import Example, Split
 from seqloom.metrics.sentences import word_difference
 from seqloom.runs.comparing import Comparison, Pair, compare_runs, refuse_unlike
 from seqloom.runs.run import load
-from seqloom.viz.comparison_page import save_comparison
+from seqloom.viz.comparison_page import save_comparison_page
 
 
 def compare(
@@ -47,7 +47,7 @@ def compare(
             write_file(out, json.dumps(found.to_json(), ensure_ascii=False, indent=1).encode())
             tell(f"{out}: {len(found.pairs):,} sentences of both runs")
         else:
-            save_comparison(out, found, shown)
+            save_comparison_page(out, found, shown)
             tell(f"{out}: the {min(shown, len(found.pairs)):,} sentences that differ most")
     if as_json:
         put(json.dumps(found.to_json(), ensure_ascii=False))

@@ -13,7 +13,7 @@ from seqloom.cli.work.watch import named
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
-from seqloom.viz.terminal import draw_attention
+from seqloom.viz.attention_terminal import draw_attention
 
 SENTENCES = (
     "Das gefällt mir.",

@@ -11,7 +11,7 @@ from seqloom.inside.explain import explain as explain_run
 from seqloom.inside.explanation import Explanation, Focus
 from seqloom.inside.lecture import explain_lecture
 from seqloom.runs.run import load
-from seqloom.viz.explanation import draw_explanation
+from seqloom.viz.explanation_terminal import draw_explanation
 
 
 def explain(

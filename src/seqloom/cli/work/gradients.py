@@ -12,7 +12,7 @@ from seqloom.core.storage import write_file
 from seqloom.data.files import read_lines
 from seqloom.inside.gradients import Profile, Trace, profile, trace
 from seqloom.runs.run import Run, load
-from seqloom.viz.attention import picture_format
+from seqloom.viz.figures import image_format
 from seqloom.viz.gradients import draw_gradients, save_gradients
 
 
@@ -26,7 +26,7 @@ def gradients(
 ) -> None:
     """texts: what is read and what should come out; their files, if they come in lines"""
     if out is not None and out.suffix.lower() != ".json":
-        picture_format(out)  # a name that cannot be drawn is told before the work begins
+        image_format(out)  # a name that cannot be drawn is told before the work begins
     run = load(folder)
     found = _over_files(run, texts, step) if lines else _of_sentence(run, texts, step)
     content = json.dumps(found.to_json(), ensure_ascii=False)

@@ -21,9 +21,9 @@ from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run, load
 from seqloom.runs.seeing import no_attention, refuse_sourceless
-from seqloom.viz.attention import Matrix, save_matrices
-from seqloom.viz.attention_page import Card, save_page
-from seqloom.viz.terminal import Marks, draw_attention
+from seqloom.viz.attention_figure import AttentionPanel, save_attention_panels
+from seqloom.viz.attention_page import AttentionCard, save_attention_page
+from seqloom.viz.attention_terminal import Marks, draw_attention
 
 
 @dataclass(frozen=True)
@@ -146,16 +146,16 @@ def _save(out: Path, run: str, answers: Sequence[Asked], how: View) -> None:
         write_file(out, json.dumps(records, ensure_ascii=False).encode())
     elif kind == ".html":
         cards = [card for answer in answers for card in _cards(answer, how)]
-        save_page(out, f"Where the words of {run} looked", cards)
+        save_attention_page(out, f"Where the words of {run} looked", cards)
     else:
-        save_matrices(out, [one for answer in answers for one in _matrices(answer, how)])
+        save_attention_panels(out, [one for answer in answers for one in _matrices(answer, how)])
 
 
-def _cards(answer: Asked, how: View) -> Iterator[Card]:
+def _cards(answer: Asked, how: View) -> Iterator[AttentionCard]:
     if not answer.outputs:
-        yield Card(answer.headings[0])
+        yield AttentionCard(answer.headings[0])
     for heading, output in zip(answer.headings, answer.outputs, strict=False):
-        yield Card(
+        yield AttentionCard(
             heading,
             output.text,
             _note(output),
@@ -165,10 +165,10 @@ def _cards(answer: Asked, how: View) -> Iterator[Card]:
         )
 
 
-def _matrices(answer: Asked, how: View) -> Iterator[Matrix]:
+def _matrices(answer: Asked, how: View) -> Iterator[AttentionPanel]:
     if not answer.outputs:
-        yield Matrix([], [], [], f"{answer.number}: a blank line")
+        yield AttentionPanel([], [], [], f"{answer.number}: a blank line")
     for output in answer.outputs:
         drawn = how.chosen(output)
         title = f"{answer.source}\n{output.text}"
-        yield Matrix(drawn.weights.tolist(), drawn.outputs, drawn.sources, title)
+        yield AttentionPanel(drawn.weights.tolist(), drawn.outputs, drawn.sources, title)

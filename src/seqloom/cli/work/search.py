@@ -13,11 +13,11 @@ from seqloom.core.storage import write_file
 from seqloom.runs.options import check_n_best
 from seqloom.runs.question import Changed, Question, Searched
 from seqloom.runs.run import load
-from seqloom.viz.attention import picture_format
-from seqloom.viz.tree_layout import share, tree_title
-from seqloom.viz.tree_page import save_tree_page
-from seqloom.viz.tree_picture import save_tree
-from seqloom.viz.tree_terminal import draw_change, draw_outputs, draw_steps
+from seqloom.viz.figures import image_format
+from seqloom.viz.search_tree_figure import save_search_tree
+from seqloom.viz.search_tree_layout import format_probability, search_title
+from seqloom.viz.search_tree_page import save_search_tree_page
+from seqloom.viz.search_tree_terminal import draw_change, draw_outputs, draw_search_steps
 
 
 def search(
@@ -33,7 +33,7 @@ def search(
     n_best, change, to = wanted
     everything, as_json = shown
     if out is not None and out.suffix.lower() not in (".html", ".json"):
-        picture_format(out)  # a name that is no picture's is told before anything is loaded
+        image_format(out)  # a name that is no picture's is told before anything is loaded
     run = load(folders)
     decoding = changed_decoding(run.config, overrides, beam)
     if n_best is not None:
@@ -62,17 +62,17 @@ def _save(out: Path, searched: Searched, what_if: Changed | None) -> None:
             text = json.dumps(_record(searched, what_if), ensure_ascii=False, indent=1)
             write_file(out, text.encode())
         case ".html":
-            save_tree_page(out, searched)
+            save_search_tree_page(out, searched)
         case _:
-            save_tree(out, searched)
+            save_search_tree(out, searched)
     tell(f"{out}: the search, step by step")
 
 
 def _show(searched: Searched, everything: bool, blocks: bool) -> None:
     console = stdout_console()
-    console.print(Text(tree_title(searched), "bold"), soft_wrap=True)
+    console.print(Text(search_title(searched), "bold"), soft_wrap=True)
     dropped = None if everything else 3
-    console.print(draw_steps(searched, dropped=dropped, ascii_only=not blocks))
+    console.print(draw_search_steps(searched, dropped=dropped, ascii_only=not blocks))
     console.print()
     console.print(draw_outputs(searched.outputs), soft_wrap=True)
 
@@ -89,6 +89,6 @@ def _show_change(what_if: Changed, blocks: bool) -> None:
         console.print(words, soft_wrap=True)
     console.print(draw_change(what_if, ascii_only=not blocks))
     liked = ", ".join(
-        f"{each.piece} {share(each.log_probability)}" for each in what_if.alternatives
+        f"{each.piece} {format_probability(each.log_probability)}" for each in what_if.alternatives
     )
     console.print(Text(f"likeliest at step {what_if.step}: {liked}", "dim"), soft_wrap=True)

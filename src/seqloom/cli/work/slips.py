@@ -15,8 +15,8 @@ from seqloom.core.storage import write_file
 from seqloom.data.example import Split
 from seqloom.runs.run import load
 from seqloom.runs.slips import Slip, Slips, find_slips, refuse_without_source
-from seqloom.viz.attention import picture_format
-from seqloom.viz.curves import Curve, Plot, save_plot
+from seqloom.viz.figures import image_format
+from seqloom.viz.line_plot import Curve, LinePlot, save_line_plots
 
 EXAMPLES = 3
 FEWEST = 10
@@ -32,7 +32,7 @@ def slips(
     as_json: bool,
 ) -> None:
     if out is not None and out.suffix.lower() != ".json":
-        picture_format(out)  # a name that is no picture's is told before anything is loaded
+        image_format(out)  # a name that is no picture's is told before anything is loaded
     run = load(folders)
     refuse_without_source(run)
     examples = examples_of(files, run.config.data, split)[:first]
@@ -48,7 +48,7 @@ def slips(
             text = json.dumps(found.to_json(), ensure_ascii=False, indent=1)
             write_file(out, text.encode())
         else:
-            save_plot(out, plot_of(found))
+            save_line_plots(out, plot_of(found))
         tell(f"{out}: what slips do to the rest")
     if as_json:
         put(json.dumps(found.to_json(), ensure_ascii=False))
@@ -56,7 +56,7 @@ def slips(
         _show(found)
 
 
-def plot_of(found: Slips) -> Plot:
+def plot_of(found: Slips) -> LinePlot:
     """Three curves that part at the slip."""
     names = {
         "truth": "behind the truth",
@@ -73,12 +73,12 @@ def plot_of(found: Slips) -> Plot:
         ]
         curves.append(Curve(name, points))
     title = f"{len(found.slipped):,} of {len(found.sentences):,} outputs leave their reference"
-    return Plot(
+    return LinePlot(
         title=title,
-        across=f"tokens after the first slip (where {FEWEST} sentences or more reach)",
-        upright="mean log p of the reference's token",
+        x_label=f"tokens after the first slip (where {FEWEST} sentences or more reach)",
+        y_label="mean log p of the reference's token",
         curves=curves,
-        mark=0,
+        vertical_line=0,
     )
 
 

@@ -12,7 +12,7 @@ from seqloom.lab.experiment import Tables, letters, recipe, trained, training, u
 from seqloom.lab.made_languages import ENGLISH, FRENCH, alignment, clauses, sentence, write_pairs
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 COPY, REVERSE, SWAP = "copy", "reverse", "adjectives behind nouns"
 TASKS = (COPY, REVERSE, SWAP)
@@ -151,8 +151,8 @@ def plot(results: Results) -> list[Chart]:
     bars = [(task, "right") for task in TASKS] + [(SWAP, "diagonal"), (SWAP, "even")]
     names = (*TASKS, f"diagonal, {SWAP}", f"at random, {SWAP}")
     return [
-        Lines("source tokens away from the right one", "mean attention weight", series),
-        Bars(
+        LineChart("source tokens away from the right one", "mean attention weight", series),
+        BarChart(
             "share of target tokens aligned rightly", names, [results.over_seeds(*b) for b in bars]
         ),
     ]

@@ -12,7 +12,7 @@ from seqloom.lab.translators import (
 )
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 WIDTHS = {f"beam {width}": width for width in (1, 2, 5, 12)}
 GREEDY, NARROW, WIDE = "beam 1", "beam 2", "beam 12"
@@ -53,10 +53,10 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def line(name: str) -> Lines:
+    def line(name: str) -> LineChart:
         values = [results.over_seeds(one, name) for one in WIDTHS]
         series = [Series("beam search", list(WIDTHS.values()), values)]
-        return Lines("width of the beam", name, series, logarithmic_x=True, zero=False)
+        return LineChart("width of the beam", name, series, logarithmic_x=True, zero=False)
 
     return [line(GOOD), line(LIKELY)]
 

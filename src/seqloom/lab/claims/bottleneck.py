@@ -13,7 +13,7 @@ from seqloom.lab.copiers import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 PLAIN, LOOKING = "fixed vector", "attention"
 WAY = f"from {LENGTHS[0]} to {LENGTHS[-1]} letters"
@@ -51,7 +51,7 @@ def judge(results: Results) -> Verdict:
 
 def plot(results: Results) -> list[Chart]:
     series = [Series(one, LENGTHS, results.curve(one, NAMES)) for one in (PLAIN, LOOKING)]
-    return [Lines("letters to copy", "share of right letters", series)]
+    return [LineChart("letters to copy", "share of right letters", series)]
 
 
 CLAIM = Claim(

@@ -14,7 +14,7 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, weigh
 from seqloom.nn.recurrent import RecurrentLayer
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 ATTENTION, CHAIN = "attention", "recurrent layer"
 HEADS = TRANSFORMER_ATTENTION.heads
@@ -99,10 +99,10 @@ def plot(results: Results) -> list[Chart]:
     places = range(count)
     lengths = [results.mean(ATTENTION, f"length {place}") for place in places]
 
-    def lines(what: str, label: str) -> Lines:
+    def lines(what: str, label: str) -> LineChart:
         names = [f"{what} {place}" for place in places]
         series = [Series(one, lengths, results.curve(one, names)) for one in (ATTENTION, CHAIN)]
-        return Lines("length", label, series, logarithmic_x=True, logarithmic_y=True)
+        return LineChart("length", label, series, logarithmic_x=True, logarithmic_y=True)
 
     return [lines("operations", "floating point operations"), lines("seconds", "seconds")]
 

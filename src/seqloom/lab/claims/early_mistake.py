@@ -18,7 +18,7 @@ from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.metrics.rouge import rouge
 from seqloom.runs.run import Run
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 RIGHT, WRONG = "first word right", "first word wrong"
 GREEDY, BEAM = "greedy", "beam of 5"
@@ -137,8 +137,8 @@ def plot(results: Results) -> list[Chart]:
     series = [Series(one, AFTER, results.curve(one, NAMES)) for one in (RIGHT, WRONG)]
     bars = [results.over_seeds(one, "BLEU") for one in (GREEDY, BEAM)]
     return [
-        Lines("words after the first", "share of right words", series),
-        Bars("BLEU", (GREEDY, BEAM), bars),
+        LineChart("words after the first", "share of right words", series),
+        BarChart("BLEU", (GREEDY, BEAM), bars),
     ]
 
 

@@ -18,7 +18,7 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.run import Run
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 NOISES = {"no noise": 0.0, "noise 0.3": 0.3, "noise 1": 1.0}
 WITHOUT, SOME, MUCH = NOISES
@@ -118,11 +118,11 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def line(name: str) -> Lines:
+    def line(name: str) -> LineChart:
         values = [results.over_seeds(one, name) for one in NOISES]
         series = [Series("GRU with attention", list(NOISES.values()), values)]
         label = "standard deviation of the noise (entries of a vector begin with 1)"
-        return Lines(label, name, series, zero=False)
+        return LineChart(label, name, series, zero=False)
 
     return [line(UNSEEN), line(SEEN)]
 

@@ -11,7 +11,7 @@ from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.untrained import random_batch, random_model, recurrent, transformer
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 CHAIN, LOOKING, TRANSFORMER = "GRU, chain alone", "GRU with attention", "Transformer"
 LENGTHS = (5, 10, 20, 40, 80)
@@ -81,7 +81,7 @@ def plot(results: Results) -> list[Chart]:
         Series(one, LENGTHS, results.curve(one, NAMES)) for one in (CHAIN, LOOKING, TRANSFORMER)
     ]
     label = "gradient of the last answer at the first word"
-    return [Lines("words", label, series, logarithmic_x=True, logarithmic_y=True)]
+    return [LineChart("words", label, series, logarithmic_x=True, logarithmic_y=True)]
 
 
 CLAIM = Claim(

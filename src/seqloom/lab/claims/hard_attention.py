@@ -10,7 +10,7 @@ from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, RbfScore, Score, weigh
-from seqloom.viz.chart import Bars, Chart
+from seqloom.viz.chart import BarChart, Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
 NOTHING = 1e-12
@@ -82,7 +82,7 @@ def judge(results: Results) -> Verdict:
 def plot(results: Results) -> list[Chart]:
     names = (EXACT, NEAREST, BEST, SOFT)
     return [
-        Bars(f"gradient at {what}", names, [results.over_seeds(one, what) for one in names])
+        BarChart(f"gradient at {what}", names, [results.over_seeds(one, what) for one in names])
         for what in ("queries", "keys", "values")
     ]
 

@@ -16,7 +16,7 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.translators import BUNDLED, SUBWORDS, unseen_sentences
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 HEADS = {"1 head": 1, "4 heads": 4, "8 heads": 8, "16 heads": 16, "32 heads": 32}
 ONE, FEW, MANY, MOST = "1 head", "4 heads", "8 heads", "32 heads"
@@ -131,11 +131,11 @@ def plot(results: Results) -> list[Chart]:
     curve = [results.over_seeds(one, "score") for one in HEADS]
     label = "right words in percent, or BLEU"
     series = [Series("Transformer", counts, curve)]
-    charts: list[Chart] = [Lines("heads", label, series, logarithmic_x=True, zero=False)]
+    charts: list[Chart] = [LineChart("heads", label, series, logarithmic_x=True, zero=False)]
     if MOMENTS[0] in results.measurements[0].numbers:
         tenths = [tenth / LOOKS for tenth in range(1, LOOKS + 1)]
         learning = [Series(one, tenths, results.curve(one, MOMENTS)) for one in HEADS]
-        charts.append(Lines("share of the training", "right words in percent", learning))
+        charts.append(LineChart("share of the training", "right words in percent", learning))
     return charts
 
 

@@ -16,7 +16,7 @@ from seqloom.lab.untrained import random_batch, random_model, recurrent, transfo
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.models.seq2seq import Model
 from seqloom.runs.device import best_device
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 CHAIN, TRANSFORMER = "recurrent", "Transformer"
 LENGTHS = (8, 16, 32, 64, 128)
@@ -95,9 +95,9 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def lines(names: list[str], label: str) -> Lines:
+    def lines(names: list[str], label: str) -> LineChart:
         series = [Series(one, LENGTHS, results.curve(one, names)) for one in (CHAIN, TRANSFORMER)]
-        return Lines(
+        return LineChart(
             "length of source and target", label, series, logarithmic_x=True, logarithmic_y=True
         )
 

@@ -16,7 +16,7 @@ from seqloom.lab.experiment import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Bars, Chart
+from seqloom.viz.chart import BarChart, Chart
 
 LONGEST = 6
 CORPORA = {task: letters(task, 1, LONGEST, symbols=10) for task in ("reverse", "sort")}
@@ -114,9 +114,9 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def bars(task: str, conditions: tuple[str, ...]) -> Bars:
+    def bars(task: str, conditions: tuple[str, ...]) -> BarChart:
         values = [results.over_seeds(one, task) for one in conditions]
-        return Bars(f"share of right letters, {LONGEST} letters to {task}", conditions, values)
+        return BarChart(f"share of right letters, {LONGEST} letters to {task}", conditions, values)
 
     return [bars("reverse", tuple(POSITIONS)), bars("sort", (BARE, CHAIN))]
 

@@ -22,7 +22,7 @@ from seqloom.lab.made_languages import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.overlap import token_accuracy
-from seqloom.viz.chart import Bars, Chart
+from seqloom.viz.chart import BarChart, Chart
 
 Direction = tuple[Language, Language]
 ALONE, HELPED = "small pair alone", "with a related pair"
@@ -138,9 +138,9 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def bars(conditions: tuple[str, str], label: str) -> Bars:
+    def bars(conditions: tuple[str, str], label: str) -> BarChart:
         values = [results.over_seeds(one, "right words") for one in conditions]
-        return Bars(label, conditions, values)
+        return BarChart(label, conditions, values)
 
     return [
         bars((ALONE, HELPED), "share of right words, small pair"),

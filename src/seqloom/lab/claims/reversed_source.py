@@ -18,7 +18,7 @@ from seqloom.lab.experiment import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.translators import BUNDLED, SUBWORDS
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Bars, Chart
+from seqloom.viz.chart import BarChart, Chart
 
 FORWARD, REVERSED = "read forwards", "read in reverse"
 LENGTHS = (4, 8, 12)
@@ -94,12 +94,12 @@ def judge(results: Results) -> Verdict:
 def plot(results: Results) -> list[Chart]:
     ways = (FORWARD, REVERSED)
     return [
-        Bars(
+        BarChart(
             "BLEU of sentences, or right letters in percent",
             ways,
             [results.over_seeds(one, "score") for one in ways],
         ),
-        Bars(
+        BarChart(
             "perplexity of the test split",
             ways,
             [results.over_seeds(one, "perplexity") for one in ways],

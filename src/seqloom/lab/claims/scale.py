@@ -9,7 +9,7 @@ from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, weigh
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 Scale = Literal["one", "sqrt", "width"]
 SCALES: dict[str, Scale] = {"1": "one", "√d": "sqrt", "d": "width"}
@@ -70,10 +70,10 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def lines(what: str, label: str) -> Lines:
+    def lines(what: str, label: str) -> LineChart:
         names = [f"{what} at {width}" for width in WIDTHS]
         series = [Series(f"divided by {one}", WIDTHS, results.curve(one, names)) for one in SCALES]
-        return Lines("width d of queries and keys", label, series, logarithmic_x=True)
+        return LineChart("width d of queries and keys", label, series, logarithmic_x=True)
 
     return [
         lines("slope", "gradient of the softmax, of its most"),

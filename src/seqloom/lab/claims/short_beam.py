@@ -12,7 +12,7 @@ from seqloom.lab.translators import (
 )
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, Lines, Series
+from seqloom.viz.chart import Chart, LineChart, Series
 
 SUM, MEAN = "sum of log p", "divided by length"
 WIDTHS = (1, 2, 5, 10, 20)
@@ -65,9 +65,9 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def lines(names: list[str], label: str) -> Lines:
+    def lines(names: list[str], label: str) -> LineChart:
         series = [Series(one, WIDTHS, results.curve(one, names)) for one in (SUM, MEAN)]
-        return Lines("width of the beam", label, series, logarithmic_x=True, zero=False)
+        return LineChart("width of the beam", label, series, logarithmic_x=True, zero=False)
 
     return [lines(LONG, "words put out for each word of a reference"), lines(GOOD, "BLEU")]
 

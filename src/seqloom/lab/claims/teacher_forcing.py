@@ -19,7 +19,7 @@ from seqloom.lab.experiment import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.runs.run import Run
-from seqloom.viz.chart import Bars, Chart, Lines, Series
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 TRUTH, FREE, MIXTURE = "the truth", "its own words", "a mixture"
 LONGEST = 8
@@ -123,8 +123,8 @@ def plot(results: Results) -> list[Chart]:
     tenths = [tenth / LOOKS for tenth in range(1, LOOKS + 1)]
     series = [Series(f"fed {one}", tenths, results.curve(one, MOMENTS)) for one in ways]
     return [
-        Lines("share of the training", "exact outputs, percent", series),
-        Bars(
+        LineChart("share of the training", "exact outputs, percent", series),
+        BarChart(
             "share of right letters after a mistake",
             [f"fed {one}" for one in ways],
             [results.over_seeds(one, "rest after a mistake") for one in ways],

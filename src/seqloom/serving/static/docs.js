@@ -1,60 +1,55 @@
-// Draws /openapi.json as a page: every route, what it takes, and what it answers.
+// Renders /openapi.json as a page: every route with its parameters, request body and response.
 
-const place = document.getElementById("routes");
+const container = document.getElementById("routes");
 
-function made(tag, content, className) {
+function make(tag, content, className) {
   const element = document.createElement(tag);
   if (className) element.className = className;
   element.append(...[content].flat());
   return element;
 }
 
-function typeOf(schema, all) {
+function typeName(schema) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.anyOf) return schema.anyOf.map((one) => typeOf(one, all)).join(" or ");
-  if (schema.type === "array") return `list of ${typeOf(schema.items, all) || "anything"}`;
-  if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" or ");
+  if (schema.anyOf) return schema.anyOf.map((each) => typeName(each)).join(" or ");
+  if (schema.type === "array") return `list of ${typeName(schema.items) || "any"}`;
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" or ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  return schema.type ?? "anything";
+  return schema.type ?? "any";
 }
 
-function resolved(schema, all) {
-  return schema?.$ref ? all[schema.$ref.split("/").pop()] : schema;
-}
-
-function fields(schema, all) {
-  const whole = resolved(schema, all);
-  if (!whole?.properties) return made("p", made("code", typeOf(schema, all)));
-  const rows = Object.entries(whole.properties).map(([name, one]) =>
-    made("tr", [
-      made("td", made("code", name)),
-      made("td", typeOf(one, all) + (whole.required?.includes(name) ? ", needed" : "")),
-      made("td", one.description ?? ""),
+function fieldTable(schema, schemas) {
+  const resolved = schema?.$ref ? schemas[schema.$ref.split("/").pop()] : schema;
+  if (!resolved?.properties) return make("p", make("code", typeName(schema)));
+  const rows = Object.entries(resolved.properties).map(([name, field]) =>
+    make("tr", [
+      make("td", make("code", name)),
+      make("td", typeName(field) + (resolved.required?.includes(name) ? ", required" : "")),
+      make("td", field.description ?? ""),
     ]),
   );
-  return made("table", made("tbody", rows));
+  return make("table", make("tbody", rows));
 }
 
-function route(path, method, one, all) {
-  const section = made("section", made("h2", [made("span", method.toUpperCase(), "method"), path]));
-  section.append(made("p", one.description ?? one.summary ?? ""));
-  for (const parameter of one.parameters ?? [])
-    section.append(made("p", [made("code", parameter.name), ` in ${parameter.in}: ${typeOf(parameter.schema, all)}`]));
-  for (const [kind, body] of Object.entries(one.requestBody?.content ?? {}).slice(0, 1))
-    section.append(made("h3", `Takes ${kind}`), fields(body.schema, all));
-  for (const [kind, body] of Object.entries(one.responses?.["200"]?.content ?? {}))
-    section.append(made("h3", `Answers ${kind}`), fields(body.schema, all));
-  const others = Object.entries(one.responses ?? {}).filter(([status]) => status !== "200");
-  if (others.length)
-    section.append(made("p", `Refuses with ${others.map(([status]) => status).join(", ")}: {"error": sentence, "kind": name}`));
+function routeSection(path, method, route, schemas) {
+  const section = make("section", make("h2", [make("span", method.toUpperCase(), "method"), path]));
+  section.append(make("p", route.description ?? route.summary ?? ""));
+  for (const parameter of route.parameters ?? [])
+    section.append(make("p", [make("code", parameter.name), ` in ${parameter.in}: ${typeName(parameter.schema)}`]));
+  for (const [type, body] of Object.entries(route.requestBody?.content ?? {}).slice(0, 1))
+    section.append(make("h3", `Request: ${type}`), fieldTable(body.schema, schemas));
+  for (const [type, body] of Object.entries(route.responses?.["200"]?.content ?? {}))
+    section.append(make("h3", `Response: ${type}`), fieldTable(body.schema, schemas));
+  const errors = Object.keys(route.responses ?? {}).filter((status) => status !== "200");
+  if (errors.length) section.append(make("p", `Errors ${errors.join(", ")}: {"error": message, "kind": name}`));
   return section;
 }
 
-const found = await (await fetch("/openapi.json")).json();
-const all = found.components?.schemas ?? {};
-place.replaceChildren(
-  ...Object.entries(found.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, one]) => route(path, method, one, all)),
+const api = await (await fetch("/openapi.json")).json();
+const schemas = api.components?.schemas ?? {};
+container.replaceChildren(
+  ...Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, route]) => routeSection(path, method, route, schemas)),
   ),
 );

@@ -1,112 +1,120 @@
-// The page: which views there are, and which of them the address names.
+// Entry point: loads the catalogue of runs, lists the available views, and shows the view that the URL names.
 
-import { format, keep, read } from "./shared/address.js";
-import { make, say } from "./shared/dom.js";
+import { formatLink, readUrl, replaceUrl } from "./shared/url-state.js";
+import { announce, make } from "./shared/dom.js";
 import { icon } from "./shared/icons.js";
 import { Catalogue } from "./shared/runs.js";
-import { failure, loading } from "./shared/states.js";
-import { themeSwitch } from "./shared/themes.js";
+import { errorMessage, loadingMessage } from "./shared/panels.js";
+import { themeButtons } from "./shared/theme-switch.js";
 import { attention } from "./views/attention.js";
+import { beamSearch } from "./views/beam-search.js";
 import { caption } from "./views/caption.js";
 import { compare } from "./views/compare.js";
 import { complete } from "./views/complete.js";
+import { decoderStep } from "./views/decoder-step.js";
 import { forecast } from "./views/forecast.js";
-import { inside } from "./views/inside.js";
 import { lab } from "./views/lab.js";
 import { label } from "./views/label.js";
-import { search } from "./views/search.js";
-import { train } from "./views/train.js";
+import { training } from "./views/training.js";
 import { translate } from "./views/translate.js";
 
-const GROUPS = [
-  ["Use", [translate, complete, caption, forecast, label]],
-  ["Look inside", [attention, search, inside, compare]],
-  ["Workshop", [train, lab]],
+/**
+ * A view is an object with
+ *   name       its name in links and icons
+ *   title      its title in the navigation
+ *   isAvailable(catalogue)       true if the server offers what it needs
+ *   runs(catalogue)              the runs it can use; undefined if it takes no text
+ *   render(container, context)   fills the container
+ */
+const VIEW_GROUPS = [
+  ["Predict", [translate, complete, caption, forecast, label]],
+  ["Analyse", [attention, beamSearch, decoderStep, compare]],
+  ["Experiments", [training, lab]],
 ];
 const main = document.getElementById("main");
 const navigation = document.getElementById("views");
-/** What is carried from view to view: the text, and who is asked. */
-const CARRIED = ["text", "run", "target"];
+/** Settings that links in the navigation pass on to the next view. */
+const SHARED_SETTINGS = ["text", "run", "target"];
 
-let catalogue, views, leaving;
-let carried = {};
+let catalogue, views, currentView;
+let shared = {};
 
-function offer() {
-  const groups = GROUPS.map(([title, all]) => [title, all.filter((one) => one.available(catalogue))]);
-  views = groups.flatMap(([, some]) => some);
-  navigation.replaceChildren(...groups.filter(([, some]) => some.length).map(([title, some]) =>
+function listViews() {
+  const groups = VIEW_GROUPS.map(([title, all]) => [title, all.filter((view) => view.isAvailable(catalogue))]);
+  views = groups.flatMap(([, available]) => available);
+  navigation.replaceChildren(...groups.filter(([, available]) => available.length).map(([title, available]) =>
     make("div", { class: "group" },
       make("h2", {}, title),
-      make("ul", {}, some.map((view) =>
-        make("li", {}, make("a", { href: format(view.name), "data-view": view.name }, icon(view.name), view.title)))))));
+      make("ul", {}, available.map((view) =>
+        make("li", {}, make("a", { href: formatLink(view.name), "data-view": view.name }, icon(view.name), view.title)))))));
   document.getElementById("version").textContent = `· ${catalogue.version}`;
 }
 
-/** Links lead to the same text; the run goes along where it can do what the view is for. */
-function relink(view, settings) {
-  carried = { ...carried, ...Object.fromEntries(CARRIED.map((name) => [name, settings[name]])) };
+/** Updates the navigation links, so that they keep the text, and the run if the view can use it. */
+function updateLinks(view, settings) {
+  shared = { ...shared, ...Object.fromEntries(SHARED_SETTINGS.map((name) => [name, settings[name]])) };
   for (const link of navigation.querySelectorAll("a")) {
-    const other = views.find((one) => one.name === link.dataset.view);
-    const fits = other.takes?.(catalogue).some((run) => run.name === carried.run);
-    link.href = format(other.name, other.takes ? { ...carried, run: fits ? carried.run : null, text: fits ? carried.text : null } : {});
-    if (other === view) link.setAttribute("aria-current", "page");
+    const target = views.find((each) => each.name === link.dataset.view);
+    const canUseRun = target.runs?.(catalogue).some((run) => run.name === shared.run);
+    link.href = formatLink(target.name, target.runs ? { ...shared, run: canUseRun ? shared.run : null, text: canUseRun ? shared.text : null } : {});
+    if (target === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }
 
-/** On narrow screens the views stand in a row that is scrolled. */
-function reveal() {
+/** On narrow screens the navigation is a row that scrolls. */
+function scrollToCurrentLink() {
   const link = navigation.querySelector("[aria-current]"), row = navigation;
   if (link && row.scrollWidth > row.clientWidth) row.scrollTo({ left: link.offsetLeft - (row.clientWidth - link.offsetWidth) / 2 });
 }
 
-function show({ moved = true } = {}) {
-  const { view: wanted, settings } = read();
-  const view = views.find((one) => one.name === wanted) ?? views[0];
-  leaving?.abort();
-  leaving = new AbortController();
-  const place = make("section", { class: `view ${view.name}` });
-  main.replaceChildren(place);
+function showView({ moveFocus = true } = {}) {
+  const { view: requested, settings } = readUrl();
+  const view = views.find((each) => each.name === requested) ?? views[0];
+  currentView?.abort();
+  currentView = new AbortController();
+  const container = make("section", { class: `view ${view.name}` });
+  main.replaceChildren(container);
   document.title = `${view.title} · seqloom`;
-  const kept = { ...settings };
+  const current = { ...settings };
   const context = {
     catalogue,
-    settings: kept,
-    unasked: !wanted, // nobody asked for anything yet
-    signal: leaving.signal,
-    link: (name, changes) => format(name, changes),
-    offers: (name) => views.some((one) => one.name === name),
-    keep(changes) {
-      Object.assign(kept, changes);
-      keep(view.name, kept);
-      relink(view, kept);
+    settings: current,
+    isFirstVisit: !requested,
+    signal: currentView.signal, // aborts when the user leaves the view
+    link: (name, changes) => formatLink(name, changes),
+    hasView: (name) => views.some((each) => each.name === name),
+    update(changes) {
+      Object.assign(current, changes);
+      replaceUrl(view.name, current);
+      updateLinks(view, current);
     },
   };
-  relink(view, kept);
-  reveal();
-  view.show(place, context);
-  if (!moved) return;
+  updateLinks(view, current);
+  scrollToCurrentLink();
+  view.render(container, context);
+  if (!moveFocus) return;
   scrollTo(0, 0);
-  place.querySelector("h1")?.focus({ preventScroll: true });
-  say(view.title);
+  container.querySelector("h1")?.focus({ preventScroll: true });
+  announce(view.title);
 }
 
-async function open() {
-  main.replaceChildren(loading("Loading the models …"));
+async function start() {
+  main.replaceChildren(loadingMessage("Loading the models …"));
   try {
     catalogue = await Catalogue.load();
   } catch (error) {
-    main.replaceChildren(failure(error, open));
+    main.replaceChildren(errorMessage(error, start));
     return;
   }
-  offer();
-  addEventListener("hashchange", () => show());
-  show({ moved: false });
+  listViews();
+  addEventListener("hashchange", () => showView());
+  showView({ moveFocus: false });
 }
 
-document.getElementById("theme").append(...themeSwitch());
+document.getElementById("theme").append(...themeButtons());
 document.getElementById("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address is for views
+  event.preventDefault(); // the URL fragment names the view
   main.focus();
 });
-open();
+start();

@@ -1,7 +1,7 @@
-// Before anything is painted: the colours that were chosen, or those of the system.
+// Applies the stored theme before the first paint. Without one, the system's theme applies.
 try {
-  const chosen = localStorage.getItem("seqloom-theme");
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  const theme = localStorage.getItem("seqloom-theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {
-  // Nothing may be stored here; the system's colours will do.
+  // Storage is disabled.
 }

@@ -1,120 +1,121 @@
-// Lines and bars: thin, few colours, read by pointing or by arrow keys.
+// Line and bar charts. Values are read by pointing, or with the arrow keys.
 
-import { draw, make } from "./dom.js";
-import { nice, ticks, short } from "./ticks.js";
+import { make, makeSvg } from "./dom.js";
+import { createScale, formatTick, tickValues } from "./scale.js";
 
-/** In pixels, so that letters are as large as elsewhere. */
+/** Widths in pixels of the drawing, so that its text has the size of the page's text. */
 const WIDE = 940, NARROW = 330;
-/** Screens on which nothing is wide. */
-const SLIM = 832;
-const RIGHT = 14, TOP = 12, FOOT = 40;
-let count = 0;
+/** On narrower screens all charts are narrow. */
+const NARROW_SCREEN = 832;
+const RIGHT = 14, TOP = 12, FOOTER = 40;
+let clipCount = 0;
 
 /**
- * series: [{ name, points: [[x, y]], band: [[x, low, high]] }]; told in this order by shade and dash
- * options: xLabel, yLabel, logX, logY, zero, wide
+ * series: [{ name, points: [[x, y]], band: [[x, low, high]] }], distinguished by shade and dash in this order
+ * options: xLabel, yLabel, logX, logY, zero (include 0 in the y axis), wide
  */
-export function lines(series, { xLabel, yLabel, logX = false, logY = false, zero = false, ...how } = {}) {
-  const wide = how.wide && innerWidth > SLIM;
+export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, zero = false, ...layout } = {}) {
+  const wide = layout.wide && innerWidth > NARROW_SCREEN;
   const width = wide ? WIDE : NARROW, height = wide ? 300 : 210;
-  const all = series.flatMap((one) => one.points), bands = series.flatMap((one) => one.band ?? []);
-  if (!all.length) return make("p", { class: "note" }, "Nothing has been measured yet.");
-  const ys = [...all.map(([, y]) => y), ...bands.flatMap(([, low, high]) => [low, high])];
-  const upright = nice(ys, { log: logY, zero }), flat = nice(all.map(([x]) => x), { log: logX, tight: true });
-  const yTicks = ticks(upright, 5);
-  const left = 28 + 7 * Math.max(...yTicks.map((one) => short(one).length));
-  const bottom = height - FOOT;
-  const px = (x) => left + (width - RIGHT - left) * flat.share(x), py = (y) => bottom - (bottom - TOP) * upright.share(y);
-  const svg = draw("svg", { class: wide ? "chart wide" : "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken(series, yLabel) });
-  const id = `clip-${(count += 1)}`;
-  svg.append(draw("clipPath", { id }, draw("rect", { x: left - 4, y: TOP - 4, width: width - left + 4, height: bottom - TOP + 8 })));
+  const points = series.flatMap((line) => line.points), bands = series.flatMap((line) => line.band ?? []);
+  if (!points.length) return make("p", { class: "note" }, "No measurements yet.");
+  const ys = [...points.map(([, y]) => y), ...bands.flatMap(([, low, high]) => [low, high])];
+  const yScale = createScale(ys, { log: logY, zero }), xScale = createScale(points.map(([x]) => x), { log: logX, tight: true });
+  const yTicks = tickValues(yScale, 5);
+  const left = 28 + 7 * Math.max(...yTicks.map((tick) => formatTick(tick).length));
+  const bottom = height - FOOTER;
+  const px = (x) => left + (width - RIGHT - left) * xScale.fraction(x), py = (y) => bottom - (bottom - TOP) * yScale.fraction(y);
+  const svg = makeSvg("svg", { class: wide ? "chart wide" : "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(series, yLabel) });
+  const id = `clip-${(clipCount += 1)}`;
+  svg.append(makeSvg("clipPath", { id }, makeSvg("rect", { x: left - 4, y: TOP - 4, width: width - left + 4, height: bottom - TOP + 8 })));
   for (const tick of yTicks) {
-    svg.append(draw("path", { class: "grid", d: `M${left},${py(tick)}H${width - RIGHT}` }),
-      draw("text", { x: left - 8, y: py(tick) + 4, "text-anchor": "end" }, short(tick)));
+    svg.append(makeSvg("path", { class: "grid", d: `M${left},${py(tick)}H${width - RIGHT}` }),
+      makeSvg("text", { x: left - 8, y: py(tick) + 4, "text-anchor": "end" }, formatTick(tick)));
   }
-  for (const tick of ticks(flat, wide ? 9 : 4)) svg.append(draw("text", { x: px(tick), y: bottom + 18, "text-anchor": "middle" }, short(tick)));
+  for (const tick of tickValues(xScale, wide ? 9 : 4)) svg.append(makeSvg("text", { x: px(tick), y: bottom + 18, "text-anchor": "middle" }, formatTick(tick)));
   svg.append(
-    draw("text", { x: (left + width - RIGHT) / 2, y: height - 4, "text-anchor": "middle" }, xLabel),
-    draw("text", { class: "axis", x: 10, y: (TOP + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${(TOP + bottom) / 2})` }, yLabel));
-  const paths = draw("g", { "clip-path": `url(#${id})` });
-  series.forEach((one, place) => {
-    if (one.band) paths.append(draw("path", { class: `band s${place % 6}`, d: ring(one.band, px, py) }));
-    paths.append(draw("path", { class: `line s${place % 6}`, d: path(one.points, px, py) }));
-    if (one.points.length <= 40) paths.append(...one.points.map(([x, y]) => draw("circle", { class: `dot s${place % 6}`, cx: px(x), cy: py(y), r: 2.6 })));
+    makeSvg("text", { x: (left + width - RIGHT) / 2, y: height - 4, "text-anchor": "middle" }, xLabel),
+    makeSvg("text", { class: "axis", x: 10, y: (TOP + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${(TOP + bottom) / 2})` }, yLabel));
+  const paths = makeSvg("g", { "clip-path": `url(#${id})` });
+  series.forEach((line, index) => {
+    if (line.band) paths.append(makeSvg("path", { class: `band s${index % 6}`, d: bandPath(line.band, px, py) }));
+    paths.append(makeSvg("path", { class: `line s${index % 6}`, d: linePath(line.points, px, py) }));
+    if (line.points.length <= 40) paths.append(...line.points.map(([x, y]) => makeSvg("circle", { class: `dot s${index % 6}`, cx: px(x), cy: py(y), r: 2.6 })));
   });
   svg.append(paths);
-  return readable(svg, series, { px, py, left, bottom, xLabel, width });
+  return withCursor(svg, series, { px, py, left, bottom, xLabel, width });
 }
 
-const path = (points, px, py) => points.map(([x, y], at) => `${at ? "L" : "M"}${px(x).toFixed(1)},${py(y).toFixed(1)}`).join("");
-const ring = (band, px, py) => `${path(band.map(([x, , high]) => [x, high]), px, py)}${path([...band].reverse().map(([x, low]) => [x, low]), px, py).replace("M", "L")}Z`;
+const linePath = (points, px, py) => points.map(([x, y], at) => `${at ? "L" : "M"}${px(x).toFixed(1)},${py(y).toFixed(1)}`).join("");
+const bandPath = (band, px, py) => `${linePath(band.map(([x, , high]) => [x, high]), px, py)}${linePath([...band].reverse().map(([x, low]) => [x, low]), px, py).replace("M", "L")}Z`;
 
-function spoken(series, yLabel) {
-  const ends = series.filter((one) => one.points.length).map((one) => `${one.name} from ${short(one.points[0][1])} to ${short(one.points.at(-1)[1])}`);
+/** A text alternative: the first and last value of each line. */
+function describe(series, yLabel) {
+  const ends = series.filter((line) => line.points.length).map((line) => `${line.name} from ${formatTick(line.points[0][1])} to ${formatTick(line.points.at(-1)[1])}`);
   return `${yLabel}: ${ends.join("; ")}`;
 }
 
-/** Point at it, or move along it with arrow keys: what every line has there. */
-function readable(svg, series, { px, py, left, bottom, xLabel, width }) {
-  const cursor = draw("g", { class: "cursor" });
-  const reading = make("p", { class: "reading", "aria-live": "off" });
+/** Adds a cursor, moved by the pointer or the arrow keys, that shows the values of all lines at its x. */
+function withCursor(svg, series, { px, py, left, bottom, xLabel, width }) {
+  const cursor = makeSvg("g", { class: "cursor" });
+  const values = make("p", { class: "cursor-values", "aria-live": "off" });
   svg.append(cursor);
-  const places = [...new Set(series.flatMap((one) => one.points.map(([x]) => x)))].sort((one, other) => one - other);
-  let at = -1;
-  function mark(place) {
-    at = place;
+  const xs = [...new Set(series.flatMap((line) => line.points.map(([x]) => x)))].sort((first, second) => first - second);
+  let current = -1;
+  function moveTo(index) {
+    current = index;
     cursor.replaceChildren();
-    if (place < 0) {
-      reading.replaceChildren(...legend(series));
+    if (index < 0) {
+      values.replaceChildren(...legend(series));
       return;
     }
-    const x = places[place];
-    cursor.append(draw("path", { d: `M${px(x)},${TOP}V${bottom}` }));
-    const near = series.map((one) => nearest(one.points, x));
-    near.forEach((point, number) => point && cursor.append(draw("circle", { class: `dot s${number % 6}`, cx: px(point[0]), cy: py(point[1]), r: 4.5 })));
-    reading.replaceChildren(`${xLabel} ${short(x)}`, ...legend(series, near.map((point) => (point ? short(point[1]) : "–"))));
+    const x = xs[index];
+    cursor.append(makeSvg("path", { d: `M${px(x)},${TOP}V${bottom}` }));
+    const points = series.map((line) => nearestPoint(line.points, x));
+    points.forEach((point, number) => point && cursor.append(makeSvg("circle", { class: `dot s${number % 6}`, cx: px(point[0]), cy: py(point[1]), r: 4.5 })));
+    values.replaceChildren(`${xLabel} ${formatTick(x)}`, ...legend(series, points.map((point) => (point ? formatTick(point[1]) : "–"))));
   }
-  const whole = make("figure", { class: "figure-chart", tabindex: "0" }, reading, svg);
+  const figure = make("figure", { class: "figure-chart", tabindex: "0" }, values, svg);
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * width;
-    if (x < left - 10) return mark(-1);
-    const distances = places.map((one) => Math.abs(px(one) - x));
-    return mark(distances.indexOf(Math.min(...distances)));
+    if (x < left - 10) return moveTo(-1);
+    const distances = xs.map((each) => Math.abs(px(each) - x));
+    return moveTo(distances.indexOf(Math.min(...distances)));
   });
-  svg.addEventListener("pointerleave", () => mark(-1));
-  whole.addEventListener("keydown", (event) => {
-    const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: places.length - 1 }[event.key];
-    if (next === undefined || next < 0 || next >= places.length) return;
+  svg.addEventListener("pointerleave", () => moveTo(-1));
+  figure.addEventListener("keydown", (event) => {
+    const next = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: xs.length - 1 }[event.key];
+    if (next === undefined || next < 0 || next >= xs.length) return;
     event.preventDefault();
-    reading.setAttribute("aria-live", "polite");
-    mark(next);
+    values.setAttribute("aria-live", "polite");
+    moveTo(next);
   });
-  mark(-1);
-  return whole;
+  moveTo(-1);
+  return figure;
 }
 
-function nearest(points, x) {
+function nearestPoint(points, x) {
   let best = null;
   for (const point of points) if (!best || Math.abs(point[0] - x) < Math.abs(best[0] - x)) best = point;
   return best;
 }
 
 function legend(series, values = []) {
-  return series.map((one, place) => make("span", { class: "entry" },
-    draw("svg", { width: 22, height: 8, "aria-hidden": "true" }, draw("path", { class: `line s${place % 6}`, d: "M1,4H21" })),
-    one.name, values[place] !== undefined && make("b", {}, values[place])));
+  return series.map((line, index) => make("span", { class: "entry" },
+    makeSvg("svg", { width: 22, height: 8, "aria-hidden": "true" }, makeSvg("path", { class: `line s${index % 6}`, d: "M1,4H21" })),
+    line.name, values[index] !== undefined && make("b", {}, values[index])));
 }
 
-/** A bar for each name, a dot for each value. */
-export function bars(names, values, label) {
-  const means = values.map((several) => several.reduce((sum, one) => sum + one, 0) / several.length);
-  const all = values.flat(), scale = nice(all, { zero: true });
+/** A bar of the mean for each name, with a dot for each value. */
+export function barChart(names, values, label) {
+  const means = values.map((seeds) => seeds.reduce((sum, value) => sum + value, 0) / seeds.length);
+  const scale = createScale(values.flat(), { zero: true });
   return make("figure", { class: "bars" }, make("table", {},
     make("caption", {}, label),
-    make("tbody", {}, names.map((name, place) => make("tr", {},
+    make("tbody", {}, names.map((name, index) => make("tr", {},
       make("th", { scope: "row" }, name),
       make("td", { class: "span" }, make("span", { class: "bar-track", "aria-hidden": "true" },
-        make("i", { vars: { share: Math.max(0, scale.share(means[place])) } }),
-        values[place].length > 1 && values[place].map((one) => make("u", { vars: { share: scale.share(one) } })))),
-      make("td", { class: "number" }, short(means[place])))))));
+        make("i", { vars: { fraction: Math.max(0, scale.fraction(means[index])) } }),
+        values[index].length > 1 && values[index].map((value) => make("u", { vars: { fraction: scale.fraction(value) } })))),
+      make("td", { class: "number" }, formatTick(means[index])))))));
 }

@@ -1,98 +1,92 @@
-// The few controls that all views are made of. Each has a label, and works with keys alone.
+// Form controls of the views. Each has a label and works with the keyboard.
 
-import { make, say, unique } from "./dom.js";
+import { announce, make, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
-import { facts } from "./runs.js";
+import { languageName, runSummary } from "./runs.js";
 
-/** Milliseconds for which a button says what it has done. */
-const TOLD = 1600;
+/** How long a button shows that it has acted. */
+const FEEDBACK_MILLISECONDS = 1600;
 
-export function field(label, control, note) {
-  control.id ||= unique("field");
+export function labelledField(label, control, note) {
+  control.id ||= uniqueId("field");
   return make("div", { class: "field" }, make("label", { for: control.id }, label), control, note);
 }
 
-/** One of several, from a list: options are [value, words]. */
-export function choice(label, options, value, chosen) {
-  const list = make("select", { on: { change: () => chosen(list.value) }, value },
-    options.map(([each, words]) => make("option", { value: each }, words)));
-  return field(label, list);
+/** A drop-down list; options are [value, label]. */
+export function selectField(label, options, value, onChange) {
+  const list = make("select", { on: { change: () => onChange(list.value) }, value },
+    options.map(([each, text]) => make("option", { value: each }, text)));
+  return labelledField(label, list);
 }
 
-/** One of a few, side by side: options are [value, words]. */
-export function segments(label, options, value, chosen) {
-  const name = unique("segments");
-  const inputs = options.map(([each, words]) => {
-    const input = make("input", { type: "radio", name, value: each, on: { change: () => chosen(each) } });
+/** A few choices side by side; options are [value, label]. */
+export function segmentedControl(label, options, value, onChange) {
+  const name = uniqueId("segments");
+  const inputs = options.map(([each, text]) => {
+    const input = make("input", { type: "radio", name, value: each, on: { change: () => onChange(each) } });
     input.checked = String(each) === String(value);
-    return make("label", {}, input, make("span", {}, words));
+    return make("label", {}, input, make("span", {}, text));
   });
   return make("fieldset", { class: "segments" }, make("legend", {}, label), make("div", {}, inputs));
 }
 
-/** A number on a scale. */
-export function slider(label, { min, max, step = 1, value, format = String }, changed) {
-  const shown = make("output", {}, format(value));
+export function sliderField(label, { min, max, step = 1, value, format = String }, onChange) {
+  const output = make("output", {}, format(value));
   const input = make("input", { type: "range", min, max, step, value });
   input.addEventListener("input", () => {
-    shown.textContent = format(Number(input.value));
-    changed(Number(input.value));
+    output.textContent = format(Number(input.value));
+    onChange(Number(input.value));
   });
-  const whole = field(label, input, shown);
-  whole.classList.add("slider");
-  shown.setAttribute("for", input.id);
-  return whole;
+  const field = labelledField(label, input, output);
+  field.classList.add("slider");
+  output.setAttribute("for", input.id);
+  return field;
 }
 
-export function button(words, act, { kind = "", picture, title } = {}) {
-  return make("button", { type: "button", class: kind, on: { click: act }, title, "aria-label": words ? null : title },
-    picture && icon(picture, 18), words);
+/** A button with an icon, a text, or both. Without a text, `title` is its accessible name. */
+export function button(text, onClick, { kind = "", iconName, title } = {}) {
+  return make("button", { type: "button", class: kind, on: { click: onClick }, title, "aria-label": text ? null : title },
+    iconName && icon(iconName, 18), text);
 }
 
-export function tick(label, value, changed) {
-  const input = make("input", { type: "checkbox", on: { change: () => changed(input.checked) } });
-  input.checked = value;
-  return make("label", { class: "tick" }, input, make("span", {}, label));
-}
-
-/** Which run is asked. A single one needs no list, only its name. */
-export function runChoice(context, runs, run, chosen, label = "Run") {
-  const about = make("p", { class: "facts" }, facts(run));
-  if (runs.length === 1) return make("div", { class: "run" }, make("span", { class: "chip" }, run.name), about);
-  const list = choice(label, runs.map((one) => [one.name, one.name]), run.name, (name) => {
-    const next = context.catalogue.named(runs, name);
-    about.textContent = facts(next);
-    chosen(next);
+/** A list of runs; a single run is shown by its name. */
+export function runSelect(context, runs, run, onChange, label = "Run") {
+  const summary = make("p", { class: "facts" }, runSummary(run));
+  if (runs.length === 1) return make("div", { class: "run" }, make("span", { class: "chip" }, run.name), summary);
+  const list = selectField(label, runs.map((each) => [each.name, each.name]), run.name, (name) => {
+    const next = context.catalogue.findRun(runs, name);
+    summary.textContent = runSummary(next);
+    onChange(next);
   });
-  return make("div", { class: "run" }, list, about);
+  return make("div", { class: "run" }, list, summary);
 }
 
-/** Where a run has several languages to translate into. */
-export function targetChoice(run, value, language, chosen) {
+/** A list of target languages; null if the run has only one. */
+export function targetLanguageSelect(run, value, onChange) {
   if (run.targets.length < 2) return null;
-  return choice("Into", run.targets.map((one) => [one, language(one)]), value, chosen);
+  return selectField("Target language", run.targets.map((code) => [code, languageName(code)]), value, onChange);
 }
 
-/** A line of text that is asked about. */
-export function sentence(label, value, changed, { placeholder = "", most } = {}) {
+/** A single line of text. */
+export function textField(label, value, onChange, { placeholder = "", maxLength } = {}) {
   const input = make("input", {
-    type: "text", class: "sentence", value, placeholder, maxlength: most, dir: "auto",
-    autocomplete: "off", spellcheck: "false", on: { input: () => changed(input.value) },
+    type: "text", class: "text-field", value, placeholder, maxlength: maxLength, dir: "auto",
+    autocomplete: "off", spellcheck: "false", on: { input: () => onChange(input.value) },
   });
-  return field(label, input);
+  return labelledField(label, input);
 }
 
-/** Copies the address of what is shown. */
-export function linkButton() {
-  const words = make("span", {}, "Copy link");
-  function tell(told) {
-    words.textContent = told;
-    say(told);
-    setTimeout(() => (words.textContent = "Copy link"), TOLD);
+/** Copies the link to the current state. */
+export function copyLinkButton() {
+  const label = make("span", {}, "Copy link");
+  function showFeedback(text) {
+    label.textContent = text;
+    announce(text);
+    setTimeout(() => (label.textContent = "Copy link"), FEEDBACK_MILLISECONDS);
   }
-  return button(words, () => {
-    // Without encryption, browsers lend the clipboard to nobody but this machine.
+  return button(label, () => {
+    // Browsers provide the clipboard only to https pages and to localhost.
     const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error("no clipboard"));
-    copied.then(() => tell("Copied"), () => tell("It is in the address bar"));
-  }, { kind: "quiet", picture: "link" });
+    copied.then(() => showFeedback("Copied"), () => showFeedback("Copy it from the address bar"));
+  }, { kind: "quiet", iconName: "link" });
 }

@@ -1,4 +1,4 @@
-// Sentences to begin with, by language.
+// Example sentences by source language.
 
 const SENTENCES = {
   de: ["Ich habe ihn gestern gesehen.", "Das gefällt mir.", "Wo ist der Bahnhof?", "Ein Mann mit einem Hut liest ein Buch."],
@@ -7,6 +7,7 @@ const SENTENCES = {
   es: ["Lo vi ayer.", "Me gusta.", "¿Dónde está la estación?"],
 };
 
-export function examplesFor(run) {
+/** Example sentences in the source language of a run. */
+export function exampleSentences(run) {
   return SENTENCES[run.languages[0]?.source] ?? [];
 }

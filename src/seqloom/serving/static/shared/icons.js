@@ -1,6 +1,6 @@
-// Small pictures, drawn with one pen.
+// Icons, as SVG paths of one stroke width.
 
-import { draw } from "./dom.js";
+import { makeSvg } from "./dom.js";
 
 const PATHS = {
   translate: "M4 6h9M8.5 4v2M6 6c1 4 3.5 6.5 7 8M11 6c-1 4-3.5 6.5-7 8M13 20l4-9 4 9M14.5 17h5",
@@ -27,6 +27,6 @@ const PATHS = {
 };
 
 export function icon(name, size = 20) {
-  return draw("svg", { class: "icon", viewBox: "0 0 24 24", width: size, height: size, "aria-hidden": "true" },
-    draw("path", { d: PATHS[name] }));
+  return makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", width: size, height: size, "aria-hidden": "true" },
+    makeSvg("path", { d: PATHS[name] }));
 }

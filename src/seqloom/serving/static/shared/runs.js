@@ -1,25 +1,27 @@
-// The runs that are served, and what there is to say about them.
+// The served runs and their descriptions.
 
-import { ask } from "./server.js";
+import { request } from "./api-client.js";
 
-let names;
+let displayNames;
 try {
-  names = new Intl.DisplayNames(["en"], { type: "language" });
+  displayNames = new Intl.DisplayNames(["en"], { type: "language" });
 } catch {
-  names = null;
+  displayNames = null;
 }
 
-/** "de" -> "German"; what is no language stays as it is. */
-export function language(code) {
+/** "de" -> "German"; a code that is not a language is returned unchanged. */
+export function languageName(code) {
   try {
-    return names?.of(code) ?? code;
+    return displayNames?.of(code) ?? code;
   } catch {
     return code;
   }
 }
 
-export const short = (number) => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(number);
+/** 1234567 -> "1.2M" */
+export const compactNumber = (number) => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(number);
 
+/** What the server offers: runs, training logs and lab reports. */
 export class Catalogue {
   constructor({ version, limits, runs }, trainings, reports) {
     Object.assign(this, { version, limits, runs, trainings, reports });
@@ -27,28 +29,29 @@ export class Catalogue {
 
   static async load() {
     const [served, { trainings }, { reports }] = await Promise.all(
-      ["/api/runs", "/api/trainings", "/api/lab"].map((path) => ask(path)));
+      ["/api/runs", "/api/trainings", "/api/lab"].map((path) => request(path)));
     return new Catalogue(served, trainings, reports);
   }
 
-  of(...kinds) {
-    return this.runs.filter((one) => kinds.includes(one.kind));
+  /** The runs of these kinds. */
+  ofKind(...kinds) {
+    return this.runs.filter((run) => kinds.includes(run.kind));
   }
 
-  /** The one of this name, else the first. */
-  named(runs, name) {
-    return runs.find((one) => one.name === name) ?? runs[0];
+  /** The run with this name, or the first one. */
+  findRun(runs, name) {
+    return runs.find((run) => run.name === name) ?? runs[0];
   }
 }
 
 /** "German → English" */
-export function direction(run) {
-  if (run.languages.length > 3) return `${run.languages.length} pairs of languages`;
-  return run.languages.map((pair) => `${language(pair.source)} → ${language(pair.target)}`).join(", ");
+function languagePairs(run) {
+  if (run.languages.length > 3) return `${run.languages.length} language pairs`;
+  return run.languages.map((pair) => `${languageName(pair.source)} → ${languageName(pair.target)}`).join(", ");
 }
 
-/** What is worth knowing, in a line. */
-export function facts(run) {
+/** One line about a run: languages, size, attention heads, engine. */
+export function runSummary(run) {
   const heads = run.layers * run.heads > 1 ? `${run.layers} × ${run.heads} heads` : run.attention ? "attention" : "";
-  return [direction(run), `${short(run.parameters)} parameters`, heads, run.engine].filter(Boolean).join(" · ");
+  return [languagePairs(run), `${compactNumber(run.parameters)} parameters`, heads, run.engine].filter(Boolean).join(" · ");
 }

@@ -1,86 +1,86 @@
-// Vectors as small pictures: every number a square, blue above zero and grey below.
+// Draws vectors: each number is a square, blue if positive and grey if negative.
 
-import { draw, make } from "./dom.js";
-import { blues, isDark } from "./colour.js";
+import { make, makeSvg } from "./dom.js";
+import { isDark, scaleColour } from "./colours.js";
 
-/** Numbers that can be read as they are. */
-export const FEW = 6;
+/** Vectors up to this length are written as numbers instead of drawn. */
+export const MAX_WRITTEN = 6;
+const MAX_COLUMNS = 96;
 
-export const largest = (values) => Math.max(1e-12, ...values.flat(2).map((one) => Math.abs(one ?? 0)));
+export const largestMagnitude = (values) => Math.max(1e-12, ...values.flat(2).map((value) => Math.abs(value ?? 0)));
 
-/** A number in about four characters. */
-export function number(value, decimals = 3) {
+/** Formats a number in about four characters; null is minus infinity. */
+export function formatNumber(value, decimals = 3) {
   if (value === null || value === undefined) return "−∞";
   const size = Math.abs(value);
   if (value !== 0 && size < 1e-3 && decimals > 2) return value.toExponential(0).replaceAll("-", "−");
-  const words = Number.isInteger(value) ? String(value) : value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : decimals);
-  return words.replace("-", "−");
+  const text = Number.isInteger(value) ? String(value) : value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : decimals);
+  return text.replace("-", "−");
 }
 
-export const tuple = (values) => `(${values.map((one) => number(one, 2)).join(", ")})`;
+export const formatVector = (values) => `(${values.map((value) => formatNumber(value, 2)).join(", ")})`;
 
 const GREY = { light: ["#f7fbff", "#39434d"], dark: ["#141c25", "#c3ccd4"] };
 
-function shade(value, most, dark) {
-  const share = Math.min(1, Math.abs(value ?? 0) / most);
-  if (value >= 0) return blues(share * 0.9, dark);
+function numberColour(value, magnitude, dark) {
+  const fraction = Math.min(1, Math.abs(value ?? 0) / magnitude);
+  if (value >= 0) return scaleColour(fraction * 0.9, dark);
   const [from, to] = dark ? GREY.dark : GREY.light;
-  const mixed = [1, 3, 5].map((at) => {
+  const channels = [1, 3, 5].map((at) => {
     const low = parseInt(from.slice(at, at + 2), 16), high = parseInt(to.slice(at, at + 2), 16);
-    return Math.round(low + (high - low) * share * 0.8).toString(16).padStart(2, "0");
+    return Math.round(low + (high - low) * fraction * 0.8).toString(16).padStart(2, "0");
   });
-  return `#${mixed.join("")}`;
+  return `#${channels.join("")}`;
 }
 
-/** All numbers of a vector, row by row. */
-function pixels(values, most, across) {
+/** A canvas with one pixel for each number, row by row. */
+function drawPixels(values, magnitude, columns) {
   const canvas = document.createElement("canvas"), dark = isDark();
-  canvas.width = Math.min(across, values.length);
+  canvas.width = Math.min(columns, values.length);
   canvas.height = Math.ceil(values.length / canvas.width);
-  const pen = canvas.getContext("2d");
-  values.forEach((value, place) => {
-    pen.fillStyle = shade(value, most, dark);
-    pen.fillRect(place % canvas.width, Math.floor(place / canvas.width), 1, 1);
+  const context = canvas.getContext("2d");
+  values.forEach((value, index) => {
+    context.fillStyle = numberColour(value, magnitude, dark);
+    context.fillRect(index % canvas.width, Math.floor(index / canvas.width), 1, 1);
   });
   return canvas;
 }
 
-/** For a page: as wide as it has numbers, within limits. */
-export function strip(values, most = largest(values)) {
-  const across = values.length <= 96 ? values.length : 96;
-  const canvas = pixels(values, most, across);
-  canvas.className = "strip";
-  canvas.style.width = `${Math.min(100, (canvas.width / 96) * 100)}%`;
+/** A vector as an HTML element. */
+export function vectorStrip(values, magnitude = largestMagnitude(values)) {
+  const canvas = drawPixels(values, magnitude, MAX_COLUMNS);
+  canvas.className = "vector-strip";
+  canvas.style.width = `${Math.min(100, (canvas.width / MAX_COLUMNS) * 100)}%`;
   canvas.style.height = `${canvas.height * 7}px`;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${values.length} numbers between ${number(Math.min(...values))} and ${number(Math.max(...values))}`);
+  canvas.setAttribute("aria-label", `${values.length} numbers between ${formatNumber(Math.min(...values))} and ${formatNumber(Math.max(...values))}`);
   return canvas;
 }
 
-/** For a drawing: in a box; a few numbers are written out. */
-export function boxed(values, { x, y, width, height, most }) {
-  if (values.length <= FEW) {
-    return draw("g", { class: "few" },
-      draw("rect", { x, y, width, height, rx: 6 }),
-      draw("text", { x: x + width / 2, y: y + height / 2 + 4.5, "text-anchor": "middle" }, tuple(values)));
+/** A vector as an SVG element of this size; short vectors are written as numbers. */
+export function vectorBox(values, { x, y, width, height, magnitude }) {
+  if (values.length <= MAX_WRITTEN) {
+    return makeSvg("g", { class: "written" },
+      makeSvg("rect", { x, y, width, height, rx: 6 }),
+      makeSvg("text", { x: x + width / 2, y: y + height / 2 + 4.5, "text-anchor": "middle" }, formatVector(values)));
   }
-  const across = Math.ceil(Math.sqrt((values.length * width) / height));
-  return draw("g", {},
-    draw("image", { href: pixels(values, most, across).toDataURL(), x, y, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
-    draw("rect", { class: "frame", x, y, width, height, rx: 2 }));
+  const columns = Math.ceil(Math.sqrt((values.length * width) / height));
+  return makeSvg("g", {},
+    makeSvg("image", { href: drawPixels(values, magnitude, columns).toDataURL(), x, y, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
+    makeSvg("rect", { class: "frame", x, y, width, height, rx: 2 }));
 }
 
-/** A vector for each word, its words before it. */
-export function rowsOf(labels, values) {
-  const few = values[0].length <= FEW;
-  return make("table", { class: few ? "vectors few" : "vectors" }, make("tbody", {}, values.map((row, place) => make("tr", {},
-    make("th", { scope: "row" }, labels[place] ?? ""),
-    few ? row.map((one) => make("td", { class: "number" }, number(one))) : make("td", {}, strip(row, largest(values)))))));
+/** A table with a vector for each token. */
+export function vectorTable(labels, values) {
+  const written = values[0].length <= MAX_WRITTEN;
+  return make("table", { class: written ? "vectors written" : "vectors" }, make("tbody", {}, values.map((row, index) => make("tr", {},
+    make("th", { scope: "row" }, labels[index] ?? ""),
+    written ? row.map((value) => make("td", { class: "number" }, formatNumber(value))) : make("td", {}, vectorStrip(row, largestMagnitude(values)))))));
 }
 
-/** A number for each word, its words above it. */
-export function lineOf(labels, values) {
-  return make("table", { class: "line" },
-    make("thead", {}, make("tr", {}, labels.map((one) => make("th", { scope: "col" }, one)))),
-    make("tbody", {}, make("tr", {}, values.map((one) => make("td", {}, number(one))))));
+/** A table with a number for each token. */
+export function scalarTable(labels, values) {
+  return make("table", { class: "scalars" },
+    make("thead", {}, make("tr", {}, labels.map((label) => make("th", { scope: "col" }, label)))),
+    make("tbody", {}, make("tr", {}, values.map((value) => make("td", {}, formatNumber(value))))));
 }

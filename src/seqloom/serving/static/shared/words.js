@@ -1,104 +1,117 @@
-// Pieces as words: which pieces a word is made of, and how sure the model was of it.
+// From subword pieces to words: the pieces of each word, its probability, and its span in the text.
 
 import { make } from "./dom.js";
 
 export const END = "</s>";
 
-/** A piece as people read it: ▁word, ￭mark and </s> have signs of their own. */
-export function readable(piece, inside = false) {
+/** A piece as displayed text, without the markers ▁ and ￭. markContinuation: "…" before pieces inside a word. */
+export function displayPiece(piece, markContinuation = false) {
   if (piece === END) return "end";
-  const plain = piece.replaceAll("▁", " ").replaceAll("￭", "").trim();
+  const plain = withoutMarkers(piece);
   if (!plain) return "␣";
-  const continues = inside && !piece.startsWith("▁") && /^\p{L}/u.test(plain);
+  const continues = markContinuation && !piece.startsWith("▁") && /^\p{L}/u.test(plain);
   return continues ? `…${plain}` : plain;
 }
 
-export const percent = (share) =>
-  share >= 0.995 ? "100 %" : share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
+const withoutMarkers = (piece) => piece.replaceAll("▁", " ").replaceAll("￭", "").trim();
 
-/** A logarithm or a score; none at all stands for a probability of zero. */
-export const signed = (value, decimals = 2) =>
+export const formatPercent = (fraction) =>
+  fraction >= 0.995 ? "100 %" : fraction < 0.005 ? "< 1 %" : `${Math.round(100 * fraction)} %`;
+
+/** Formats a log-probability or score; null is the logarithm of zero. */
+export const formatScore = (value, decimals = 2) =>
   value === null || !Number.isFinite(value) ? "−∞" : value.toFixed(decimals).replace("-", "−");
 
-/** The words of a text with their places: what stands between white space. */
-export function split(text) {
-  return [...text.matchAll(/\S+/gu)].map((found) => ({
-    text: found[0], begin: found.index, end: found.index + found[0].length, pieces: [], log: 0,
+/** The words of a text, split at white space, with their spans. */
+export function splitWords(text) {
+  return [...text.matchAll(/\S+/gu)].map((match) => ({
+    text: match[0], begin: match.index, end: match.index + match[0].length, pieces: [], logProbability: 0,
   }));
 }
 
-/** Where each piece stands in its text; null: nowhere, as a tag or the end. */
-export function placesOf(output) {
+/** The span of each piece in the text of an output; null for a piece that is not in the text, such as END. */
+export function pieceSpans(output) {
   let from = 0;
   return output.pieces.map((piece) => {
-    const found = find(output.text, piece, from);
-    from = found?.end ?? from;
-    return found;
+    const span = findPiece(output.text, piece, from);
+    from = span?.end ?? from;
+    return span;
   });
 }
 
-/** The words of an output, each with its pieces and their logarithm of probability. */
+/** The words of an output, each with the indices of its pieces and its log-probability. */
 export function wordsOf(output) {
-  const words = split(output.text);
-  placesOf(output).forEach((place, number) => {
-    const word = place && words.find((one) => place.start < one.end);
+  const words = splitWords(output.text);
+  pieceSpans(output).forEach((span, index) => {
+    const word = span && words.find((each) => span.begin < each.end);
     if (!word) return;
-    word.pieces.push(number);
-    word.log += output.log_probabilities[number] ?? -Infinity;
+    word.pieces.push(index);
+    word.logProbability += output.log_probabilities[index] ?? -Infinity;
   });
   return words;
 }
 
-/** The same, every piece by itself: what a model of language decides. */
+/** The pieces of an output in the form of `wordsOf`. */
 export function piecesOf(output) {
-  return placesOf(output).flatMap((place, number) => (place ? [{
-    text: output.text.slice(place.start, place.end), begin: place.start, end: place.end, pieces: [number],
-    log: output.log_probabilities[number] ?? -Infinity,
+  return pieceSpans(output).flatMap((span, index) => (span ? [{
+    text: output.text.slice(span.begin, span.end), ...span, pieces: [index],
+    logProbability: output.log_probabilities[index] ?? -Infinity,
   }] : []));
 }
 
-const REACH = 3;
+/** Characters that may lie between two pieces, besides white space. */
+const MAX_GAP = 3;
 
-/** Where a piece stands in its text, from a place on; null: nowhere, as a tag or the end. */
-function find(text, piece, from) {
-  const plain = piece === END ? "" : piece.replaceAll("▁", " ").replaceAll("￭", "").trim();
+/** The span of a piece at or shortly after `from`; null if it is not there. */
+function findPiece(text, piece, from) {
+  const plain = piece === END ? "" : withoutMarkers(piece);
   if (!plain) return null;
   let start = from;
   while (start < text.length && /\s/u.test(text[start])) start += 1;
-  const found = text.indexOf(plain, start);
-  return found < 0 || found > start + REACH ? null : { start: found, end: found + plain.length };
+  const index = text.indexOf(plain, start);
+  return index < 0 || index > start + MAX_GAP ? null : { begin: index, end: index + plain.length };
 }
 
-/** A word whose bar is as long as the model was sure. */
+/** A button for a word, with a bar as long as its probability. */
 export function wordButton(word, attributes = {}) {
-  const sure = Math.exp(word.log);
+  const probability = Math.exp(word.logProbability);
   return make("button", {
-    type: "button", class: "word", vars: { sure: sure.toFixed(3) }, tabindex: "-1",
-    title: word.pieces.length ? percent(sure) : null, ...attributes,
+    type: "button", class: "word", vars: { probability: probability.toFixed(3) }, tabindex: "-1",
+    title: word.pieces.length ? formatPercent(probability) : null, ...attributes,
   }, word.text);
 }
 
-/** One stop for the tab key; arrows move among the words. */
-export function rove(group, signal) {
+/** The text of an output as nodes: each word replaced by a button, the white space between them kept. */
+export function textWithButtons(text, words, buttons) {
+  return buttons.flatMap((button, index) => [text.slice(index ? words[index - 1].end : 0, words[index].begin), button]);
+}
+
+/** Makes a group of words one tab stop; arrow keys move between the words (roving tabindex). */
+export function enableArrowKeys(group, signal) {
   const words = () => [...group.querySelectorAll(".word")];
   const first = words()[0];
   if (first) first.tabIndex = 0;
   group.addEventListener("focusin", (event) => {
     if (!event.target.classList.contains("word")) return;
-    for (const each of words()) each.tabIndex = each === event.target ? 0 : -1;
+    for (const word of words()) word.tabIndex = word === event.target ? 0 : -1;
   }, { signal });
   group.addEventListener("keydown", (event) => {
-    const all = words(), here = all.indexOf(document.activeElement);
-    const next = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1 }[event.key];
-    if (here < 0 || next === undefined || !all[next]) return;
+    const all = words(), current = all.indexOf(document.activeElement);
+    const next = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (current < 0 || next === undefined || !all[next]) return;
     event.preventDefault();
     all[next].focus();
   }, { signal });
 }
 
-export function legend() {
+export function probabilityLegend() {
   return make("p", { class: "legend" },
-    make("span", { class: "word sample", vars: { sure: 0.25 } }, "unsure"),
-    make("span", { class: "word sample", vars: { sure: 1 } }, "sure"),
+    make("span", { class: "word sample", vars: { probability: 0.25 } }, "25 %"),
+    make("span", { class: "word sample", vars: { probability: 1 } }, "100 %"),
     make("span", {}, "The bar under a word is its probability."));
+}
+
+/** A horizontal bar that shows a probability. */
+export function probabilityBar(probability) {
+  return make("span", { class: "probability-bar", vars: { fraction: probability }, "aria-hidden": "true" }, make("i"));
 }

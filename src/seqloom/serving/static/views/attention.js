@@ -1,138 +1,142 @@
-// Attention: where each word looked, layer by layer and head by head.
+// Attention view: the attention matrix of a translation, as a mean or by layer and head.
 
-import { make, say } from "../shared/dom.js";
-import { linkButton, runChoice, segments, sentence, targetChoice } from "../shared/controls.js";
-import { examplesFor } from "../shared/examples.js";
-import { latest, patient } from "../shared/latest.js";
-import { looker } from "../shared/looker.js";
-import { mean, thumbnail } from "../shared/matrix.js";
-import { language } from "../shared/runs.js";
-import { ask } from "../shared/server.js";
-import { empty, heading, stage } from "../shared/states.js";
-import { readable } from "../shared/words.js";
+import { announce, make } from "../shared/dom.js";
+import { copyLinkButton, runSelect, segmentedControl, targetLanguageSelect, textField } from "../shared/controls.js";
+import { exampleSentences } from "../shared/examples.js";
+import { debounce, latestOnly } from "../shared/scheduling.js";
+import { attentionMap } from "../shared/attention-map.js";
+import { mean, thumbnail } from "../shared/heatmap.js";
+import { request } from "../shared/api-client.js";
+import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { displayPiece } from "../shared/words.js";
 
-const lookers = (catalogue) => catalogue.of("translation").filter((run) => run.attention);
+const NARROW_SCREEN = 832;
+const runsWithAttention = (catalogue) => catalogue.ofKind("translation").filter((run) => run.attention);
 
 export const attention = {
   name: "attention",
   title: "Attention",
-  available: (catalogue) => lookers(catalogue).length > 0,
-  takes: lookers,
-  show(place, context) {
+  isAvailable: (catalogue) => runsWithAttention(catalogue).length > 0,
+  runs: runsWithAttention,
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    const runs = lookers(catalogue);
-    let run = catalogue.named(runs, settings.run);
-    const result = stage();
-    const question = latest(signal);
-    const later = patient(look, 250);
-    const into = make("div");
+    const runs = runsWithAttention(catalogue);
+    let run = catalogue.findRun(runs, settings.run);
+    const result = resultArea();
+    const requests = latestOnly(signal);
+    const loadLater = debounce(load, 250);
+    const targetField = make("div");
 
-    function look() {
-      const text = settings.text ?? examplesFor(run)[0] ?? "";
+    function load() {
+      const text = settings.text ?? exampleSentences(run)[0] ?? "";
       if (!text.trim()) {
-        question.drop();
-        result.show(empty("Give it a sentence, and see where every word of its translation looked."));
+        requests.cancel();
+        result.show(emptyMessage("Enter a sentence to see the attention of its translation."));
         return;
       }
-      result.wait("Looking …");
+      result.showLoading("Translating …");
       const body = {
         run: run.name, text, pieces: settings.units === "pieces",
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
         ...(settings.output?.trim() && { output: settings.output }),
       };
-      question((inner) => ask("/api/attention", body, { signal: inner }), { found: present, failed: (error) => result.fail(error, look) });
+      requests.run((inner) => request("/api/attention", body, { signal: inner }), { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
-    function present(found) {
-      const { heads, output } = found;
-      const [outputs, sources] = [found.outputs, found.sources].map((several) => several.map((one) => readable(one)));
-      const narrow = innerWidth < 832, beside = heads[0].length > 1 ? 58 * (heads[0].length + 1) + 24 : 0;
-      const views = offered(found);
-      const board = make("div");
-      const chosen = views.find((one) => one.name === settings.head) ?? views[0];
-      const buttons = views.length > 1 ? thumbnails(views, heads, chosen, (view) => {
-        context.keep({ head: view.name });
-        put(view);
+    function show(response) {
+      const { heads, output } = response;
+      const [outputs, sources] = [response.outputs, response.sources].map((pieces) => pieces.map((piece) => displayPiece(piece)));
+      const isNarrow = innerWidth < NARROW_SCREEN, thumbnailWidth = heads[0].length > 1 ? 58 * (heads[0].length + 1) + 24 : 0;
+      const maps = listMaps(response);
+      const mapContainer = make("div");
+      const chosen = maps.find((map) => map.name === settings.head) ?? maps[0];
+      const grid = maps.length > 1 ? thumbnailGrid(maps, heads, chosen, (map) => {
+        context.update({ head: map.name });
+        showMap(map);
       }) : null;
-      function put(view) {
-        board.replaceChildren(
-          make("h2", {}, view.words),
-          looker({ outputs, sources, weights: view.weights }, {
-            title: output.text, signal, room: innerWidth - (narrow ? 90 : 390 + beside), cell: settings.zoom && Number(settings.zoom), zoomed: (zoom) => context.keep({ zoom }),
+      function showMap(map) {
+        mapContainer.replaceChildren(
+          make("h2", {}, map.title),
+          attentionMap({ outputs, sources, weights: map.weights }, {
+            title: output.text, signal, availableWidth: innerWidth - (isNarrow ? 90 : 390 + thumbnailWidth),
+            cell: settings.zoom && Number(settings.zoom), onZoom: (zoom) => context.update({ zoom }),
           }));
-        say(view.words);
+        announce(map.title);
       }
-      put(chosen);
+      showMap(chosen);
       result.show(
         make("p", { class: "words translation", dir: "auto" }, output.text),
-        make("div", { class: `card looks${buttons ? " many" : ""}` }, buttons, board));
+        make("div", { class: `card attention-maps${grid ? " many" : ""}` }, grid, mapContainer));
     }
 
-    function offer() {
-      into.replaceChildren(targetChoice(run, settings.target ?? run.targets[0], language, (target) => {
-        context.keep({ target });
-        look();
+    function updateTargetField() {
+      targetField.replaceChildren(targetLanguageSelect(run, settings.target ?? run.targets[0], (target) => {
+        context.update({ target });
+        load();
       }) ?? "");
     }
-    offer();
-    place.append(
-      heading("Attention", "A row for each word that was put out: the darker a cell, the more the word looked there.",
-        runChoice(context, runs, run, (next) => {
+    updateTargetField();
+    container.append(
+      viewHeader("Attention", "One row for each output word, one column for each source word. Darker cells are larger attention weights.",
+        runSelect(context, runs, run, (next) => {
           run = next;
-          context.keep({ run: run.name, head: null, target: null });
-          offer();
-          look();
+          context.update({ run: run.name, head: null, target: null });
+          updateTargetField();
+          load();
         })),
-      make("div", { class: "asks even" },
-        sentence("Text", settings.text ?? examplesFor(run)[0] ?? "", (text) => {
-          context.keep({ text, run: run.name });
-          later();
-        }, { most: catalogue.limits.characters }), into,
-        sentence("Output", settings.output ?? "", (output) => {
-          context.keep({ output });
-          later();
-        }, { placeholder: "the model’s own; or type another", most: catalogue.limits.characters }),
-        make("div", { class: "bar" }, segments("Between", [["words", "Words"], ["pieces", "Pieces"]], settings.units ?? "words", (units) => {
-          context.keep({ units });
-          look();
-        }), linkButton())),
-      result.place);
-    look();
+      make("div", { class: "inputs even" },
+        textField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", (text) => {
+          context.update({ text, run: run.name });
+          loadLater();
+        }, { maxLength: catalogue.limits.characters }), targetField,
+        textField("Output", settings.output ?? "", (output) => {
+          context.update({ output });
+          loadLater();
+        }, { placeholder: "the model’s translation, or enter another", maxLength: catalogue.limits.characters }),
+        make("div", { class: "toolbar" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
+          context.update({ units });
+          load();
+        }), copyLinkButton())),
+      result.element);
+    load();
   },
 };
 
-/** The mean of all, of each layer, and every head by itself. */
-function offered({ weights, heads }) {
-  const views = [{ name: "mean", words: "Mean of all heads", weights }];
-  if (heads.length * heads[0].length < 2) return [{ ...views[0], words: "Where each word looked" }];
+/** The mean of all heads, the mean of each layer, and each head. */
+function listMaps({ weights, heads }) {
+  if (heads.length * heads[0].length < 2) return [{ name: "mean", title: "Attention weights", weights }];
+  const maps = [{ name: "mean", title: "Mean of all heads", weights }];
   heads.forEach((layer, l) => {
-    if (heads.length > 1) views.push({ name: `${l + 1}`, words: `Layer ${l + 1}, mean of its heads`, weights: mean(layer) });
-    layer.forEach((one, h) => views.push({ name: `${l + 1}.${h + 1}`, words: `Layer ${l + 1}, head ${h + 1}`, weights: one }));
+    if (heads.length > 1) maps.push({ name: `${l + 1}`, title: `Layer ${l + 1}, mean of its heads`, weights: mean(layer) });
+    layer.forEach((head, h) => maps.push({ name: `${l + 1}.${h + 1}`, title: `Layer ${l + 1}, head ${h + 1}`, weights: head }));
   });
-  return views;
+  return maps;
 }
 
-function thumbnails(views, heads, chosen, show) {
-  const grid = make("div", { class: "heads", role: "group", "aria-label": "Layers and heads", vars: { columns: heads[0].length + (heads.length > 1 ? 1 : 0) } });
-  const one = (view) => {
+/** A button with a thumbnail for each map. */
+function thumbnailGrid(maps, heads, chosen, onSelect) {
+  const hasLayerMeans = heads.length > 1;
+  const grid = make("div", { class: "heads", role: "group", "aria-label": "Layers and heads", vars: { columns: heads[0].length + (hasLayerMeans ? 1 : 0) } });
+  const mapButton = (map) => {
     const button = make("button", {
-      type: "button", title: view.words, "aria-label": view.words, "aria-pressed": String(view === chosen),
-      class: view.name === "mean" ? "all" : null,
+      type: "button", title: map.title, "aria-label": map.title, "aria-pressed": String(map === chosen),
+      class: map.name === "mean" ? "all" : null,
       on: {
         click: () => {
           for (const other of grid.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
-          show(view);
+          onSelect(map);
         },
       },
-    }, thumbnail(view.weights), view.name === "mean" ? "All heads" : "");
+    }, thumbnail(map.weights), map.name === "mean" ? "All heads" : "");
     return button;
   };
-  const columns = [...(heads.length > 1 ? ["mean"] : []), ...heads[0].map((_, h) => h + 1)];
-  grid.append(one(views[0]), ...columns.map((words) => make("span", { class: "column-name", "aria-hidden": "true" }, words)));
+  const named = (name) => mapButton(maps.find((map) => map.name === name));
+  const columnNames = [...(hasLayerMeans ? ["mean"] : []), ...heads[0].map((_, h) => h + 1)];
+  grid.append(mapButton(maps[0]), ...columnNames.map((name) => make("span", { class: "column-name", "aria-hidden": "true" }, name)));
   heads.forEach((layer, l) => {
     grid.append(make("span", { class: "row-name" }, `Layer ${l + 1}`));
-    if (heads.length > 1) grid.append(one(views.find((view) => view.name === `${l + 1}`)));
-    layer.forEach((_, h) => grid.append(one(views.find((view) => view.name === `${l + 1}.${h + 1}`))));
+    if (hasLayerMeans) grid.append(named(`${l + 1}`));
+    layer.forEach((_, h) => grid.append(named(`${l + 1}.${h + 1}`)));
   });
   return grid;
 }

@@ -1,119 +1,118 @@
-// Caption: an image in words, and where each word looked.
+// Caption view: describes an image, and shows the attention of each word over the image.
 
-import { make, say } from "../shared/dom.js";
-import { button, runChoice, slider } from "../shared/controls.js";
-import { latest } from "../shared/latest.js";
-import { ask } from "../shared/server.js";
-import { empty, heading, stage } from "../shared/states.js";
-import { legend, rove, signed, wordButton, wordsOf } from "../shared/words.js";
+import { announce, make } from "../shared/dom.js";
+import { runSelect, sliderField } from "../shared/controls.js";
+import { latestOnly } from "../shared/scheduling.js";
+import { request } from "../shared/api-client.js";
+import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { enableArrowKeys, formatScore, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 
-const SIDE = 420, SMALL = 116;
-const VERSIONS = 3;
+const IMAGE_SIZE = 420, THUMBNAIL_SIZE = 116;
+const MAX_OUTPUTS = 3;
 
 export const caption = {
   name: "caption",
   title: "Caption",
-  available: (catalogue) => catalogue.of("captioning").length > 0,
-  show(place, context) {
+  isAvailable: (catalogue) => catalogue.ofKind("captioning").length > 0,
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    const runs = catalogue.of("captioning");
-    let run = catalogue.named(runs, settings.run);
+    const runs = catalogue.ofKind("captioning");
+    let run = catalogue.findRun(runs, settings.run);
     let image = null;
-    const result = stage();
-    const question = latest(signal);
+    const result = resultArea();
+    const requests = latestOnly(signal);
     const beam = () => Math.min(Number(settings.beam ?? run.beam ?? 3), catalogue.limits.beam);
-    const input = make("input", { type: "file", accept: "image/*", class: "unseen", id: "image", on: { change: () => take(input.files[0]) } });
+    const input = make("input", { type: "file", accept: "image/*", class: "visually-hidden", id: "image", on: { change: () => readImage(input.files[0]) } });
 
-    async function take(file) {
+    async function readImage(file) {
       if (!file) return;
       try {
         image = { file, bitmap: await createImageBitmap(file) };
       } catch {
-        result.fail(new Error("this file cannot be read as an image; choose a JPEG, PNG, GIF or WebP"));
+        result.showError(new Error("This file cannot be read as an image. Choose a JPEG, PNG, GIF or WebP file."));
         return;
       }
-      look();
+      load();
     }
 
-    function look() {
+    function load() {
       if (!image) return;
-      result.wait("Looking at it …");
-      const count = Math.min(beam(), VERSIONS, catalogue.limits.alternatives + 1);
+      result.showLoading("Captioning …");
+      const count = Math.min(beam(), MAX_OUTPUTS, catalogue.limits.alternatives + 1);
       const path = `/api/caption?run=${encodeURIComponent(run.name)}&beam=${beam()}&n_best=${count}`;
       const type = image.file.type.startsWith("image/") ? image.file.type : "image/unknown";
-      question((inner) => ask(path, image.file, { signal: inner, type }), { found: present, failed: (error) => result.fail(error, look) });
+      requests.run((inner) => request(path, image.file, { signal: inner, type }), { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
-    function present({ outputs, grid }) {
+    function show({ outputs, grid }) {
       const [best, ...others] = outputs;
-      const large = make("canvas", { width: SIDE, height: SIDE, role: "img", "aria-label": `The image: ${best.text}` });
+      const canvas = make("canvas", { width: IMAGE_SIZE, height: IMAGE_SIZE, role: "img", "aria-label": `The image: ${best.text}` });
       const words = wordsOf(best);
-      const weights = (word) => best.attention && word.pieces.length ? average(word.pieces.map((piece) => best.attention[piece])) : null;
-      paint(large, image.bitmap, null, grid);
-      const group = make("p", { class: "words", role: "group", "aria-label": "Caption", dir: "auto" }, words.flatMap((word, at) => [
-        best.text.slice(at ? words[at - 1].end : 0, word.begin),
-        wordButton(word, { on: {
-          pointerenter: () => paint(large, image.bitmap, weights(word), grid), pointerleave: () => paint(large, image.bitmap, null, grid),
-          focus: () => paint(large, image.bitmap, weights(word), grid), blur: () => paint(large, image.bitmap, null, grid),
-        } }),
-      ]));
-      rove(group, signal);
+      const weightsOf = (word) => best.attention && word.pieces.length ? meanRow(word.pieces.map((piece) => best.attention[piece])) : null;
+      const showAttention = (word) => drawImage(canvas, image.bitmap, weightsOf(word), grid);
+      const hideAttention = () => drawImage(canvas, image.bitmap, null, grid);
+      hideAttention();
+      const buttons = words.map((word) => wordButton(word, { on: {
+        pointerenter: () => showAttention(word), pointerleave: hideAttention, focus: () => showAttention(word), blur: hideAttention,
+      } }));
+      const group = make("p", { class: "words", role: "group", "aria-label": "Caption", dir: "auto" }, textWithButtons(best.text, words, buttons));
+      enableArrowKeys(group, signal);
       result.show(
-        make("div", { class: "card captioned" }, large,
-          make("div", {}, group, legend(),
-            others.length > 0 && make("section", { class: "versions" }, make("h2", {}, "Other captions"),
-              make("ul", {}, others.map((one) => make("li", {}, one.text, make("span", { class: "percent" }, `log p ${signed(one.score)} a token`))))))),
-        grid && make("section", { class: "card" }, make("h2", {}, "Where each word looked"),
-          make("ul", { class: "glances" }, words.map((word) => {
-            const small = make("canvas", { width: SMALL, height: SMALL, role: "img", "aria-label": `Where “${word.text}” looked` });
-            paint(small, image.bitmap, weights(word), grid);
+        make("div", { class: "card captioned" }, canvas,
+          make("div", {}, group, probabilityLegend(),
+            others.length > 0 && make("section", { class: "n-best" }, make("h2", {}, "Other captions"),
+              make("ul", {}, others.map((output) => make("li", {}, output.text, make("span", { class: "percent" }, `log p per token ${formatScore(output.score)}`))))))),
+        grid && make("section", { class: "card" }, make("h2", {}, "Attention of each word"),
+          make("ul", { class: "word-attention" }, words.map((word) => {
+            const small = make("canvas", { width: THUMBNAIL_SIZE, height: THUMBNAIL_SIZE, role: "img", "aria-label": `Attention of “${word.text}”` });
+            drawImage(small, image.bitmap, weightsOf(word), grid);
             return make("li", {}, small, word.text);
           }))));
-      say(best.text);
+      announce(best.text);
     }
 
-    const drop = make("div", { class: "card drop" },
+    const dropZone = make("div", { class: "card drop-zone" },
       make("p", {}, make("label", { for: "image", class: "as-button" }, "Choose an image"), input),
-      make("p", { class: "note" }, "or drop one here, or paste it. It goes to this service alone and is not kept, so a link cannot carry it."));
-    for (const event of ["dragover", "drop"]) drop.addEventListener(event, (one) => {
-      one.preventDefault();
-      drop.classList.toggle("over", event === "dragover");
-      if (event === "drop") take(one.dataTransfer.files[0]);
+      make("p", { class: "note" }, "or drop or paste one here. The server does not store it, so links do not contain the image."));
+    for (const name of ["dragover", "drop"]) dropZone.addEventListener(name, (event) => {
+      event.preventDefault();
+      dropZone.classList.toggle("over", name === "dragover");
+      if (name === "drop") readImage(event.dataTransfer.files[0]);
     });
-    drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-    addEventListener("paste", (event) => take(event.clipboardData.files[0]), { signal });
-    place.append(
-      heading("Caption", "An image in words. Point at a word to see where it looked; only the middle square is seen.",
-        runChoice(context, runs, run, (next) => {
+    dropZone.addEventListener("dragleave", () => dropZone.classList.remove("over"));
+    addEventListener("paste", (event) => readImage(event.clipboardData.files[0]), { signal });
+    container.append(
+      viewHeader("Caption", "Describes an image. Point at a word to see its attention. The model reads the central square of the image.",
+        runSelect(context, runs, run, (next) => {
           run = next;
-          context.keep({ run: run.name });
-          look();
+          context.update({ run: run.name });
+          load();
         })),
-      make("div", { class: "bar" }, drop, slider("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
-        context.keep({ beam: width });
-        look();
+      make("div", { class: "toolbar" }, dropZone, sliderField("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
+        context.update({ beam: width });
+        load();
       })),
-      result.place);
-    result.show(empty("The caption appears here, with the part of the image behind each word."));
+      result.element);
+    result.show(emptyMessage("The caption appears here, with the attention of each word."));
   },
 };
 
-const average = (rows) => rows[0].map((_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
+const meanRow = (rows) => rows[0].map((_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
 
-/** The middle square, bright where a word looked. */
-function paint(canvas, bitmap, weights, grid) {
-  const pen = canvas.getContext("2d"), side = Math.min(bitmap.width, bitmap.height), size = canvas.width;
-  pen.globalCompositeOperation = "source-over";
-  pen.drawImage(bitmap, (bitmap.width - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, size, size);
+/** Draws the central square of the image; with weights, darkens the cells that get less attention. */
+function drawImage(canvas, bitmap, weights, grid) {
+  const context = canvas.getContext("2d"), side = Math.min(bitmap.width, bitmap.height), size = canvas.width;
+  context.globalCompositeOperation = "source-over";
+  context.drawImage(bitmap, (bitmap.width - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, size, size);
   if (!weights || !grid) return;
-  const [rows, columns] = grid, most = Math.max(...weights);
+  const [rows, columns] = grid, largest = Math.max(...weights);
   const mask = document.createElement("canvas");
   [mask.width, mask.height] = [columns, rows];
-  const brush = mask.getContext("2d");
+  const maskContext = mask.getContext("2d");
   weights.forEach((weight, at) => {
-    brush.fillStyle = `rgb(8 19 31 / ${0.82 * (1 - weight / most)})`;
-    brush.fillRect(at % columns, Math.floor(at / columns), 1, 1);
+    maskContext.fillStyle = `rgb(8 19 31 / ${0.82 * (1 - weight / largest)})`;
+    maskContext.fillRect(at % columns, Math.floor(at / columns), 1, 1);
   });
-  pen.imageSmoothingEnabled = true;
-  pen.drawImage(mask, 0, 0, size, size);
+  context.imageSmoothingEnabled = true;
+  context.drawImage(mask, 0, 0, size, size);
 }

@@ -1,122 +1,119 @@
-// Compare: two runs and one sentence, side by side, each asked what it thinks of the other.
+// Compare view: the outputs of two runs for one sentence, and the probability each assigns to both.
 
 import { make } from "../shared/dom.js";
-import { choice, linkButton, sentence } from "../shared/controls.js";
-import { examplesFor } from "../shared/examples.js";
-import { latest, patient } from "../shared/latest.js";
-import { looker } from "../shared/looker.js";
-import { facts } from "../shared/runs.js";
-import { ask } from "../shared/server.js";
-import { empty, heading, stage } from "../shared/states.js";
-import { legend, readable, rove, signed, wordButton, wordsOf } from "../shared/words.js";
+import { copyLinkButton, selectField, textField } from "../shared/controls.js";
+import { exampleSentences } from "../shared/examples.js";
+import { debounce, latestOnly } from "../shared/scheduling.js";
+import { attentionMap } from "../shared/attention-map.js";
+import { runSummary } from "../shared/runs.js";
+import { request } from "../shared/api-client.js";
+import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { displayPiece, enableArrowKeys, formatScore, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 
-const translators = (catalogue) => catalogue.of("translation");
+const translationRuns = (catalogue) => catalogue.ofKind("translation");
 
 export const compare = {
   name: "compare",
-  title: "Compare",
-  available: (catalogue) => translators(catalogue).length > 1,
-  takes: translators,
-  show(place, context) {
+  title: "Compare runs",
+  isAvailable: (catalogue) => translationRuns(catalogue).length > 1,
+  runs: translationRuns,
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    const runs = translators(catalogue);
-    const first = () => catalogue.named(runs, settings.run);
+    const runs = translationRuns(catalogue);
+    const first = () => catalogue.findRun(runs, settings.run);
     const second = () => {
-      const others = runs.filter((one) => one !== first());
-      return others.find((one) => one.name === settings.with) ?? others[0];
+      const others = runs.filter((run) => run !== first());
+      return others.find((run) => run.name === settings.with) ?? others[0];
     };
-    const result = stage({ class: "stage sides" });
-    const question = latest(signal);
-    const later = patient(look, 250);
-    const lists = make("div", { class: "bar" });
-    const text = () => settings.text ?? examplesFor(first())[0] ?? "";
+    const result = resultArea({ class: "result stacked" });
+    const requests = latestOnly(signal);
+    const loadLater = debounce(load, 250);
+    const runFields = make("div", { class: "toolbar" });
+    const text = () => settings.text ?? exampleSentences(first())[0] ?? "";
 
-    function look() {
+    function load() {
       if (!text().trim()) {
-        question.drop();
-        result.show(empty("Give them a sentence, and see what each of them makes of it."));
+        requests.cancel();
+        result.show(emptyMessage("Enter a sentence to compare the translations of both runs."));
         return;
       }
-      result.wait("Asking both …");
-      question((inner) => both([first(), second()], text(), inner), { found: present, failed: (error) => result.fail(error, look) });
+      result.showLoading("Translating with both runs …");
+      requests.run((inner) => translateWithAll([first(), second()], text(), inner), { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
-    function present(found) {
+    function show(results) {
       result.show(
-        make("div", { class: "two" }, found.map((one, place) => side(one, found[1 - place], signal))),
-        opinions(found), legend());
+        make("div", { class: "two" }, results.map((each, index) => runColumn(each, results[1 - index], signal))),
+        probabilityTable(results), probabilityLegend());
     }
 
-    function offer() {
-      const options = (list) => list.map((one) => [one.name, one.name]);
-      lists.replaceChildren(
-        choice("First", options(runs), first().name, (name) => {
-          context.keep({ run: name, with: name === second().name ? first().name : settings.with });
-          offer();
-          look();
+    function updateRunFields() {
+      const options = (list) => list.map((run) => [run.name, run.name]);
+      runFields.replaceChildren(
+        selectField("First run", options(runs), first().name, (name) => {
+          context.update({ run: name, with: name === second().name ? first().name : settings.with });
+          updateRunFields();
+          load();
         }),
-        choice("Second", options(runs.filter((one) => one !== first())), second().name, (name) => {
-          context.keep({ with: name });
-          look();
-        }), linkButton());
+        selectField("Second run", options(runs.filter((run) => run !== first())), second().name, (name) => {
+          context.update({ with: name });
+          load();
+        }), copyLinkButton());
     }
-    offer();
-    place.append(
-      heading("Compare", "Two runs on the same sentence: what they say, how sure they are, and where they looked."),
-      make("div", { class: "asks" },
-        sentence("Text", text(), (words) => {
-          context.keep({ text: words });
-          later();
-        }, { most: catalogue.limits.characters }), lists),
-      result.place);
-    look();
+    updateRunFields();
+    container.append(
+      viewHeader("Compare runs", "Two runs on the same sentence: outputs, probabilities and attention."),
+      make("div", { class: "inputs" },
+        textField("Source text", text(), (value) => {
+          context.update({ text: value });
+          loadLater();
+        }, { maxLength: catalogue.limits.characters }), runFields),
+      result.element);
+    load();
   },
 };
 
-/** What each says, how it likes what the other said, and where it looked. */
-async function both(runs, text, signal) {
-  const asked = (run) => ({ run: run.name, ...(run.targets.length > 1 && { target: run.targets[0] }) });
-  const found = await Promise.all(runs.map(async (run) => {
-    const begun = performance.now();
-    const { translations } = await ask("/api/translate", { ...asked(run), texts: [text], split: false }, { signal });
-    return { run, output: translations[0].parts[0].outputs[0], milliseconds: performance.now() - begun };
+/** Translates with each run, scores all outputs with each run, and gets the attention of each. */
+async function translateWithAll(runs, text, signal) {
+  const target = (run) => ({ run: run.name, ...(run.targets.length > 1 && { target: run.targets[0] }) });
+  const results = await Promise.all(runs.map(async (run) => {
+    const started = performance.now();
+    const { translations } = await request("/api/translate", { ...target(run), texts: [text], split: false }, { signal });
+    return { run, output: translations[0].parts[0].outputs[0], milliseconds: performance.now() - started };
   }));
-  await Promise.all(found.map(async (one) => {
-    const targets = found.map((each) => each.output.text);
-    const { scores } = await ask("/api/score", { ...asked(one.run), sources: targets.map(() => text), targets }, { signal });
-    one.likes = scores.map((each) => each.log_probabilities.reduce((sum, log) => sum + (log ?? -Infinity), 0));
-    if (one.run.attention) one.look = await ask("/api/attention", { ...asked(one.run), text, output: one.output.text }, { signal });
+  await Promise.all(results.map(async (result) => {
+    const targets = results.map((each) => each.output.text);
+    const { scores } = await request("/api/score", { ...target(result.run), sources: targets.map(() => text), targets }, { signal });
+    result.logProbabilities = scores.map((score) => score.log_probabilities.reduce((sum, log) => sum + (log ?? -Infinity), 0));
+    if (result.run.attention) result.attention = await request("/api/attention", { ...target(result.run), text, output: result.output.text }, { signal });
   }));
-  return found;
+  return results;
 }
 
-/** Without marks before and behind. */
-const bare = (word) => word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
+const withoutPunctuation = (word) => word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
 
-function side({ run, output, milliseconds, look }, other, signal) {
-  const theirs = new Set(wordsOf(other.output).map((word) => bare(word.text)));
+/** The output of one run, with the words that the other output does not contain marked. */
+function runColumn({ run, output, milliseconds, attention }, other, signal) {
+  const otherWords = new Set(wordsOf(other.output).map((word) => withoutPunctuation(word.text)));
   const words = wordsOf(output);
-  const group = make("p", { class: "words", dir: "auto", role: "group", "aria-label": `Translation of ${run.name}` },
-    words.flatMap((word, at) => [
-      output.text.slice(at ? words[at - 1].end : 0, word.begin),
-      wordButton(word, { class: theirs.has(bare(word.text)) ? "word" : "word differs" }),
-    ]));
-  rove(group, signal);
-  const labels = (several) => several.map((one) => readable(one));
+  const buttons = words.map((word) => wordButton(word, { class: otherWords.has(withoutPunctuation(word.text)) ? "word" : "word differs" }));
+  const group = make("p", { class: "words", dir: "auto", role: "group", "aria-label": `Translation of ${run.name}` }, textWithButtons(output.text, words, buttons));
+  enableArrowKeys(group, signal);
+  const labels = (pieces) => pieces.map((piece) => displayPiece(piece));
   return make("section", { class: "card compared" },
-    make("h2", {}, run.name), make("p", { class: "facts" }, facts(run)),
+    make("h2", {}, run.name), make("p", { class: "facts" }, runSummary(run)),
     group,
-    make("p", { class: "facts" }, `log p ${signed(output.score)} a token · ${Math.round(milliseconds)} ms`),
-    look
-      ? looker({ outputs: labels(look.outputs), sources: labels(look.sources), weights: look.weights }, { title: output.text, signal, tools: false, room: 430 })
-      : make("p", { class: "state" }, "No attention: all it knew of the sentence was in one vector."));
+    make("p", { class: "facts" }, `log p per token ${formatScore(output.score)} · ${Math.round(milliseconds)} ms`),
+    attention
+      ? attentionMap({ outputs: labels(attention.outputs), sources: labels(attention.sources), weights: attention.weights }, { title: output.text, signal, tools: false, availableWidth: 430 })
+      : make("p", { class: "message" }, "This run has no attention. Its decoder sees the source only through the encoder’s final state."));
 }
 
-/** How probable each finds both outputs. */
-function opinions(found) {
-  return make("section", { class: "card" }, make("h2", {}, "What each thinks of both"),
+/** The log-probability of each output under each run. */
+function probabilityTable(results) {
+  return make("section", { class: "card" }, make("h2", {}, "Log-probability of each output"),
     make("table", {},
-      make("thead", {}, make("tr", {}, make("td"), found.map((one) => make("th", { scope: "col" }, `log p by ${one.run.name}`)))),
-      make("tbody", {}, found.map((one, row) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.output.text),
-        found.map((judge) => make("td", {}, signed(judge.likes[row]))))))));
+      make("thead", {}, make("tr", {}, make("td"), results.map((result) => make("th", { scope: "col" }, `log p by ${result.run.name}`)))),
+      make("tbody", {}, results.map((result, row) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, result.output.text),
+        results.map((scorer) => make("td", {}, formatScore(scorer.logProbabilities[row]))))))));
 }

@@ -1,120 +1,118 @@
-// Forecast: what was observed, and the path that the model sees behind it.
+// Forecast view: continues observed rows of numbers.
 
-import { make, say } from "../shared/dom.js";
-import { button, field, linkButton, runChoice } from "../shared/controls.js";
-import { lines } from "../shared/chart.js";
-import { latest, patient } from "../shared/latest.js";
-import { plane } from "../shared/plane.js";
-import { ask } from "../shared/server.js";
-import { heading, stage } from "../shared/states.js";
+import { announce, make } from "../shared/dom.js";
+import { button, copyLinkButton, labelledField, runSelect } from "../shared/controls.js";
+import { lineChart } from "../shared/chart.js";
+import { debounce, latestOnly } from "../shared/scheduling.js";
+import { trajectoryPlot } from "../shared/trajectory-plot.js";
+import { request } from "../shared/api-client.js";
+import { resultArea, viewHeader } from "../shared/panels.js";
 
 export const forecast = {
   name: "forecast",
   title: "Forecast",
-  available: (catalogue) => catalogue.of("forecast").length > 0,
-  show(place, context) {
+  isAvailable: (catalogue) => catalogue.ofKind("forecast").length > 0,
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    const runs = catalogue.of("forecast");
-    let run = catalogue.named(runs, settings.run);
-    const result = stage();
-    const question = latest(signal);
-    const later = patient(look, 250);
-    const body = make("div", { class: "forecasting" });
-    const flat = () => run.columns.length === 2 && run.context.length === 0;
-    let observed, ahead, forecastRows = null, board = null;
+    const runs = catalogue.ofKind("forecast");
+    let run = catalogue.findRun(runs, settings.run);
+    const result = resultArea();
+    const requests = latestOnly(signal);
+    const loadLater = debounce(load, 250);
+    const body = make("div", { class: "forecast-layout" });
+    /** Two columns without context are drawn as a path in the plane. */
+    const isPlanar = () => run.columns.length === 2 && run.context.length === 0;
+    let observed, plot = null;
 
-    const numbers = make("textarea", { rows: 9, class: "numbers", spellcheck: "false", on: { input: () => typed() } });
-    const known = make("textarea", { rows: 5, class: "numbers", spellcheck: "false", on: { input: () => typed() } });
+    const observedField = make("textarea", { rows: 9, class: "numbers", spellcheck: "false", on: { input: () => onEdit() } });
+    const contextField = make("textarea", { rows: 5, class: "numbers", spellcheck: "false", on: { input: () => onEdit() } });
 
-    function typed() {
-      context.keep({ rows: packed(numbers.value), known: run.context.length ? packed(known.value) : null });
-      later();
+    function onEdit() {
+      context.update({ rows: packRows(observedField.value), known: run.context.length ? packRows(contextField.value) : null });
+      loadLater();
     }
 
-    function write(rows, context_) {
-      numbers.value = rows.map((row) => row.map(short).join(", ")).join("\n");
-      known.value = context_.map((row) => row.map(short).join(", ")).join("\n");
+    function setRows(observedRows, contextRows) {
+      observedField.value = observedRows.map((row) => row.map(formatNumber).join(", ")).join("\n");
+      contextField.value = contextRows.map((row) => row.map(formatNumber).join(", ")).join("\n");
     }
 
-    function look() {
-      observed = parsed(numbers.value);
-      ahead = parsed(known.value);
-      result.wait("Going on …");
-      const window = { observed, ...(run.context.length && { context: ahead }) };
-      question((inner) => ask("/api/forecast", { run: run.name, windows: [window] }, { signal: inner }), {
-        found: ({ forecasts }) => present((forecastRows = forecasts[0])), failed: (error) => result.fail(error, look),
+    function load() {
+      observed = parseRows(observedField.value);
+      result.showLoading("Forecasting …");
+      const window = { observed, ...(run.context.length && { context: parseRows(contextField.value) }) };
+      requests.run((inner) => request("/api/forecast", { run: run.name, windows: [window] }, { signal: inner }), {
+        onResult: ({ forecasts }) => show(forecasts[0]), onError: (error) => result.showError(error, load),
       });
     }
 
-    function present(rows) {
-      if (flat()) {
-        if (!board?.place.isConnected) {
-          board = plane({ observe: run.observe, predict: run.predict, columns: run.columns, drawn, signal });
-          result.show(board.place);
-        } else result.show(board.place);
-        board.show(observed, rows);
+    function show(rows) {
+      if (isPlanar()) {
+        if (!plot?.element.isConnected) plot = trajectoryPlot({ observe: run.observe, predict: run.predict, columns: run.columns, onDraw, signal });
+        result.show(plot.element);
+        plot.show(observed, rows);
       } else {
-        result.show(make("div", { class: "three" }, run.columns.map((name, column) => make("section", { class: "card" }, make("h2", {}, name), lines([
+        result.show(make("div", { class: "three" }, run.columns.map((name, column) => make("section", { class: "card" }, make("h2", {}, name), lineChart([
           { name: "forecast", points: [observed.at(-1), ...rows].map((row, at) => [observed.length - 1 + at, row[column]]) },
           { name: "observed", points: observed.map((row, at) => [at, row[column]]) },
         ], { xLabel: "row", yLabel: name })))));
       }
-      const last = rows.at(-1).map((value, at) => `${run.columns[at]} ${short(value)}`).join(", ");
-      say(`${rows.length} rows ahead, the last: ${last}`);
+      const last = rows.at(-1).map((value, at) => `${run.columns[at]} ${formatNumber(value)}`).join(", ");
+      announce(`Forecast of ${rows.length} rows. Last row: ${last}`);
     }
 
-    /** A path that was drawn by hand. */
-    function drawn(rows) {
-      write(rows, []);
-      typed();
+    function onDraw(rows) {
+      setRows(rows, []);
+      onEdit();
     }
 
-    async function begin() {
+    async function loadExample() {
       try {
-        const found = await ask(`/api/forecast/example?run=${encodeURIComponent(run.name)}`, undefined, { signal });
-        write(found.observed, run.context.length ? found.context : []);
-        context.keep({ rows: null, known: null });
-        look();
+        const example = await request(`/api/forecast/example?run=${encodeURIComponent(run.name)}`, undefined, { signal });
+        setRows(example.observed, run.context.length ? example.context : []);
+        context.update({ rows: null, known: null });
+        load();
       } catch (error) {
-        if (!signal.aborted) result.fail(error, begin);
+        if (!signal.aborted) result.showError(error, loadExample);
       }
     }
 
-    function fill() {
-      board = null;
-      const names = [...run.columns, ...run.context].join(", ");
+    function renderFields() {
+      plot = null;
+      const columns = [...run.columns, ...run.context].join(", ");
       body.replaceChildren(
-        result.place,
-        make("div", { class: "card given-rows" },
-          field(`Observed: ${run.observe} rows of ${names}`, numbers),
-          run.context.length > 0 && field(`Known of the next ${run.predict} rows: ${run.context.join(", ")}`, known),
-          make("div", { class: "tools" }, button("A made-up beginning", begin), linkButton())));
+        result.element,
+        make("div", { class: "card forecast-input" },
+          labelledField(`Observed: ${run.observe} rows of ${columns}`, observedField),
+          run.context.length > 0 && labelledField(`Context of the next ${run.predict} rows: ${run.context.join(", ")}`, contextField),
+          make("div", { class: "tools" }, button("Load an example", loadExample), copyLinkButton())));
     }
 
-    place.append(
-      heading("Forecast", "What comes next, from what was. Draw a path, or give the numbers.",
-        runChoice(context, runs, run, (next) => {
+    container.append(
+      viewHeader("Forecast", "Predicts the next rows of a series. Draw a path, or enter the observed numbers.",
+        runSelect(context, runs, run, (next) => {
           run = next;
-          context.keep({ run: run.name, rows: null, known: null });
-          fill();
-          begin();
+          context.update({ run: run.name, rows: null, known: null });
+          renderFields();
+          loadExample();
         })),
       body);
-    fill();
+    renderFields();
     if (settings.rows) {
-      numbers.value = unpacked(settings.rows);
-      known.value = unpacked(settings.known ?? "");
-      look();
-    } else begin();
+      observedField.value = unpackRows(settings.rows);
+      contextField.value = unpackRows(settings.known ?? "");
+      load();
+    } else loadExample();
   },
 };
 
-const short = (value) => String(Number(value.toPrecision(5)));
-const packed = (text) => text.trim().replace(/[ \t]*,[ \t]*/g, ",").replace(/\n+/g, ";");
-const unpacked = (text) => text.replaceAll(";", "\n");
+const formatNumber = (value) => String(Number(value.toPrecision(5)));
+/** Rows in a link: commas between numbers, semicolons between rows. */
+const packRows = (text) => text.trim().replace(/[ \t]*,[ \t]*/g, ",").replace(/\n+/g, ";");
+const unpackRows = (text) => text.replaceAll(";", "\n");
 
-/** Rows of numbers, separated as people do; what is no number is told by the service. */
-function parsed(text) {
+/** Rows of numbers, separated by commas, tabs or spaces. Other text stays as it is, and the server reports it. */
+function parseRows(text) {
   return text.split("\n").filter((line) => line.trim()).map((line) =>
     line.split(/[,\t ]+/).filter(Boolean).map((cell) => (Number.isFinite(Number(cell)) ? Number(cell) : cell)));
 }

@@ -1,94 +1,93 @@
-// Lab: what the lectures claim, put to the test, with verdicts, charts and numbers.
+// Lab view: reports of `seqloom lab`, with verdicts, charts and tables.
 
 import { make } from "../shared/dom.js";
-import { segments } from "../shared/controls.js";
-import { bars, lines } from "../shared/chart.js";
-import { latest } from "../shared/latest.js";
-import { ask } from "../shared/server.js";
-import { heading, stage } from "../shared/states.js";
+import { segmentedControl } from "../shared/controls.js";
+import { barChart, lineChart } from "../shared/chart.js";
+import { latestOnly } from "../shared/scheduling.js";
+import { request } from "../shared/api-client.js";
+import { resultArea, viewHeader } from "../shared/panels.js";
 
 export const lab = {
   name: "lab",
   title: "Lab",
-  available: (catalogue) => catalogue.reports.length > 0,
-  show(place, context) {
-    const { settings, catalogue } = context;
-    if (settings.claim) report(place, context);
-    else index(place, context, catalogue.reports);
+  isAvailable: (catalogue) => catalogue.reports.length > 0,
+  render(container, context) {
+    if (context.settings.claim) renderReport(container, context);
+    else renderIndex(container, context, context.catalogue.reports);
   },
 };
 
-function index(place, context, reports) {
+function renderIndex(container, context, reports) {
   const list = make("ul", { class: "claims" });
-  const states = ["confirmed", "refuted", "undecided"].filter((state) => reports.some((one) => one.state === state));
-  function fill(state) {
-    list.replaceChildren(...reports.filter((one) => state === "all" || one.state === state).map((one) => make("li", {},
-      make("a", { class: "card", href: context.link("lab", { claim: one.claim }) },
-        badge(one.state), make("h2", {}, one.sentence), make("p", { class: "note" }, `${one.claim} · ${one.size}`)))));
+  const states = ["confirmed", "refuted", "undecided"].filter((state) => reports.some((report) => report.state === state));
+  function listReports(state) {
+    list.replaceChildren(...reports.filter((report) => state === "all" || report.state === state).map((report) => make("li", {},
+      make("a", { class: "card", href: context.link("lab", { claim: report.claim }) },
+        badge(report.state), make("h2", {}, report.sentence), make("p", { class: "note" }, `${report.claim} · ${report.size}`)))));
   }
-  place.append(
-    heading("Lab", "Sentences of the lectures as experiments: several seeds each, and a rule that was fixed before.",
-      states.length > 1 && segments("Show", [["all", "All"], ...states.map((one) => [one, one])], context.settings.state ?? "all", (state) => {
-        context.keep({ state });
-        fill(state);
+  container.append(
+    viewHeader("Lab", "Claims from lectures, tested as experiments over several seeds with a decision rule fixed in advance.",
+      states.length > 1 && segmentedControl("Show", [["all", "All"], ...states.map((state) => [state, state])], context.settings.state ?? "all", (state) => {
+        context.update({ state });
+        listReports(state);
       })),
     list);
-  fill(context.settings.state ?? "all");
+  listReports(context.settings.state ?? "all");
 }
 
 const badge = (state) => make("span", { class: `badge ${state}` }, state);
 
-function report(place, context) {
+function renderReport(container, context) {
   const { settings, signal } = context;
-  const result = stage({ class: "stage report" });
-  const question = latest(signal);
-  const back = make("a", { class: "back", href: context.link("lab") }, "← All claims");
-  place.append(back, result.place);
-  function look() {
-    result.wait("Fetching the report …");
-    question((inner) => ask(`/api/lab/${encodeURIComponent(settings.claim)}`, undefined, { signal: inner }), {
-      found: ({ report: found }) => result.show(...page(found)), failed: (error) => result.fail(error, look),
+  const result = resultArea({ class: "result report" });
+  const requests = latestOnly(signal);
+  const backLink = make("a", { class: "back", href: context.link("lab") }, "← All claims");
+  container.append(backLink, result.element);
+  function load() {
+    result.showLoading("Loading the report …");
+    requests.run((inner) => request(`/api/lab/${encodeURIComponent(settings.claim)}`, undefined, { signal: inner }), {
+      onResult: ({ report }) => result.show(...reportSections(report)), onError: (error) => result.showError(error, load),
     });
   }
-  look();
+  load();
 }
 
-function page(one) {
+function reportSections(report) {
   return [
-    make("header", {}, badge(one.verdict.state), make("h1", { tabindex: "-1" }, one.sentence), make("p", { class: "lead" }, one.source)),
-    make("section", { class: "card" }, make("h2", {}, "Why"),
-      make("ul", { class: "reasons" }, one.verdict.reason.split("; ").map((words) => make("li", {}, words)))),
-    ...(one.charts ?? []).map((each) => make("section", { class: "card" }, chart(each))),
-    one.table && make("section", { class: "card" }, make("h2", {}, "Numbers"), table(one.table),
-      make("p", { class: "note" }, `Mean over ${one.seeds.length} seeds, ± their standard deviation.`)),
-    ...(one.published ?? []).map(published),
-    make("section", { class: "card" }, make("h2", {}, "The experiment"), make("dl", { class: "setup" },
-      [["What is done", one.setup], ["What would confirm it", one.confirms], ["What would refute it", one.refutes], ["The rule", one.rule],
-        ["Again", `seqloom lab ${one.claim} --size ${one.size} --seeds ${one.seeds.length}`]]
-        .map(([name, words]) => make("div", {}, make("dt", {}, name), make("dd", {}, words))))),
+    make("header", {}, badge(report.verdict.state), make("h1", { tabindex: "-1" }, report.sentence), make("p", { class: "lead" }, report.source)),
+    make("section", { class: "card" }, make("h2", {}, "Reasons"),
+      make("ul", { class: "reasons" }, report.verdict.reason.split("; ").map((reason) => make("li", {}, reason)))),
+    ...(report.charts ?? []).map((chart) => make("section", { class: "card" }, renderChart(chart))),
+    report.table && make("section", { class: "card" }, make("h2", {}, "Results"), renderTable(report.table),
+      make("p", { class: "note" }, `Mean over ${report.seeds.length} seeds, ± standard deviation.`)),
+    ...(report.published ?? []).map(publishedSection),
+    make("section", { class: "card" }, make("h2", {}, "Experiment"), make("dl", { class: "setup" },
+      [["Setup", report.setup], ["Confirmed if", report.confirms], ["Refuted if", report.refutes], ["Decision rule", report.rule],
+        ["Command", `seqloom lab ${report.claim} --size ${report.size} --seeds ${report.seeds.length}`]]
+        .map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))))),
   ];
 }
 
-const average = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-function chart(one) {
-  if (one.kind === "bars") return bars(one.names, one.values, one.label);
-  const series = one.series.map((each) => ({
-    name: each.name,
-    points: each.x.map((x, place) => [x, average(each.values[place])]),
-    band: each.values.some((several) => several.length > 1) ? each.x.map((x, place) => [x, Math.min(...each.values[place]), Math.max(...each.values[place])]) : undefined,
+function renderChart(chart) {
+  if (chart.kind === "bars") return barChart(chart.names, chart.values, chart.label);
+  const series = chart.series.map(({ name, x: xs, values }) => ({
+    name,
+    points: xs.map((x, index) => [x, mean(values[index])]),
+    band: values.some((seeds) => seeds.length > 1) ? xs.map((x, index) => [x, Math.min(...values[index]), Math.max(...values[index])]) : undefined,
   }));
-  return lines(series, { xLabel: one.x_label, yLabel: one.y_label, logX: one.logarithmic_x, logY: one.logarithmic_y, zero: one.zero, wide: true });
+  return lineChart(series, { xLabel: chart.x_label, yLabel: chart.y_label, logX: chart.logarithmic_x, logY: chart.logarithmic_y, zero: chart.zero, wide: true });
 }
 
-function table([head, ...rows]) {
+function renderTable([header, ...rows]) {
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers" }, make("table", {},
-    make("thead", {}, make("tr", {}, head.map((words) => make(words ? "th" : "td", words ? { scope: "col" } : {}, words)))),
-    make("tbody", {}, rows.map(([name, ...cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells.map((words) => make("td", {}, words)))))));
+    make("thead", {}, make("tr", {}, header.map((text) => make(text ? "th" : "td", text ? { scope: "col" } : {}, text)))),
+    make("tbody", {}, rows.map(([name, ...cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells.map((text) => make("td", {}, text)))))));
 }
 
-function published(one) {
-  return make("section", { class: "card" }, make("h2", {}, "Published"),
-    make("p", {}, `${one.what} (${one.where}). The sizes differ, so only the order is compared. ${one.order}`),
-    table([["", "published", "here"], ...one.figures.map((each) => [each.label, String(each.theirs), each.ours.toPrecision(4)])]));
+function publishedSection(published) {
+  return make("section", { class: "card" }, make("h2", {}, "Published results"),
+    make("p", {}, `${published.what} (${published.where}). The model sizes differ, so only the order is comparable. ${published.order}`),
+    renderTable([["", "published", "here"], ...published.figures.map((figure) => [figure.label, String(figure.theirs), figure.ours.toPrecision(4)])]));
 }

@@ -1,87 +1,88 @@
-// Label: what a text is, or what each of its words is, and how sure that is.
+// Label view: the labels of a text, or of each of its words, with their probabilities.
 
-import { make, say } from "../shared/dom.js";
-import { button, linkButton, runChoice } from "../shared/controls.js";
-import { latest, patient } from "../shared/latest.js";
-import { language } from "../shared/runs.js";
-import { ask } from "../shared/server.js";
-import { empty, heading, stage } from "../shared/states.js";
-import { typed } from "../shared/typed.js";
-import { percent } from "../shared/words.js";
+import { announce, make } from "../shared/dom.js";
+import { button, copyLinkButton, runSelect } from "../shared/controls.js";
+import { debounce, latestOnly } from "../shared/scheduling.js";
+import { languageName } from "../shared/runs.js";
+import { request } from "../shared/api-client.js";
+import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { highlightedInput } from "../shared/highlighted-input.js";
+import { formatPercent, probabilityBar } from "../shared/words.js";
 
-const SHOWN = 12;
+const MAX_LABELS = 12;
 const EXAMPLES = ["Das gefällt mir.", "I like it.", "Ça me plaît."];
 
 export const label = {
   name: "label",
   title: "Label",
-  available: (catalogue) => catalogue.of("labels").length > 0,
-  takes: (catalogue) => catalogue.of("labels"),
-  show(place, context) {
+  isAvailable: (catalogue) => catalogue.ofKind("labels").length > 0,
+  runs: (catalogue) => catalogue.ofKind("labels"),
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    const runs = catalogue.of("labels");
-    let run = catalogue.named(runs, settings.run);
-    const result = stage({ class: "stage output" });
-    const question = latest(signal);
-    const later = patient(look, 160);
-    const source = typed("Text", settings.text ?? "", {
-      most: catalogue.limits.characters, placeholder: "Type or paste a text …",
-      changed(text) {
-        context.keep({ text, run: run.name });
-        later();
+    const runs = catalogue.ofKind("labels");
+    let run = catalogue.findRun(runs, settings.run);
+    const result = resultArea({ class: "result output" });
+    const requests = latestOnly(signal);
+    const loadLater = debounce(load, 160);
+    const source = highlightedInput("Text", settings.text ?? "", {
+      maxLength: catalogue.limits.characters, placeholder: "Enter or paste a text …",
+      onChange(text) {
+        context.update({ text, run: run.name });
+        loadLater();
       },
     });
 
-    function look() {
+    function load() {
       const text = source.input.value;
       if (!text.trim()) {
-        question.drop();
-        result.show(empty("Its label appears here while you type.",
-          make("div", { class: "examples" }, EXAMPLES.map((words) => button(words, () => source.put(words))))));
+        requests.cancel();
+        result.show(emptyMessage("The labels appear here as you type.",
+          make("div", { class: "examples" }, EXAMPLES.map((example) => button(example, () => source.setText(example))))));
         return;
       }
-      result.wait("Reading …");
-      question((inner) => ask("/api/label", { run: run.name, texts: [text], every: true }, { signal: inner }), {
-        found: ({ labels }) => present(labels[0], text), failed: (error) => result.fail(error, look),
+      result.showLoading("Labelling …");
+      requests.run((inner) => request("/api/label", { run: run.name, texts: [text], every: true }, { signal: inner }), {
+        onResult: ({ labels }) => show(labels[0], text), onError: (error) => result.showError(error, load),
       });
     }
 
-    function present(labels, text) {
+    function show(labels, text) {
       const words = text.trim().split(/\s+/), tags = labels[0].label.split(/\s+/);
-      result.show(tags.length > 1 && tags.length === words.length ? tagged(words, tags, labels[0].probability) : shares(labels));
-      say(`${labels[0].label}, ${percent(labels[0].probability)}`);
+      result.show(tags.length > 1 && tags.length === words.length ? taggedWords(words, tags, labels[0].probability) : labelList(labels));
+      announce(`${labels[0].label}, ${formatPercent(labels[0].probability)}`);
     }
 
-    place.append(
-      heading("Label", "Every label with its probability, while you type.", runChoice(context, runs, run, (next) => {
+    container.append(
+      viewHeader("Label", "All labels of a text with their probabilities, updated as you type.", runSelect(context, runs, run, (next) => {
         run = next;
-        context.keep({ run: run.name });
-        look();
+        context.update({ run: run.name });
+        load();
       })),
       make("div", { class: "panes" },
         make("div", { class: "card pane" },
-          make("div", { class: "pane-head" }, make("h2", {}, source.title, "Text"), button("Clear", () => source.put(""), { kind: "quiet" })), source.place),
-        make("div", { class: "card pane" }, make("div", { class: "pane-head" }, make("h2", {}, "Labels"), linkButton()), result.place)));
-    look();
+          make("div", { class: "pane-header" }, make("h2", {}, source.label, "Text"), button("Clear", () => source.setText(""), { kind: "quiet" })), source.element),
+        make("div", { class: "card pane" }, make("div", { class: "pane-header" }, make("h2", {}, "Labels"), copyLinkButton()), result.element)));
+    load();
   },
 };
 
-/** "de" may be a label; if all of them are languages, people read their names. */
-function spelled(name, all) {
-  return all.every((one) => /^[a-z]{2,3}$/.test(one) && language(one) !== one) ? `${language(name)} (${name})` : name;
+/** If all labels are language codes, the name of the language and its code: "German (de)". */
+function displayLabel(name, all) {
+  return all.every((code) => /^[a-z]{2,3}$/.test(code) && languageName(code) !== code) ? `${languageName(name)} (${name})` : name;
 }
 
-function shares(labels) {
-  const names = labels.map((one) => one.label);
-  return make("div", {}, make("ul", { class: "shares" }, labels.slice(0, SHOWN).map((one, place) => make("li", { class: place ? null : "top" },
-    make("span", { dir: "auto" }, spelled(one.label, names)),
-    make("span", { class: "share", vars: { share: one.probability }, "aria-hidden": "true" }, make("i")),
-    make("span", { class: "percent" }, percent(one.probability))))),
-  labels.length > SHOWN && make("p", { class: "note" }, `and ${labels.length - SHOWN} labels that are less likely`));
+function labelList(labels) {
+  const names = labels.map((each) => each.label);
+  return make("div", {}, make("ul", { class: "label-list" }, labels.slice(0, MAX_LABELS).map((each, index) => make("li", { class: index ? null : "top" },
+    make("span", { dir: "auto" }, displayLabel(each.label, names)),
+    probabilityBar(each.probability),
+    make("span", { class: "percent" }, formatPercent(each.probability))))),
+  labels.length > MAX_LABELS && make("p", { class: "note" }, `and ${labels.length - MAX_LABELS} less probable labels`));
 }
 
-function tagged(words, tags, probability) {
+/** Sequence labelling: a tag below each word. */
+function taggedWords(words, tags, probability) {
   return make("div", {},
-    make("p", { class: "words tagged" }, words.map((word, place) => make("span", { class: "tagged-word" }, make("span", {}, word), make("small", {}, tags[place])))),
-    make("p", { class: "note" }, `all of them together: ${percent(probability)}`));
+    make("p", { class: "words tagged" }, words.map((word, index) => make("span", { class: "tagged-word" }, make("span", {}, word), make("small", {}, tags[index])))),
+    make("p", { class: "note" }, `joint probability: ${formatPercent(probability)}`));
 }

@@ -1,155 +1,154 @@
-// Translate: type, see the translation appear, ask each word where it comes from, choose another.
+// Translate view: translates while the user types; words show probabilities and alignments and can be replaced.
 
-import { make, say } from "../shared/dom.js";
-import { button, linkButton, runChoice, slider, targetChoice } from "../shared/controls.js";
-import { examplesFor } from "../shared/examples.js";
-import { latest, patient } from "../shared/latest.js";
-import { language } from "../shared/runs.js";
-import { ask, listen } from "../shared/server.js";
-import { empty, heading, stage } from "../shared/states.js";
-import { typed } from "../shared/typed.js";
-import { legend, split } from "../shared/words.js";
-import { Sheet } from "./sheet.js";
+import { announce, make } from "../shared/dom.js";
+import { button, copyLinkButton, runSelect, sliderField, targetLanguageSelect } from "../shared/controls.js";
+import { exampleSentences } from "../shared/examples.js";
+import { debounce, latestOnly } from "../shared/scheduling.js";
+import { languageName } from "../shared/runs.js";
+import { request, streamEvents } from "../shared/api-client.js";
+import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { highlightedInput } from "../shared/highlighted-input.js";
+import { probabilityLegend, splitWords } from "../shared/words.js";
+import { TranslationOutput } from "./translation-output.js";
 
-const PAUSE = 160;
-const VERSIONS = 4;
-/** A beam changes its mind until the end, so what grows is greedy; sentences are split elsewhere. */
-const ONE_SENTENCE = /^[^.!?…。！？\n]*[.!?…。！？]*\s*$/u;
+const TYPING_PAUSE = 160;
+const MAX_OUTPUTS = 4;
+/** Only a single sentence is streamed. The stream is greedy, because beam search revises its output until the end. */
+const SINGLE_SENTENCE = /^[^.!?…。！？\n]*[.!?…。！？]*\s*$/u;
 
 export const translate = {
   name: "translate",
   title: "Translate",
-  available: (catalogue) => catalogue.of("translation").length > 0,
-  takes: (catalogue) => catalogue.of("translation"),
-  show(place, context) {
-    const runs = context.catalogue.of("translation");
+  isAvailable: (catalogue) => catalogue.ofKind("translation").length > 0,
+  runs: (catalogue) => catalogue.ofKind("translation"),
+  render(container, context) {
     const { settings, signal, catalogue } = context;
-    let run = catalogue.named(runs, settings.run);
-    const question = latest(signal);
-    const later = patient(translateNow, PAUSE);
-    const most = catalogue.limits.characters;
-    // Who only opens the page sees something at once.
-    const begun = settings.text ?? (context.unasked ? examplesFor(run)[0] : null) ?? "";
-    const source = typed("Text", begun, {
-      most, placeholder: "Type or paste a text …",
-      changed(text) {
-        context.keep({ text, run: run.name, begin: null });
-        source.light([]);
-        later();
+    const runs = catalogue.ofKind("translation");
+    let run = catalogue.findRun(runs, settings.run);
+    const requests = latestOnly(signal);
+    const loadLater = debounce(load, TYPING_PAUSE);
+    // The first visit starts with an example, so that the page shows a result.
+    const initialText = settings.text ?? (context.isFirstVisit ? exampleSentences(run)[0] : null) ?? "";
+    const source = highlightedInput("Source text", initialText, {
+      maxLength: catalogue.limits.characters, placeholder: "Enter or paste a text …",
+      onChange(text) {
+        context.update({ text, run: run.name, begin: null });
+        source.highlight([]);
+        loadLater();
       },
     });
-    const output = stage({ class: "stage output" });
+    const result = resultArea({ class: "result output" });
     const below = make("div", { class: "below" });
-    const sourceName = make("span"), targetName = make("span"), into = make("div");
+    const sourceName = make("span"), targetName = make("span"), targetField = make("div");
     const beam = () => Number(settings.beam ?? run.beam ?? Math.min(5, catalogue.limits.beam));
-    let sheet = null;
+    let output = null;
 
-    function describe() {
+    function updateLanguages() {
       const [pair] = run.languages.length === 1 ? run.languages : [];
-      sourceName.textContent = pair ? language(pair.source) : "Source";
-      targetName.textContent = pair ? language(pair.target) : "Translation";
-      into.replaceChildren(targetChoice(run, settings.target ?? run.targets[0], language, (target) => {
-        context.keep({ target, begin: null });
-        later.now();
+      sourceName.textContent = pair ? languageName(pair.source) : "Source";
+      targetName.textContent = pair ? languageName(pair.target) : "Translation";
+      targetField.replaceChildren(targetLanguageSelect(run, settings.target ?? run.targets[0], (target) => {
+        context.update({ target, begin: null });
+        loadLater.runNow();
       }) ?? "");
     }
 
     const target = () => (run.targets.length > 1 ? settings.target ?? run.targets[0] : undefined);
-    const asked = () => ({ run: run.name, ...(target() && { target: target() }) });
+    const requestFields = () => ({ run: run.name, ...(target() && { target: target() }) });
 
-    async function work(inner) {
-      const texts = [source.input.value], begun = performance.now();
-      if (ONE_SENTENCE.test(texts[0]) && !settings.begin) await grow(texts, inner);
-      const width = beam(), count = Math.min(width, VERSIONS, catalogue.limits.alternatives + 1);
-      const found = await ask("/api/translate", { ...asked(), texts, beam: width, n_best: count }, { signal: inner });
-      return { ...found.translations[0], milliseconds: performance.now() - begun };
+    async function translateText(inner) {
+      const texts = [source.input.value], started = performance.now();
+      if (SINGLE_SENTENCE.test(texts[0]) && !settings.begin) await streamTranslation(texts, inner);
+      const width = beam(), count = Math.min(width, MAX_OUTPUTS, catalogue.limits.alternatives + 1);
+      const { translations } = await request("/api/translate", { ...requestFields(), texts, beam: width, n_best: count }, { signal: inner });
+      return { ...translations[0], milliseconds: performance.now() - started };
     }
 
-    async function grow(texts, inner) {
-      const line = make("p", { class: "words growing", dir: "auto", "aria-hidden": "true" });
-      for await (const { name, content } of listen("/api/translate/stream", { ...asked(), texts }, { signal: inner })) {
+    async function streamTranslation(texts, inner) {
+      const line = make("p", { class: "words streaming", dir: "auto", "aria-hidden": "true" });
+      for await (const { name, content } of streamEvents("/api/translate/stream", { ...requestFields(), texts }, { signal: inner })) {
         if (name !== "token") continue;
         line.textContent = content.text;
-        if (!line.isConnected) output.show(line);
+        if (!line.isConnected) result.show(line);
       }
     }
 
-    function translateNow() {
+    function load() {
       below.replaceChildren();
       if (!source.input.value.trim()) {
-        question.drop();
-        welcome();
+        requests.cancel();
+        showExamples();
         return;
       }
-      output.wait("Reading …");
-      question(work, { found: present, failed: (error) => output.fail(error, translateNow) });
+      result.showLoading("Translating …");
+      requests.run(translateText, { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
-    function present(translation) {
-      sheet = new Sheet(translation.parts, {
-        asked: () => ({ ...asked(), beam: beam() }), run, signal, light, failed: (error) => output.fail(error, translateNow),
-        changed: (begin) => {
-          context.keep({ begin });
-          more(translation);
+    function show(translation) {
+      output = new TranslationOutput(translation.parts, {
+        run, signal, highlightSource, requestFields: () => ({ ...requestFields(), beam: beam() }), onError: (error) => result.showError(error, load),
+        onChange: (begin) => {
+          context.update({ begin });
+          showDetails(translation);
         },
       });
-      output.show(sheet.place);
-      more(translation);
-      say(translation.text);
-      if (settings.begin) sheet.restore(settings.begin);
+      result.show(output.element);
+      showDetails(translation);
+      announce(translation.text);
+      if (settings.begin) output.restore(settings.begin);
     }
 
-    /** Light up words of the text: numbers of words of a part, by how much. */
-    function light(part, words) {
-      const begin = sheet.parts.slice(0, part).reduce((sum, one) => sum + one.before.length + one.source.length, 0)
-        + (sheet.parts[part]?.before.length ?? 0);
-      const spans = split(sheet.parts[part]?.source ?? "");
-      source.light(words.filter((word) => spans[word]).map((word) => (
-        { begin: begin + spans[word].begin, end: begin + spans[word].end, lit: 1 })));
+    /** Highlights words of a sentence in the source text. */
+    function highlightSource(number, words) {
+      const begin = output.sentences.slice(0, number).reduce((sum, sentence) => sum + sentence.before.length + sentence.source.length, 0)
+        + (output.sentences[number]?.before.length ?? 0);
+      const spans = splitWords(output.sentences[number]?.source ?? "");
+      source.highlight(words.filter((word) => spans[word]).map((word) => ({ begin: begin + spans[word].begin, end: begin + spans[word].end })));
     }
 
-    function more(translation) {
-      const text = sheet.parts[0].source;
-      const others = [["attention", "Where it looked"], ["search", "How it was found"], ["inside", "One step inside"], ["compare", "Another run"]]
-        .filter(([name]) => context.offers(name) && (name !== "attention" || run.attention));
+    /** Other translations, and links to the analysis views for the same text. */
+    function showDetails(translation) {
+      const text = output.sentences[0].source;
+      const links = [["attention", "Attention"], ["search", "Beam search"], ["inside", "Decoder step"], ["compare", "Compare runs"]]
+        .filter(([name]) => context.hasView(name) && (name !== "attention" || run.attention));
       below.replaceChildren(
-        make("div", { class: "below-bar" }, legend(),
+        make("div", { class: "below-bar" }, probabilityLegend(),
           make("p", { class: "facts" }, `beam ${beam()} · ${Math.round(translation.milliseconds)} ms`)),
-        sheet.parts.length === 1 ? sheet.versions() : "",
-        make("p", { class: "onward" }, others.map(([name, words]) =>
-          make("a", { href: context.link(name, { run: run.name, text, target: target() }) }, words))));
+        output.sentences.length === 1 ? output.otherOutputs() : "",
+        make("p", { class: "view-links" }, links.map(([name, title]) =>
+          make("a", { href: context.link(name, { run: run.name, text, target: target() }) }, title))));
     }
 
-    function welcome() {
-      source.light([]);
-      output.show(empty("The translation appears here, word by word.",
-        make("div", { class: "examples" }, examplesFor(run).map((words) => button(words, () => source.put(words))))));
+    function showExamples() {
+      source.highlight([]);
+      result.show(emptyMessage("The translation appears here as you type.",
+        make("div", { class: "examples" }, exampleSentences(run).map((example) => button(example, () => source.setText(example))))));
     }
 
-    source.input.addEventListener("keyup", () => sheet?.lightFrom(source.input.selectionStart), { signal });
-    source.input.addEventListener("click", () => sheet?.lightFrom(source.input.selectionStart), { signal });
-    describe();
-    place.append(
-      heading("Translate", "Every word knows how sure it is and where it comes from. Press one to choose another.",
-        runChoice(context, runs, run, (next) => {
+    for (const name of ["keyup", "click"])
+      source.input.addEventListener(name, () => output?.highlightAlignedWith(source.input.selectionStart), { signal });
+    updateLanguages();
+    container.append(
+      viewHeader("Translate", "Point at a word to see its probability and the source words it is aligned with. Click a word to replace it.",
+        runSelect(context, runs, run, (next) => {
           run = next;
-          context.keep({ run: run.name, begin: null, target: null });
-          describe();
-          later.now();
+          context.update({ run: run.name, begin: null, target: null });
+          updateLanguages();
+          loadLater.runNow();
         })),
       make("div", { class: "panes" },
         make("div", { class: "card pane" },
-          make("div", { class: "pane-head" }, make("h2", {}, source.title, " ", sourceName), into,
-            button("Clear", () => source.put(""), { kind: "quiet" })),
-          source.place),
+          make("div", { class: "pane-header" }, make("h2", {}, source.label, " ", sourceName), targetField,
+            button("Clear", () => source.setText(""), { kind: "quiet" })),
+          source.element),
         make("div", { class: "card pane" },
-          make("div", { class: "pane-head" }, make("h2", {}, targetName), linkButton()),
-          output.place)),
-      make("div", { class: "bar" }, slider("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
-        context.keep({ beam: width, begin: null });
-        later();
+          make("div", { class: "pane-header" }, make("h2", {}, targetName), copyLinkButton()),
+          result.element)),
+      make("div", { class: "toolbar" }, sliderField("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
+        context.update({ beam: width, begin: null });
+        loadLater();
       })),
       below);
-    translateNow();
+    load();
   },
 };

@@ -1,0 +1,163 @@
+"""Positions of the candidates of a traced search in a drawing: steps from left to right.
+
+The drawing shows every candidate that was kept or finished, and the best few dropped candidates of
+each step. The others are counted below their step.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seqloom.decoding.record import ROOT, Candidate, Fate
+from seqloom.runs.question import Searched
+from seqloom.viz.terminal_format import strip_word_marker
+
+MAX_LABEL_LENGTH = 16
+DROPPED_PER_STEP = 3
+"""Dropped candidates that are drawn at each step."""
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A candidate in the drawing.
+
+    Attributes:
+        step: step of the candidate, counted from 0.
+        index: index of the candidate among all candidates of its step.
+        row: vertical position, in units of a label's height; the root is at 0.
+        wins: True if the candidate is part of the best output.
+        rank: rank of the output that ends here, 1 for the best; 0 if none does.
+    """
+
+    step: int
+    index: int
+    label: str
+    row: float
+    candidate: Candidate
+    wins: bool
+    rank: int
+
+
+@dataclass(frozen=True)
+class SearchTreeLayout:
+    """The nodes of a search tree.
+
+    Attributes:
+        nodes: the nodes of each step, from top to bottom.
+        hidden: for each step, how many candidates are not drawn, by the reason they were dropped.
+    """
+
+    nodes: tuple[tuple[TreeNode, ...], ...]
+    hidden: tuple[Counter[str], ...]
+
+    @property
+    def top(self) -> float:
+        return min((node.row for step in self.nodes for node in step), default=0.0)
+
+    @property
+    def bottom(self) -> float:
+        return max((node.row for step in self.nodes for node in step), default=0.0)
+
+    def parent(self, node: TreeNode) -> TreeNode | None:
+        """Return the node that this one continues; None for a first token."""
+        parent = node.candidate.parent
+        if parent == ROOT:
+            return None
+        return next(each for each in self.nodes[node.step - 1] if each.index == parent)
+
+
+def layout_search_tree(
+    searched: Searched, dropped_per_step: int = DROPPED_PER_STEP
+) -> SearchTreeLayout:
+    """Place children beside their parent, in the order of their parents, without overlap."""
+    record = searched.record
+    paths = record.best()
+    best_path = set(paths[0]) if paths else set()
+    ranks = {path[-1]: rank for rank, path in enumerate(paths, start=1)}
+    rows: dict[tuple[int, int], float] = {}  # by step and index
+    nodes, hidden = [], []
+    for number, step in enumerate(record.steps):
+        drawn = candidates_to_draw(step, dropped_per_step)
+        hidden.append(hidden_reasons(step, drawn))
+
+        def parent_row(index: int, number: int = number) -> float:
+            parent = record.steps[number][index].parent
+            return 0.0 if parent == ROOT else rows[number - 1, parent]
+
+        drawn.sort(key=lambda index: (parent_row(index), -step[index].total))
+        siblings_above = Counter[float]()
+        desired_rows = []
+        for index in drawn:  # the best child beside its parent, the others below it
+            row = parent_row(index)
+            desired_rows.append(row + siblings_above[row])
+            siblings_above[row] += 1
+        placed = spread_rows(desired_rows)
+        rows.update(((number, index), row) for index, row in zip(drawn, placed, strict=True))
+        nodes.append(
+            tuple(
+                TreeNode(
+                    step=number,
+                    index=index,
+                    label=shorten_piece(searched.pieces[step[index].token]),
+                    row=rows[number, index],
+                    candidate=step[index],
+                    wins=(number, index) in best_path,
+                    rank=ranks.get((number, index), 0),
+                )
+                for index in drawn
+            )
+        )
+    return SearchTreeLayout(tuple(nodes), tuple(hidden))
+
+
+def candidates_to_draw(step: Sequence[Candidate], dropped: int) -> list[int]:
+    """Indices of all candidates that were not dropped, then of the `dropped` best others."""
+    survivors = [index for index, each in enumerate(step) if each.fate is not Fate.DROPPED]
+    others = [index for index, each in enumerate(step) if each.fate is Fate.DROPPED]
+    others.sort(key=lambda index: -step[index].total)
+    return survivors + others[:dropped]
+
+
+def hidden_reasons(step: Sequence[Candidate], drawn: Sequence[int]) -> Counter[str]:
+    """Count the candidates that are not drawn by the reason they were dropped."""
+    hidden = set(range(len(step))) - set(drawn)
+    return Counter(str(step[index].reason) for index in sorted(hidden))
+
+
+def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
+    """Return rows in the given order, at least `gap` apart, as close to the desired ones as possible.
+
+    Rows that would overlap form a group, which is centred on the mean of their desired positions.
+    """
+    groups: list[tuple[float, int]] = []  # mean start of a group, and its size
+    for index, row in enumerate(desired):
+        start, size = row - gap * index, 1
+        while groups and groups[-1][0] >= start:
+            above, count = groups.pop()
+            start, size = (above * count + start * size) / (count + size), count + size
+        groups.append((start, size))
+    starts = [start for start, size in groups for _ in range(size)]
+    return [start + gap * index for index, start in enumerate(starts)]
+
+
+def shorten_piece(piece: str) -> str:
+    """Return a piece without its word marker, cut to `MAX_LABEL_LENGTH` characters."""
+    label = strip_word_marker(piece)
+    return label if len(label) <= MAX_LABEL_LENGTH else f"{label[: MAX_LABEL_LENGTH - 1]}…"
+
+
+def format_probability(log_probability: float) -> str:
+    """Format a probability in three or four characters: .07, 1.0, <.01."""
+    probability = math.exp(log_probability)
+    if probability < 0.005:
+        return "<.01"
+    return f"{probability:.2f}".removeprefix("0") if probability < 0.995 else "1.0"
+
+
+def search_title(searched: Searched) -> str:
+    """Return "source text  ·  beam of 4"; without a source text, the kind of search alone."""
+    record = searched.record
+    names = {"beam": f"beam of {record.width}", "sample": f"{record.width} samples"}
+    kind = names.get(record.kind, f"{record.kind} search")
+    return f"{searched.text}  ·  {kind}" if searched.text.strip() else kind

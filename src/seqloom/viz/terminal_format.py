@@ -1,0 +1,71 @@
+"""Format text, numbers and bars so that terminal columns stay aligned."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def fit_to_line(text: str, limit: int, ascii_only: bool = False) -> str:
+    """Return `text` on one line of at most `limit` cells.
+
+    Replaces control characters and line breaks, so that no token can move the cursor.
+    """
+    line = "".join("·" if _moves_cursor(character) else character for character in text)
+    if ascii_only:
+        plain = unicodedata.normalize("NFKC", line.replace("▁", "_").replace("·", "."))
+        line = plain.encode("ascii", "replace").decode()
+    if cell_len(line) > limit:
+        line = set_cell_size(line, limit - 1).rstrip() + ("~" if ascii_only else "…")
+    if any(unicodedata.bidirectional(character) in ("R", "AL") for character in line):
+        # Isolate right-to-left text, or the terminal reorders the rest of the line as well.
+        line = f"\N{FIRST STRONG ISOLATE}{line}\N{POP DIRECTIONAL ISOLATE}"
+    return line
+
+
+def _moves_cursor(character: str) -> bool:
+    """True for control characters, line breaks and direction marks."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
+        unicodedata.category(character) == "Cf" and character != "\N{ZERO WIDTH JOINER}"
+    )
+
+
+def pad_to_width(text: str, cells: int) -> str:
+    """Append spaces until `text` is this many cells wide."""
+    return text + " " * (cells - cell_len(text))
+
+
+def strip_word_marker(piece: str) -> str:
+    """Return a piece without SentencePiece's leading "▁", unless it is nothing else."""
+    return piece.removeprefix("▁") or piece
+
+
+def format_number(value: float) -> str:
+    """Format integers without decimals, other values with three, tiny and huge ones as 1.0e-05."""
+    if math.isinf(value):
+        return "-inf" if value < 0 else "inf"
+    if value == round(value) and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.3f}" if 0.0005 <= abs(value) < 1e6 else f"{value:.1e}"
+
+
+def format_column(values: Sequence[float]) -> list[str]:
+    """Format the numbers of a column alike: all as integers, or all with three decimals."""
+    if all(math.isfinite(value) and value == round(value) and abs(value) < 1e6 for value in values):
+        return [f"{value:.0f}" for value in values]
+    has_tiny = any(0 < abs(value) < 0.0005 for value in values)
+    return [format_number(v) if has_tiny or math.isinf(v) else f"{v:.3f}" for v in values]
+
+
+def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:
+    """Return a bar that fills this fraction (0 to 1) of `cells`, in steps of an eighth of a cell."""
+    fraction = min(max(fraction, 0.0), 1.0)
+    if ascii_only:
+        return "#" * round(fraction * cells)
+    eighths = round(fraction * cells * 8)
+    if fraction >= 0.0005:
+        eighths = max(eighths, 1)  # a number that prints as 0.001 or more has a visible bar
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -1,0 +1,48 @@
+"""The web page shows errors of the server and asks for an API key."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browsing import Visitor, visit
+from calling_server import KEY, start
+
+pytestmark = pytest.mark.slow
+
+
+def test_server_errors_are_shown_until_the_next_result(visitor: Visitor) -> None:
+    page = visitor.open("#/attention?run=reverser")
+    source = page.get_by_label("Source text")
+    source.evaluate("field => field.removeAttribute('maxlength')")
+    source.fill("a" * 5001)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("5,001 characters")
+    source.fill("abcd")
+    expect(alert).to_have_count(0)
+    visitor.open("#/lab?claim=nothing-of-the-kind")
+    expect(page.get_by_role("alert")).to_contain_text("'nothing-of-the-kind'")
+    visitor.open("#/no-such-view")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Translate")
+
+
+def test_api_key_prompt_and_unreachable_server(
+    browser: Browser, runs: dict[str, Path], keys: Path
+) -> None:
+    server = start([runs["reverser"]], "--keys", str(keys))
+    context, visitor = visit(browser, server)
+    page = visitor.load("#/translate?text=abcd")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("API key required")
+    page.get_by_label("Key", exact=True).fill("wrong")
+    page.keyboard.press("Enter")
+    expect(dialog).to_contain_text("The server does not accept this key")
+    page.get_by_label("Key", exact=True).fill(KEY)
+    page.keyboard.press("Enter")
+    expect(page.locator(".translation-output .word").first).to_be_visible()
+    assert server.stop() == 0
+    page.get_by_label("Source text").fill("dcba")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    visitor.check()
+    context.close()
