@@ -67,7 +67,7 @@ bench-recipes: setup
 
 campaign: setup
 	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
-		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_route_laws.py
+		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
 	$(BIN)/python tools/campaign.py
 
 clean:

@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.machine import about
-from bench.serving import LISTENING, served
+from bench.serving import LISTENING, running_server
 from tools.screenshots import chromium
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ def measure_start(browser: Browser, run: Path) -> list[float]:
     Opens the page as soon as the server listens.
     """
     started = time.time()
-    with served(run, sign=LISTENING) as port:
+    with running_server(run, log_line=LISTENING) as port:
         page = browser.new_page()
         page.add_init_script(RECORD_PAINT_TIMES)
         page.goto(f"http://127.0.0.1:{port}/")
@@ -125,7 +125,7 @@ def measure(run: Path) -> dict[str, Any]:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         starts = [(*measure_start(browser, run), measure_import()) for _ in range(STARTS)]
         typing_times, choice_times = [], []
-        with served(run) as port:
+        with running_server(run) as port:
             page = browser.new_page()
             page.goto(f"http://127.0.0.1:{port}/#/translate")
             for sentence in SENTENCES:

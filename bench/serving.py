@@ -1,7 +1,8 @@
-"""What the service costs and gains: python -m bench.serving RUN
+"""Latency and throughput of the HTTP service: python -m bench.serving RUN
 
-Two servers of one run, side by side in one sitting: one merges requests, one works on a request at
-a time. Clients of both take turns, so that whatever else the machine does falls on both.
+Two servers of one run are measured side by side: one merges requests into batches, the other
+processes one request at a time. Their clients alternate, so that other load on the machine affects
+both.
 """
 
 import argparse
@@ -24,15 +25,15 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "serving.json"
 ONE_AT_A_TIME = ("--limit", "in_flight=1", "--limit", "queue_seconds=600")
 TRIES = 15
-"""Of each text, asked directly and over HTTP."""
-LISTENING, OPEN = (r"http://[^ ]+:(\d+): loading", r"open http://[^ ]+:(\d+)")
-"""What a server says when its page can be fetched, and when all is there."""
+"""Measurements per text, direct and over HTTP. The fastest one counts."""
+LISTENING, READY = (r"http://[^ ]+:(\d+): loading", r"open http://[^ ]+:(\d+)")
+"""Log lines of a server when its page is available, and when its runs are loaded."""
 PROGRAM = "from seqloom.cli.main import run; run()"
 
 
 @contextmanager
-def served(run: Path, *options: str, sign: str = OPEN) -> Iterator[int]:
-    """The port of a server of this run, from the moment at which it gives a sign."""
+def running_server(run: Path, *options: str, log_line: str = READY) -> Iterator[int]:
+    """Start a server of a run, wait for a log line, and yield the port."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "serve", str(run), "--port", "0", *options],
         stderr=subprocess.PIPE,
@@ -41,17 +42,17 @@ def served(run: Path, *options: str, sign: str = OPEN) -> Iterator[int]:
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if found := re.match(sign, line):
-                yield int(found[1])
+            if match := re.match(log_line, line):
+                yield int(match[1])
                 return
-        raise SystemExit(f"{run}: the server did not open")
+        raise SystemExit(f"{run}: the server did not start")
     finally:
         process.terminate()
         process.wait()
 
 
 class Client:
-    """One connection, one request after another."""
+    """One connection that sends one request after another."""
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection("127.0.0.1", port)
@@ -63,83 +64,87 @@ class Client:
         response = self._connection.getresponse()
         content = response.read()
         assert response.status == 200, content
-        answer: str = json.loads(content)["translations"][0]["text"]
-        return answer
+        translation: str = json.loads(content)["translations"][0]["text"]
+        return translation
 
 
-def throughput(port: int, texts: list[str], clients: int) -> tuple[float, list[str]]:
-    """Requests a second, and the answers."""
+def measure_throughput(port: int, texts: list[str], clients: int) -> tuple[float, list[str]]:
+    """Requests per second, and the translations."""
     shares = [texts[number::clients] for number in range(clients)]
-    connected = [Client(port) for _ in range(clients)]
+    connections = [Client(port) for _ in range(clients)]
 
-    def work(number: int) -> list[str]:
-        return [connected[number].translate(text) for text in shares[number]]
+    def translate_share(number: int) -> list[str]:
+        return [connections[number].translate(text) for text in shares[number]]
 
     with ThreadPoolExecutor(clients) as pool:
-        begun = time.perf_counter()
-        answers = list(pool.map(work, range(clients)))
-        seconds = time.perf_counter() - begun
-    found = dict(
+        start = time.perf_counter()
+        results = list(pool.map(translate_share, range(clients)))
+        seconds = time.perf_counter() - start
+    translations = dict(
         pair
-        for mine, own in zip(shares, answers, strict=True)
-        for pair in zip(mine, own, strict=True)
+        for share, translated in zip(shares, results, strict=True)
+        for pair in zip(share, translated, strict=True)
     )
-    return len(texts) / seconds, [found[text] for text in texts]
+    return len(texts) / seconds, [translations[text] for text in texts]
 
 
-def overhead(run: Any, port: int, texts: list[str]) -> tuple[list[float], list[float]]:
-    """Milliseconds of each text, asked directly and over HTTP: the best of several of each, in turn,
-    since whatever else the machine does only ever adds to them."""
+def measure_latency(run: Any, port: int, texts: list[str]) -> tuple[list[float], list[float]]:
+    """Milliseconds of each text in Python and over HTTP: the minimum of alternating tries, because
+    other load on the machine can only add time."""
     client = Client(port)
     direct, over_http = [], []
     for text in texts:
-        taken = []
+        times = []
         for _ in range(TRIES):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             run.translate([text], attention=False)
             middle = time.perf_counter()
             client.translate(text)
-            taken.append((middle - begun, time.perf_counter() - middle))
-        own, other = zip(*taken, strict=True)
-        direct.append(1000 * min(own))
-        over_http.append(1000 * min(other))
+            times.append((middle - start, time.perf_counter() - middle))
+        direct_times, http_times = zip(*times, strict=True)
+        direct.append(1000 * min(direct_times))
+        over_http.append(1000 * min(http_times))
     return direct, over_http
 
 
-def first_answer(run: Path, text: str) -> float:
+def measure_startup(run: Path, text: str) -> float:
     """Seconds from the command to its first translation."""
-    begun = time.perf_counter()
-    with served(run) as port:
+    start = time.perf_counter()
+    with running_server(run) as port:
         Client(port).translate(text)
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
 
 def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
     from seqloom.data.splits import read_split
-    from seqloom.serving.assembling import leave_a_core
+    from seqloom.serving.server.loading import reserve_event_loop_core
 
-    leave_a_core()  # as the service does
+    reserve_event_loop_core()  # direct calls use as many threads as the server
     run = seqloom.load(folder)
-    sentences = dict.fromkeys(one.source for one in read_split(run.config.data, "test"))
+    sentences = dict.fromkeys(example.source for example in read_split(run.config.data, "test"))
     texts = list(sentences)[: count * rounds + 60]
-    warm, timed = texts[:20], texts[20:60]
-    starts = [first_answer(folder, warm[0]) for _ in range(3)]
+    warm_up, timed = texts[:20], texts[20:60]
+    startup_seconds = [measure_startup(folder, warm_up[0]) for _ in range(3)]
     rates: dict[str, list[float]] = {"merged": [], "one at a time": []}
-    with served(folder) as merging, served(folder, *ONE_AT_A_TIME) as single:
-        for port in (merging, single):
-            throughput(port, warm, 4)
-        direct, over_http = overhead(run, merging, [*warm, *timed])
-        direct, over_http = direct[len(warm) :], over_http[len(warm) :]
+    with (
+        running_server(folder) as merging_port,
+        running_server(folder, *ONE_AT_A_TIME) as single_port,
+    ):
+        for port in (merging_port, single_port):
+            measure_throughput(port, warm_up, 4)
+        direct, over_http = measure_latency(run, merging_port, [*warm_up, *timed])
+        direct, over_http = direct[len(warm_up) :], over_http[len(warm_up) :]
         for number in range(rounds):
-            part = texts[60 + number * count : 60 + (number + 1) * count]
-            fast, merged = throughput(merging, part, clients)
-            slow, alone = throughput(single, part, clients)
-            assert merged == alone, "merging has changed an answer"
-            rates["merged"].append(fast)
-            rates["one at a time"].append(slow)
+            batch = texts[60 + number * count : 60 + (number + 1) * count]
+            merged_rate, merged = measure_throughput(merging_port, batch, clients)
+            single_rate, single = measure_throughput(single_port, batch, clients)
+            assert merged == single, "merging changed a translation"
+            rates["merged"].append(merged_rate)
+            rates["one at a time"].append(single_rate)
     ratios = [
-        fast / slow for fast, slow in zip(rates["merged"], rates["one at a time"], strict=True)
+        merged_rate / single_rate
+        for merged_rate, single_rate in zip(rates["merged"], rates["one at a time"], strict=True)
     ]
     return {
         "run": folder.name,
@@ -151,39 +156,42 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         "direct_p50_ms": statistics.median(direct),
         "over_http_p50_ms": statistics.median(over_http),
         "overhead_p50_ms": statistics.median(
-            there - here for here, there in zip(direct, over_http, strict=True)
+            http_ms - direct_ms for direct_ms, http_ms in zip(direct, over_http, strict=True)
         ),
-        "first_answer_seconds": starts,
+        "first_answer_seconds": startup_seconds,
         "equal_answers": True,
         "about": {**about(0), "command": f"python -m bench.serving {folder}"},
     }
 
 
-def page(found: dict[str, Any]) -> str:
-    facts = found["about"]
-    middle = {name: statistics.median(rates) for name, rates in found["requests_a_second"].items()}
-    return f"""# The service, measured
+def format_report(results: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    machine = results["about"]
+    rates = {
+        name: statistics.median(rounds) for name, rounds in results["requests_a_second"].items()
+    }
+    return f"""# Speed of the HTTP service
 
-Written by `{facts["command"]}` ({facts["date"]}): {facts["machine"]}, torch {facts["torch"]}. Server
-and clients share the machine; {facts["threads"]} of its cores computes, in the service and in the direct call alike, and one is left to
-the event loop. Run: {found["run"]}, with its recipe's own beam.
+Written by `{machine["command"]}` ({machine["date"]}): {machine["machine"]}, torch {machine["torch"]}. Server
+and clients share the machine. {machine["threads"]} of its cores computes, in the server and in direct calls; the
+event loop has one core. Run: {results["run"]}, with the beam of its recipe.
 
-| {found["clients"]} clients, {found["requests"]} requests of one sentence | requests a second |
+| {results["clients"]} clients, {results["requests"]} requests of one sentence | requests per second |
 |---|---:|
-| a request at a time | {middle["one at a time"]:.1f} |
-| merged into batches | {middle["merged"]:.1f} |
-| **times faster**, median of {len(found["times_faster"])} rounds in turn | **{found["times_faster_median"]:.1f}** |
+| one request at a time | {rates["one at a time"]:.1f} |
+| merged into batches | {rates["merged"]:.1f} |
+| **speed-up**, median of {len(results["times_faster"])} alternating rounds | **{results["times_faster_median"]:.1f}** |
 
-Both gave the same answers.
+Both servers returned the same translations.
 
-| one client, one sentence, the best of {TRIES} times | milliseconds, p50 |
+| one client, one sentence, best of {TRIES} tries | milliseconds, p50 |
 |---|---:|
-| asked directly, in Python | {found["direct_p50_ms"]:.1f} |
-| over HTTP | {found["over_http_p50_ms"]:.1f} |
-| **what the service adds** | **{found["overhead_p50_ms"]:.1f}** |
+| in Python | {results["direct_p50_ms"]:.1f} |
+| over HTTP | {results["over_http_p50_ms"]:.1f} |
+| **overhead of the service** | **{results["overhead_p50_ms"]:.1f}** |
 
-From `seqloom serve` to its first translation: {statistics.median(found["first_answer_seconds"]):.1f} s, median of
-{len(found["first_answer_seconds"])} starts.
+From `seqloom serve` to the first translation: {statistics.median(results["first_answer_seconds"]):.1f} s, median of
+{len(results["first_answer_seconds"])} starts.
 """
 
 
@@ -192,13 +200,13 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=256, help="in each round")
+    parser.add_argument("--requests", type=int, default=256, help="requests per round")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    found = measure(given.run, given.clients, given.rounds, given.requests)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(page(found), encoding="utf-8")
-    print(page(found))
+    arguments = parser.parse_args()
+    results = measure(arguments.run, arguments.clients, arguments.rounds, arguments.requests)
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    arguments.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
+    print(format_report(results))
 
 
 if __name__ == "__main__":

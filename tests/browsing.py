@@ -19,9 +19,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from calling_server import Server
 from seqloom.lab.laboratory import Place, carry_out, jobs_of
 from seqloom.lab.writing import write_report
+from server_process import ServerProcess
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 VIEWS = ("translate", "complete", "caption", "forecast", "label", "attention", "search", "inside",
@@ -72,7 +72,7 @@ class Visitor:
         errors: script errors, dialogs, and requests to other servers.
     """
 
-    server: Server
+    server: ServerProcess
     page: Page
     errors: list[str] = field(default_factory=list)
 
@@ -136,7 +136,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def visit(browser: Browser, server: Server, **options: Any) -> tuple[BrowserContext, Visitor]:
+def visit(
+    browser: Browser, server: ServerProcess, **options: Any
+) -> tuple[BrowserContext, Visitor]:
     """Return a visitor in a new browser context."""
     defaults: dict[str, Any] = {
         "viewport": {"width": 1280, "height": 900},
@@ -159,7 +161,7 @@ def visit(browser: Browser, server: Server, **options: Any) -> tuple[BrowserCont
 
 
 @pytest.fixture(scope="session")
-def desk(browser: Browser, server: Server, reports: Path) -> Iterator[Visitor]:
+def desk(browser: Browser, server: ServerProcess, reports: Path) -> Iterator[Visitor]:
     """A page that all tests share."""
     context, visitor = visit(browser, server)
     yield visitor

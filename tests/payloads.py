@@ -1,35 +1,35 @@
-"""What people type who wish that a page would run it."""
+"""Script injection payloads for the inputs of the web page."""
 
 from itertools import cycle, islice
 
-CALL = "window.seen.ran++"
+SCRIPT = "window.seen.ran++"
 BASIC = (
-    f"<script>{CALL}</script>",
-    f'"><script>{CALL}</script>',
-    f"</textarea><script>{CALL}</script>",
-    f"</title><script>{CALL}</script>",
-    f"<img src=x onerror={CALL}>",
-    f"'\"><img src=x onerror={CALL}>",
-    f"<svg onload={CALL}>",
-    f"<svg><script>{CALL}</script></svg>",
-    f"<svg><animate onbegin={CALL} attributeName=x dur=1s>",
-    f"<body onload={CALL}>",
-    f"<input autofocus onfocus={CALL}>",
-    f"<details open ontoggle={CALL}>",
-    f"<iframe srcdoc='<script>parent.{CALL}</script>'>",
-    f"<iframe src=javascript:parent.{CALL}>",
-    f"<a href=javascript:{CALL}>here</a>",
-    f"javascript:{CALL}",
-    f"<math><mtext></mtext><img src=x onerror={CALL}></math>",
+    f"<script>{SCRIPT}</script>",
+    f'"><script>{SCRIPT}</script>',
+    f"</textarea><script>{SCRIPT}</script>",
+    f"</title><script>{SCRIPT}</script>",
+    f"<img src=x onerror={SCRIPT}>",
+    f"'\"><img src=x onerror={SCRIPT}>",
+    f"<svg onload={SCRIPT}>",
+    f"<svg><script>{SCRIPT}</script></svg>",
+    f"<svg><animate onbegin={SCRIPT} attributeName=x dur=1s>",
+    f"<body onload={SCRIPT}>",
+    f"<input autofocus onfocus={SCRIPT}>",
+    f"<details open ontoggle={SCRIPT}>",
+    f"<iframe srcdoc='<script>parent.{SCRIPT}</script>'>",
+    f"<iframe src=javascript:parent.{SCRIPT}>",
+    f"<a href=javascript:{SCRIPT}>here</a>",
+    f"javascript:{SCRIPT}",
+    f"<math><mtext></mtext><img src=x onerror={SCRIPT}></math>",
     "<style>@import '//elsewhere.test/x.css';</style><p style=background:url(//elsewhere.test/y)>",
     "<link rel=stylesheet href=//elsewhere.test/z.css><base href=//elsewhere.test/>",
-    f"<object data=javascript:{CALL}></object><embed src=javascript:{CALL}>",
-    f"<form action=javascript:{CALL}><button autofocus>press</button></form>",
-    f"${{{CALL}}} {{{{constructor.constructor('{CALL}')()}}}}",
-    f"\u2028<script>{CALL}</script>\u2029\u202e\ufeff",
-    f"%3Cscript%3E{CALL}%3C/script%3E &lt;script&gt;{CALL}&lt;/script&gt;",
+    f"<object data=javascript:{SCRIPT}></object><embed src=javascript:{SCRIPT}>",
+    f"<form action=javascript:{SCRIPT}><button autofocus>press</button></form>",
+    f"${{{SCRIPT}}} {{{{constructor.constructor('{SCRIPT}')()}}}}",
+    f"\u2028<script>{SCRIPT}</script>\u2029\u202e\ufeff",
+    f"%3Cscript%3E{SCRIPT}%3C/script%3E &lt;script&gt;{SCRIPT}&lt;/script&gt;",
 )
-DISGUISES = (
+VARIANTS = (
     str,
     str.upper,
     lambda text: text.replace("<", "<\t").replace("=", " = "),
@@ -39,6 +39,6 @@ DISGUISES = (
 
 
 def payloads(count: int) -> list[str]:
-    """So many of them, the plain ones first."""
-    every = (disguise(text) for disguise in DISGUISES for text in BASIC)
-    return list(islice(cycle(every), count))
+    """This many payloads, unmodified ones first."""
+    all_payloads = (variant(text) for variant in VARIANTS for text in BASIC)
+    return list(islice(cycle(all_payloads), count))

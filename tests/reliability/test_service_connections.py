@@ -1,4 +1,4 @@
-"""Connections that hang about, clients that leave, and the end of the service."""
+"""Slow connections, clients that disconnect, and the shutdown of the server."""
 
 import os
 import signal
@@ -12,88 +12,92 @@ from pathlib import Path
 import httpx
 import pytest
 
-from busy_server import (
-    LIMITS,
-    LONG,
-    SHORT,
-    figures,
-    free_port,
-    idle,
-    in_flight,
-    keep,
-    limited,
-    percentile,
-)
-from calling_server import Server, start, until
 from forking import CAMPAIGN
+from load_testing import (
+    LIMITS,
+    LONG_REQUEST,
+    SHORT_REQUEST,
+    free_port,
+    in_flight,
+    is_idle,
+    limit_options,
+    percentile,
+    read_metrics,
+    save_results,
+)
+from server_process import ServerProcess, start_server, wait_until
 from small_runs import train_snail
 
-TOGETHER = LIMITS["in_flight"]
+pytestmark = pytest.mark.slow
+MAX_IN_FLIGHT = LIMITS["in_flight"]
 
 
 @pytest.fixture(scope="module")
 def snail(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose translations take long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         return train_snail(tmp_path_factory.mktemp("runs") / "snail")
 
 
-def started(snail: Path, **limits: float) -> Server:
-    return start([snail], *limited(**limits), "--metrics-port", str(free_port()))
+def start_with_metrics(snail: Path, **limits: float) -> ServerProcess:
+    return start_server([snail], *limit_options(**limits), "--metrics-port", str(free_port()))
 
 
 @pytest.fixture(scope="module")
-def server(snail: Path) -> Iterator[Server]:
-    server = started(snail, **LIMITS)
+def server(snail: Path) -> Iterator[ServerProcess]:
+    server = start_with_metrics(snail, **LIMITS)
     yield server
     assert server.stop() == 0
 
 
-def test_who_goes_away_is_not_worked_for(server: Server) -> None:
-    """Long requests, given up after a moment: the service is free again long before they end."""
-    rounds, freed = 5 * CAMPAIGN, []
+def test_requests_of_disconnected_clients_are_cancelled(server: ServerProcess) -> None:
+    """After clients of long requests disconnect, the server is idle long before the deadline."""
+    rounds, idle_after = 5 * CAMPAIGN, []
     for _ in range(rounds):
-        connections = [server.send("/api/translate", LONG) for _ in range(TOGETHER)]
-        until(lambda: in_flight(server) == TOGETHER)
+        connections = [server.send("/api/translate", LONG_REQUEST) for _ in range(MAX_IN_FLIGHT)]
+        wait_until(lambda: in_flight(server) == MAX_IN_FLIGHT)
         for connection in connections:
             connection.close()
-        begun = time.monotonic()
-        until(lambda: idle(server), LIMITS["deadline_seconds"] - 1)
-        freed.append(time.monotonic() - begun)
-    server.ask("/api/translate", **SHORT)
-    gone = figures(server)['seqloom_requests_total{route="/api/translate",status="499"}']
-    keep(
+        start = time.monotonic()
+        wait_until(lambda: is_idle(server), LIMITS["deadline_seconds"] - 1)
+        idle_after.append(time.monotonic() - start)
+    server.post_json("/api/translate", **SHORT_REQUEST)
+    name = 'seqloom_requests_total{route="/api/translate",status="499"}'
+    disconnected = read_metrics(server)[name]
+    save_results(
         "disconnects",
-        clients=rounds * TOGETHER,
-        seen_to_be_gone=int(gone),
-        free_again_p50_ms=round(1000 * percentile(freed, 0.5), 1),
-        free_again_worst_ms=round(1000 * max(freed), 1),
+        clients=rounds * MAX_IN_FLIGHT,
+        seen_to_be_gone=int(disconnected),
+        free_again_p50_ms=round(1000 * percentile(idle_after, 0.5), 1),
+        free_again_worst_ms=round(1000 * max(idle_after), 1),
     )
-    assert gone == rounds * TOGETHER
+    assert disconnected == rounds * MAX_IN_FLIGHT
 
 
-def test_a_stream_that_nobody_reads_any_more_ends(server: Server) -> None:
-    connection = server.send("/api/translate/stream", SHORT)
-    said = b""
-    while b"event: start" not in said:
-        said += connection.recv(4096)
+def test_a_stream_ends_when_its_client_disconnects(server: ServerProcess) -> None:
+    connection = server.send("/api/translate/stream", SHORT_REQUEST)
+    received = b""
+    while b"event: start" not in received:
+        received += connection.recv(4096)
     connection.close()
-    until(lambda: idle(server), LIMITS["deadline_seconds"] - 1)
+    wait_until(lambda: is_idle(server), LIMITS["deadline_seconds"] - 1)
+    assert is_idle(server)
 
 
-def closed_after(connection: socket.socket, begun: float) -> tuple[float, bytes]:
-    """Seconds until the other side closes, and what it says before."""
-    said = b""
+def read_until_closed(connection: socket.socket) -> bytes:
+    """What the server sends before it closes the connection."""
+    received = b""
     try:
         while part := connection.recv(4096):
-            said += part
+            received += part
     except ConnectionResetError:
         pass
-    return time.monotonic() - begun, said
+    return received
 
 
 @pytest.mark.parametrize(
-    ("name", "sent", "answer"),
+    ("name", "request_start", "expected"),
     [
         ("idle", b"", b""),
         ("request line", b"POST /api/translate HTT", b""),
@@ -106,89 +110,89 @@ def closed_after(connection: socket.socket, begun: float) -> tuple[float, bytes]
         ),
     ],
 )
-def test_slow_connections_are_closed_and_hurt_nobody(
-    server: Server, name: str, sent: bytes, answer: bytes
+def test_slow_connections_are_closed_and_do_not_block_other_requests(
+    server: ServerProcess, name: str, request_start: bytes, expected: bytes
 ) -> None:
     count = 50 if CAMPAIGN == 1 else 250
     connections = [server.connect() for _ in range(count)]
-    begun = time.monotonic()
+    start = time.monotonic()
     for connection in connections:
-        connection.sendall(sent)
-    assert server.post("/api/translate", **SHORT).status_code == 200
-    healthy = time.monotonic() - begun
+        connection.sendall(request_start)
+    assert server.post("/api/translate", **SHORT_REQUEST).status_code == 200
+    other_request_seconds = time.monotonic() - start
     times = []
     for connection in connections:
-        seconds, said = closed_after(connection, begun)
-        times.append(seconds)
-        assert answer in said
+        received = read_until_closed(connection)
+        times.append(time.monotonic() - start)
+        assert expected in received
         connection.close()
-    keep(
+    save_results(
         f"slow-{name.replace(' ', '-')}",
         connections=count,
-        limit_seconds=LIMITS["body_seconds" if answer else "header_seconds"],
+        limit_seconds=LIMITS["body_seconds" if expected else "header_seconds"],
         closed_within_seconds=round(max(times), 2),
-        healthy_ms=round(1000 * healthy, 1),
+        healthy_ms=round(1000 * other_request_seconds, 1),
     )
-    assert healthy < max(times), "somebody else was answered meanwhile"
+    assert other_request_seconds < max(times), "the other request had to wait"
     assert max(times) < 10
 
 
-def test_an_idle_connection_may_be_used_again_within_its_time(server: Server) -> None:
+def test_an_idle_connection_can_be_reused_within_its_time(server: ServerProcess) -> None:
     for _ in range(3):
         assert server.get("/health").status_code == 200
         time.sleep(0.3)
 
 
-def ended_under_load(server: Server, count: int) -> Counter[str]:
-    """Send SIGTERM while requests are under way; -> what became of each of them."""
-    seen: Counter[str] = Counter()
+def stop_under_load(server: ServerProcess, count: int) -> Counter[str]:
+    """Send SIGTERM while requests are being processed. Returns the statuses of the responses."""
+    statuses: Counter[str] = Counter()
     lock = threading.Lock()
 
-    def ask() -> None:
-        connection = server.send("/api/translate", SHORT)
-        _, answer = closed_after(connection, 0.0)
+    def send() -> None:
+        connection = server.send("/api/translate", SHORT_REQUEST)
+        response = read_until_closed(connection)
         with lock:
-            seen[answer[9:12].decode() or "lost"] += 1
+            statuses[response[9:12].decode() or "lost"] += 1
         connection.close()
 
-    threads = [threading.Thread(target=ask) for _ in range(count)]
+    threads = [threading.Thread(target=send) for _ in range(count)]
     for thread in threads:
         thread.start()
-    until(lambda: in_flight(server) == count)
+    wait_until(lambda: in_flight(server) == count)
     server.process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join(30)
-    return seen
+    return statuses
 
 
-def test_sigterm_answers_what_was_accepted_and_exits_0(snail: Path) -> None:
-    seen: Counter[str] = Counter()
+def test_sigterm_finishes_admitted_requests_and_exits_with_0(snail: Path) -> None:
+    statuses: Counter[str] = Counter()
     times = []
     for _ in range(CAMPAIGN):
-        server = started(snail)
-        seen += ended_under_load(server, 8)
-        begun = time.monotonic()
+        server = start_with_metrics(snail)
+        statuses += stop_under_load(server, 8)
+        start = time.monotonic()
         assert server.process.wait(10) == 0
-        times.append(time.monotonic() - begun)
+        times.append(time.monotonic() - start)
         with pytest.raises(httpx.ConnectError):
             server.get("/health")
-        until(lambda: server.told[-1] == "stopped")  # noqa: B023
-    keep(
+        wait_until(lambda: server.log[-1] == "stopped")  # noqa: B023
+    save_results(
         "sigterm",
         ends=CAMPAIGN,
-        answers=dict(seen),
+        answers=dict(statuses),
         slowest_exit_seconds=round(max(times), 2),
     )
-    assert seen == {"200": 8 * CAMPAIGN}
+    assert statuses == {"200": 8 * CAMPAIGN}
 
 
-def test_a_second_signal_ends_it_at_once(snail: Path) -> None:
-    server = started(snail)
-    connection = server.send("/api/translate", LONG)
-    until(lambda: in_flight(server) == 1)
+def test_a_second_signal_ends_the_process_immediately(snail: Path) -> None:
+    server = start_with_metrics(snail)
+    connection = server.send("/api/translate", LONG_REQUEST)
+    wait_until(lambda: in_flight(server) == 1)
     os.kill(server.process.pid, signal.SIGTERM)
     time.sleep(0.3)
-    assert server.process.poll() is None, "it waits for what is under way"
+    assert server.process.poll() is None, "the server did not wait for the admitted request"
     os.kill(server.process.pid, signal.SIGTERM)
     assert server.process.wait(10) == -signal.SIGTERM
     connection.close()

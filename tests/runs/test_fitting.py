@@ -20,7 +20,7 @@ from seqloom.runs.batching import halves, run_in_halves
 from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
-from seqloom.serving.batcher import Alone, Errand, Waiting
+from seqloom.serving.server.batcher import FunctionCall, Job, JobStreamingCallback
 from seqloom.tasks.task import ModelInput
 from seqloom.training.loop import train
 from tiny_runs import recipe
@@ -135,10 +135,14 @@ def test_nobody_hears_a_token_twice_though_a_search_is_done_again(
 
     with asyncio.Runner() as runner:
         waits = runner.get_loop().create_future
-        errands = [Errand(Alone(list), 1, None, waits(), partial(noted, one)) for one in heard]
+        errands = [Job(FunctionCall(list), 1, None, waits(), partial(noted, one)) for one in heard]
         prepared = [run.task.prepare(text) for text in TEXTS]
         found = ample.predict_inputs(
-            prepared, GreedyConfig(), TEXT_ONLY, range(len(TEXTS)), callback=Waiting(errands)
+            prepared,
+            GreedyConfig(),
+            TEXT_ONLY,
+            range(len(TEXTS)),
+            callback=JobStreamingCallback(errands),
         )
     assert failures == 1
     for tokens, (best, *_) in zip(heard, found, strict=True):

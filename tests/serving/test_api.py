@@ -1,32 +1,33 @@
-"""Every route answers what the run itself says."""
+"""Every route under /api returns the results of the run."""
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import seqloom
-from calling_server import Server
 from seqloom.data.series import Window
 from seqloom.inside.explain import explain
 from seqloom.runs.question import Question
+from server_process import ServerProcess
 from small_runs import picture
 
+pytestmark = pytest.mark.slow
 
-def test_the_page_and_its_files_come_from_here(server: Server) -> None:
+
+def test_the_page_and_its_files_load_nothing_from_other_origins(server: ServerProcess) -> None:
     index = server.get("/")
     assert index.status_code == 200
     assert index.headers["content-type"] == "text/html; charset=utf-8"
     for path in ("/docs", "/static/main.js", "/static/style.css", "/static/docs.js"):
         response = server.get(path)
         assert response.status_code == 200, path
-        assert "//" not in response.text.replace("// ", ""), "nothing is fetched from elsewhere"
+        assert "//" not in response.text.replace("// ", ""), path
     for path in ("/static/../app.py", "/static/..%2fapp.py", "/static/", "/static/%00.js"):
         assert server.get(path).status_code == 404, path
 
 
-def test_every_answer_keeps_browsers_safe(server: Server) -> None:
+def test_every_response_has_the_security_headers(server: ServerProcess) -> None:
     for path in ("/", "/api/runs", "/nowhere", "/static/main.js"):
         headers = server.get(path).headers
         assert "default-src 'none'; script-src 'self'" in headers["content-security-policy"]
@@ -37,13 +38,13 @@ def test_every_answer_keeps_browsers_safe(server: Server) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_signs_of_life(server: Server) -> None:
+def test_health_and_ready_are_ok(server: ServerProcess) -> None:
     assert server.get("/health").json() == server.get("/ready").json() == {"status": "ok"}
 
 
-def test_runs_say_what_they_are(server: Server) -> None:
-    found = server.get("/api/runs").json()
-    runs = {run["name"]: run for run in found["runs"]}
+def test_runs_are_described(server: ServerProcess) -> None:
+    response = server.get("/api/runs").json()
+    runs = {run["name"]: run for run in response["runs"]}
     assert {name: run["kind"] for name, run in runs.items()} == {
         "reverser": "translation",
         "transformer": "translation",
@@ -62,13 +63,12 @@ def test_runs_say_what_they_are(server: Server) -> None:
     for run in runs.values():
         assert run["memory_bytes"] == 4 * run["parameters"] > 0
         assert run["engine"]
-    assert found["limits"]["beam"] == 8
+    assert response["limits"]["beam"] == 8
 
 
-def test_a_translation_is_the_runs_own(server: Server, runs: dict[str, Path]) -> None:
-    run = seqloom.load(runs["reverser"])
-    [own] = run.translate_n_best(["abcd"], 3, beam=4)
-    found = server.ask(
+def test_a_translation_equals_the_runs_own(server: ServerProcess, runs: dict[str, Path]) -> None:
+    [expected] = seqloom.load(runs["reverser"]).translate_n_best(["abcd"], 3, beam=4)
+    response = server.post_json(
         "/api/translate",
         run="reverser",
         texts=["abcd"],
@@ -78,167 +78,201 @@ def test_a_translation_is_the_runs_own(server: Server, runs: dict[str, Path]) ->
         attention=True,
         heads=True,
     )
-    assert (found["run"], found["beam"]) == ("reverser", 4)
-    [part] = found["translations"][0]["parts"]
+    assert (response["run"], response["beam"]) == ("reverser", 4)
+    [part] = response["translations"][0]["parts"]
     assert len(part["outputs"]) == 3
-    for output, mine in zip(part["outputs"], own, strict=True):
-        assert output["text"] == mine.text
-        assert output["score"] == pytest.approx(mine.score, abs=1e-5)
-        assert tuple(output["pieces"]) == mine.pieces
-        assert len(output["tokens"]) == len(mine.pieces)
-        assert [tuple(pair) for pair in output["alignment"]] == list(mine.alignment)
-        assert mine.attention is not None
-        assert np.allclose(output["attention"], mine.attention.numpy(), atol=1e-5)
+    for output, prediction in zip(part["outputs"], expected, strict=True):
+        assert output["text"] == prediction.text
+        assert output["score"] == pytest.approx(prediction.score, abs=1e-5)
+        assert tuple(output["pieces"]) == prediction.pieces
+        assert len(output["tokens"]) == len(prediction.pieces)
+        assert [tuple(pair) for pair in output["alignment"]] == list(prediction.alignment)
+        assert prediction.attention is not None
+        assert np.allclose(output["attention"], prediction.attention.numpy(), atol=1e-5)
         assert np.shape(output["heads"])[1:3] == (1, 1)
-    assert found["translations"][0]["alternatives"] == [one.text for one in own[1:]]
+    alternatives = [prediction.text for prediction in expected[1:]]
+    assert response["translations"][0]["alternatives"] == alternatives
 
 
-def test_long_texts_come_back_with_their_white_space(server: Server, runs: dict[str, Path]) -> None:
-    """Each sentence as if it were alone, and nothing between them lost."""
+def test_long_texts_are_split_and_keep_their_white_space(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    """Each sentence is translated as if it were alone."""
     text = "  ab. Cd!\n\n\tdcba\r\n" + "abcd " * 120 + "\n"
-    [found] = server.ask("/api/translate", run="reverser", texts=[text])["translations"]
-    sources = [part["source"] for part in found["parts"]]
-    assert "".join(part["before"] + part["source"] for part in found["parts"]) == text.rstrip()
+    response = server.post_json("/api/translate", run="reverser", texts=[text])
+    [translation] = response["translations"]
+    parts = translation["parts"]
+    sources = [part["source"] for part in parts]
+    assert "".join(part["before"] + part["source"] for part in parts) == text.rstrip()
     assert sources[:3] == ["ab.", "Cd!", "dcba"]
-    assert len(sources) > 5, "what is too long to be read at once is cut"
-    own = [one.text for one in seqloom.load(runs["reverser"]).translate(sources)]
-    assert [part["outputs"][0]["text"] for part in found["parts"]] == own
-    joined = "".join(part["before"] + one for part, one in zip(found["parts"], own, strict=True))
-    assert found["text"] == joined + " \n"
+    assert len(sources) > 5, "a sentence that is too long for the model is split"
+    expected = [one.text for one in seqloom.load(runs["reverser"]).translate(sources)]
+    assert [part["outputs"][0]["text"] for part in parts] == expected
+    joined = "".join(part["before"] + one for part, one in zip(parts, expected, strict=True))
+    assert translation["text"] == joined + " \n"
 
 
-def test_blank_among_others_is_blank(server: Server) -> None:
-    found = server.ask("/api/translate", run="reverser", texts=["", "ab", " \n"])
-    assert [one["text"] for one in found["translations"]][::2] == ["", " \n"]
-    assert found["translations"][0]["parts"] == []
+def test_blank_texts_stay_blank(server: ServerProcess) -> None:
+    response = server.post_json("/api/translate", run="reverser", texts=["", "ab", " \n"])
+    assert [one["text"] for one in response["translations"]][::2] == ["", " \n"]
+    assert response["translations"][0]["parts"] == []
 
 
-def test_runs_are_chosen_by_their_languages(server: Server) -> None:
-    found = server.ask("/api/translate", texts=["dog"], source="en", target="fr")
-    assert (found["run"], found["source"], found["target"]) == ("polyglot", "en", "fr")
-    assert server.ask("/api/translate", texts=["ab"], source="la")["run"] == "reverser"
+def test_a_run_is_chosen_by_its_languages(server: ServerProcess) -> None:
+    response = server.post_json("/api/translate", texts=["dog"], source="en", target="fr")
+    assert (response["run"], response["source"], response["target"]) == ("polyglot", "en", "fr")
+    assert server.post_json("/api/translate", texts=["ab"], source="la")["run"] == "reverser"
 
 
-def test_a_beginning_can_be_given(server: Server) -> None:
-    found = server.ask("/api/translate", run="reverser", texts=["abcd"], split=False, prefix="dd")
-    assert found["translations"][0]["text"].startswith("dd")
+def test_a_translation_starts_with_the_given_prefix(server: ServerProcess) -> None:
+    response = server.post_json(
+        "/api/translate", run="reverser", texts=["abcd"], split=False, prefix="dd"
+    )
+    assert response["translations"][0]["text"].startswith("dd")
 
 
-def test_completions_can_be_had_again(server: Server, runs: dict[str, Path]) -> None:
-    asked = {"prompts": ["ab", ""], "samples": 2, "temperature": 0.8, "top_k": 3, "seed": 5}
-    first = server.ask("/api/complete", **asked)
-    assert first == server.ask("/api/complete", **asked)
-    assert first["seed"] == 5
+def test_completions_are_reproducible_by_their_seed(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    request = {"prompts": ["ab", ""], "samples": 2, "temperature": 0.8, "top_k": 3, "seed": 5}
+    response = server.post_json("/api/complete", **request)
+    assert response == server.post_json("/api/complete", **request)
+    assert response["seed"] == 5
     run = seqloom.load(runs["speaker"])
     sample = {"kind": "sample", "samples": 2, "temperature": 0.8, "top_k": 3, "seed": 5}
-    decoding = (
-        type(run.config).model_validate({**run.config.model_dump(), "decoding": sample}).decoding
-    )
-    own = run.complete(["ab", ""], decoding=decoding, n_best=2)
-    texts = [[one["text"] for one in each["outputs"]] for each in first["completions"]]
-    assert texts == [[one.text for one in outputs] for outputs in own]
-    assert isinstance(server.ask("/api/complete")["seed"], int)
-    greedy = server.ask("/api/complete", temperature=0)
+    config = type(run.config).model_validate({**run.config.model_dump(), "decoding": sample})
+    expected = run.complete(["ab", ""], decoding=config.decoding, n_best=2)
+    texts = [[output["text"] for output in one["outputs"]] for one in response["completions"]]
+    assert texts == [[prediction.text for prediction in outputs] for outputs in expected]
+
+
+def test_completions_report_a_random_seed_but_none_for_temperature_0(
+    server: ServerProcess,
+) -> None:
+    assert isinstance(server.post_json("/api/complete")["seed"], int)
+    greedy = server.post_json("/api/complete", temperature=0)
     assert greedy["seed"] is None
-    assert greedy["completions"] == server.ask("/api/complete", temperature=0)["completions"]
-    assert server.ask("/api/complete", prompts=["€"])["completions"][0]["unknown"]
+    again = server.post_json("/api/complete", temperature=0)
+    assert greedy["completions"] == again["completions"]
 
 
-def test_labels_come_with_their_probabilities(server: Server) -> None:
-    found = server.ask("/api/label", texts=["hund mann", "", "dog cat"], every=True)["labels"]
-    assert found[0][0]["label"] == "de"
-    assert found[1] == []
-    assert found[2][0]["label"] == "en"
-    for each in (found[0], found[2]):
-        assert sum(one["probability"] for one in each) == pytest.approx(1, abs=0.01)
-    [[likeliest]] = server.ask("/api/label", texts=["hund mann"])["labels"]
-    assert likeliest == pytest.approx(found[0][0])
+def test_completions_report_unknown_tokens_in_the_prompt(server: ServerProcess) -> None:
+    assert server.post_json("/api/complete", prompts=["€"])["completions"][0]["unknown"]
 
 
-def test_scores_of_given_outputs_are_the_models_own(server: Server, runs: dict[str, Path]) -> None:
-    [own] = seqloom.load(runs["reverser"]).score(["abc"], ["cba"])
-    [found] = server.ask("/api/score", run="reverser", sources=["abc"], targets=["cba"])["scores"]
-    assert found["log_probabilities"] == pytest.approx(own.log_probabilities, abs=1e-5)
-    [alone] = server.ask("/api/score", targets=["ab"])["scores"]
-    assert alone["score"] < 0
-    found = server.ask("/api/score", sources=["dog"], targets=["chien"], source="en", target="fr")
-    assert found["run"] == "polyglot"
+def test_labels_have_probabilities(server: ServerProcess) -> None:
+    texts = ["hund mann", "", "dog cat"]
+    labels = server.post_json("/api/label", texts=texts, every=True)["labels"]
+    assert labels[0][0]["label"] == "de"
+    assert labels[1] == []
+    assert labels[2][0]["label"] == "en"
+    for labels_of_text in (labels[0], labels[2]):
+        assert sum(one["probability"] for one in labels_of_text) == pytest.approx(1, abs=0.01)
+    [[likeliest]] = server.post_json("/api/label", texts=["hund mann"])["labels"]
+    assert likeliest == pytest.approx(labels[0][0])
 
 
-def test_a_forecast_is_the_runs_own(server: Server, runs: dict[str, Path]) -> None:
+def test_scores_of_given_targets_equal_the_runs_own(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    [expected] = seqloom.load(runs["reverser"]).score(["abc"], ["cba"])
+    [score] = server.post_json("/api/score", run="reverser", sources=["abc"], targets=["cba"])[
+        "scores"
+    ]
+    assert score["log_probabilities"] == pytest.approx(expected.log_probabilities, abs=1e-5)
+    [language_model_score] = server.post_json("/api/score", targets=["ab"])["scores"]
+    assert language_model_score["score"] < 0
+    response = server.post_json(
+        "/api/score", sources=["dog"], targets=["chien"], source="en", target="fr"
+    )
+    assert response["run"] == "polyglot"
+
+
+def test_a_forecast_equals_the_runs_own(server: ServerProcess, runs: dict[str, Path]) -> None:
     observed = [[float(n), 1.0] for n in range(6)]
     window = Window(np.array(observed), np.zeros((3, 1)), np.ones((3, 1)), "")
-    own = seqloom.load_forecaster(runs["forecaster"]).forecast([window])
-    asked = {"observed": observed, "context": [[1.0]] * 3}
-    found = server.ask("/api/forecast", windows=[asked, asked])
-    assert found["columns"] == ["level"]
-    assert np.allclose(found["forecasts"], np.repeat(own, 2, axis=0), atol=1e-5)
+    expected = seqloom.load_forecaster(runs["forecaster"]).forecast([window])
+    request = {"observed": observed, "context": [[1.0]] * 3}
+    response = server.post_json("/api/forecast", windows=[request, request])
+    assert response["columns"] == ["level"]
+    assert np.allclose(response["forecasts"], np.repeat(expected, 2, axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
-def test_an_image_is_captioned(server: Server, form: str) -> None:
+def test_an_image_is_captioned(server: ServerProcess, form: str) -> None:
     response = server.client.post(
         f"{server.url}/api/caption?n_best=2&beam=3",
         content=picture("red", form=form),
         headers={"Content-Type": f"image/{form.lower()}"},
     )
     assert response.status_code == 200, response.text
-    found = response.json()
-    assert len(found["outputs"]) == 2
-    rows, columns = found["grid"]
-    for row in found["outputs"][0]["attention"]:
-        assert len(row) == rows * columns
-        assert sum(row) == pytest.approx(1, abs=1e-4)
+    caption = response.json()
+    assert len(caption["outputs"]) == 2
+    rows, columns = caption["grid"]
+    for weights in caption["outputs"][0]["attention"]:
+        assert len(weights) == rows * columns
+        assert sum(weights) == pytest.approx(1, abs=1e-4)
 
 
-def test_attention_by_layer_and_head(server: Server) -> None:
-    found = server.ask("/api/attention", run="transformer", text="ab cd", pieces=True)
-    layers, heads, rows, columns = np.shape(found["heads"])
+def test_attention_weights_by_layer_and_head(server: ServerProcess) -> None:
+    response = server.post_json("/api/attention", run="transformer", text="ab cd", pieces=True)
+    layers, heads, rows, columns = np.shape(response["heads"])
     assert (layers, heads) == (1, 2)
-    assert (rows, columns) == (len(found["outputs"]), len(found["sources"]))
-    assert np.allclose(np.mean(found["heads"], axis=(0, 1)), found["weights"], atol=1e-6)
-    assert np.allclose(np.sum(found["weights"], axis=1), 1, atol=1e-4)
-    given = server.ask("/api/attention", run="transformer", text="ab", output="dd", pieces=True)
+    assert (rows, columns) == (len(response["outputs"]), len(response["sources"]))
+    assert np.allclose(np.mean(response["heads"], axis=(0, 1)), response["weights"], atol=1e-6)
+    assert np.allclose(np.sum(response["weights"], axis=1), 1, atol=1e-4)
+    given = server.post_json(
+        "/api/attention", run="transformer", text="ab", output="dd", pieces=True
+    )
     assert given["outputs"] == ["d", "d", "</s>"]
 
 
-def test_a_search_can_be_played_again(server: Server, runs: dict[str, Path]) -> None:
-    found = server.ask("/api/search", run="reverser", text="abc", beam=3)
-    own = Question.of(seqloom.load(runs["reverser"]), "abc").run.translate(["abc"], beam=3)
-    assert found["outputs"][0]["text"] == own[0].text
-    assert found["record"]["width"] == 3
-    fates = {one["fate"] for step in found["record"]["steps"] for one in step}
-    assert {"kept", "finished"} <= fates
-    for step in found["record"]["steps"]:
-        assert all(str(one["token"]) in found["pieces"] for one in step)
+def test_a_search_is_returned_with_all_candidates(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    response = server.post_json("/api/search", run="reverser", text="abc", beam=3)
+    inspection = Question.of(seqloom.load(runs["reverser"]), "abc")
+    expected = inspection.run.translate(["abc"], beam=3)
+    assert response["outputs"][0]["text"] == expected[0].text
+    assert response["record"]["width"] == 3
+    steps = response["record"]["steps"]
+    assert {"kept", "finished"} <= {candidate["fate"] for step in steps for candidate in step}
+    for step in steps:
+        assert all(str(candidate["token"]) in response["pieces"] for candidate in step)
 
 
-def test_what_if_another_token_had_stood_there(server: Server) -> None:
-    known = server.ask("/api/alternatives", run="reverser", text="abc", count=3)
-    assert len(known["steps"]) == len(known["tokens"]) + 1
-    assert [len(step) for step in known["steps"]] == [3] * len(known["steps"])
-    other = next(one for one in known["steps"][0] if one["piece"] in "abcd")
-    output = server.ask("/api/continue", run="reverser", text="abc", begin=[other["token"]])
-    assert output["output"]["pieces"][0] == other["piece"]
-    changed = server.ask("/api/instead", run="reverser", text="abc", step=1, piece="d")
-    assert changed["changed"]["text"].startswith("d")
-    assert changed["original"]["tokens"][: len(known["tokens"])] == known["tokens"]
+def test_alternatives_of_each_step_can_be_continued(server: ServerProcess) -> None:
+    response = server.post_json("/api/alternatives", run="reverser", text="abc", count=3)
+    assert len(response["steps"]) == len(response["tokens"]) + 1
+    assert [len(step) for step in response["steps"]] == [3] * len(response["steps"])
+    letter = next(choice for choice in response["steps"][0] if choice["piece"] in "abcd")
+    continued = server.post_json(
+        "/api/continue", run="reverser", text="abc", begin=[letter["token"]]
+    )
+    assert continued["output"]["pieces"][0] == letter["piece"]
+    instead = server.post_json("/api/instead", run="reverser", text="abc", step=1, piece="d")
+    assert instead["changed"]["text"].startswith("d")
+    tokens = response["tokens"]
+    assert instead["original"]["tokens"][: len(tokens)] == tokens
 
 
-def test_one_step_laid_open(server: Server, runs: dict[str, Path]) -> None:
-    found = server.ask("/api/explain", run="reverser", text="abc", step=2)["explanation"]
-    own = explain(seqloom.load(runs["reverser"]), "abc", 2)
-    assert [part["name"] for part in found["parts"]] == [part.name for part in own.parts]
-    assert sum(one["probability"] for one in found["best"]) <= 1 + 1e-6
-    lecture = server.get("/api/explain/lecture").json()["explanation"]
-    scores = next(part for part in lecture["parts"] if part["name"] == "scores")
+def test_a_decoder_step_is_explained(server: ServerProcess, runs: dict[str, Path]) -> None:
+    response = server.post_json("/api/explain", run="reverser", text="abc", step=2)
+    explanation = response["explanation"]
+    expected = explain(seqloom.load(runs["reverser"]), "abc", 2)
+    assert [part["name"] for part in explanation["parts"]] == [part.name for part in expected.parts]
+    assert sum(one["probability"] for one in explanation["best"]) <= 1 + 1e-6
+
+
+def test_the_lecture_example_is_explained(server: ServerProcess) -> None:
+    explanation = server.get("/api/explain/lecture").json()["explanation"]
+    scores = next(part for part in explanation["parts"] if part["name"] == "scores")
     assert [round(value) for value in scores["values"]] == [1054, 852, -396]
 
 
-def test_the_schema_describes_every_route(server: Server) -> None:
+def test_the_openapi_schema_describes_every_route(server: ServerProcess) -> None:
     paths = server.get("/openapi.json").json()["paths"]
     assert {"/api/translate", "/api/caption", "/translate", "/detect", "/ready"} <= set(paths)
     for path, methods in paths.items():
         for method in methods.values():
             assert method.get("description"), path
-    assert math.isfinite(len(paths))

@@ -1,4 +1,4 @@
-"""Which languages a run translates, as far as anybody says so."""
+"""Language pairs from recipes and from --languages, and language names."""
 
 from typing import Any
 
@@ -6,40 +6,45 @@ import pytest
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError
-from seqloom.serving.languages import Pair, name_of, named_pairs, pairs_of
+from seqloom.serving.api.languages.names import language_name
+from seqloom.serving.api.languages.pairs import (
+    LanguagePair,
+    parse_language_options,
+    recipe_language_pairs,
+)
 from tiny_runs import recipe
 
 
-def pairs(**train: Any) -> list[str]:
-    plain = recipe()
-    tables = plain.model_dump(mode="json", exclude_none=True)
+def pairs_of_recipe(**train: Any) -> list[str]:
+    tables = recipe().model_dump(mode="json", exclude_none=True)
     tables["data"] |= {"train": train, "dev": train, "test": train}
-    return [str(pair) for pair in pairs_of(load_recipe(tables, ()).config)]
+    return [str(pair) for pair in recipe_language_pairs(load_recipe(tables, ()).config)]
 
 
-def test_recipes_that_say_it() -> None:
-    assert pairs(kind="bundled", source="de", target="en") == ["de-en"]
-    assert pairs(kind="parallel", source="a/train.de.gz", target="b/train.en") == ["de-en"]
-    assert pairs(kind="jsonl", path="x", source="fr", target="yo") == ["fr-yo"]
-    many = {"kind": "languages", "path": "train.{language}", "pairs": ["en-de", "de-en"]}
-    assert pairs(**many) == ["en-de", "de-en"]
+def test_recipes_that_name_their_languages() -> None:
+    assert pairs_of_recipe(kind="bundled", source="de", target="en") == ["de-en"]
+    files = {"source": "a/train.de.gz", "target": "b/train.en"}
+    assert pairs_of_recipe(kind="parallel", **files) == ["de-en"]
+    assert pairs_of_recipe(kind="jsonl", path="x", source="fr", target="yo") == ["fr-yo"]
+    multilingual = {"kind": "languages", "path": "train.{language}", "pairs": ["en-de", "de-en"]}
+    assert pairs_of_recipe(**multilingual) == ["en-de", "de-en"]
 
 
-def test_recipes_that_do_not() -> None:
-    assert pairs_of(recipe()) == ()
-    assert pairs(kind="parallel", source="train.input", target="train.output") == []
-    assert pairs(kind="tsv", path="train.tsv") == []
+def test_recipes_that_do_not_name_their_languages() -> None:
+    assert recipe_language_pairs(recipe()) == ()
+    assert pairs_of_recipe(kind="parallel", source="train.input", target="train.output") == []
+    assert pairs_of_recipe(kind="tsv", path="train.tsv") == []
 
 
-def test_the_owner_has_the_last_word() -> None:
-    assert named_pairs(["de:en"], ["demo"]) == {"demo": Pair("de", "en")}
-    both = named_pairs(["a=de:en", "b=en:pt-BR"], ["a", "b"])
-    assert both == {"a": Pair("de", "en"), "b": Pair("en", "pt-BR")}
-    with pytest.raises(ConfigError, match="say of which: --languages a=de:en"):
-        named_pairs(["de:en"], ["a", "b"])
+def test_language_options_name_the_pair_of_each_run() -> None:
+    assert parse_language_options(["de:en"], ["demo"]) == {"demo": LanguagePair("de", "en")}
+    both = parse_language_options(["a=de:en", "b=en:pt-BR"], ["a", "b"])
+    assert both == {"a": LanguagePair("de", "en"), "b": LanguagePair("en", "pt-BR")}
+    with pytest.raises(ConfigError, match="for example --languages a=de:en"):
+        parse_language_options(["de:en"], ["a", "b"])
 
 
-def test_languages_have_names() -> None:
-    assert name_of("de") == "German"
-    assert name_of("cu") == "Church Slavonic"
-    assert name_of("x-klingon") == "x-klingon"
+def test_language_names_default_to_the_code() -> None:
+    assert language_name("de") == "German"
+    assert language_name("cu") == "Church Slavonic"
+    assert language_name("x-klingon") == "x-klingon"

@@ -1,4 +1,4 @@
-"""Clients of LibreTranslate, as they are."""
+"""The LibreTranslate API works with the official LibreTranslate client."""
 
 import asyncio
 import json
@@ -10,103 +10,115 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import seqloom
-from calling_server import KEY, Server, start
 from seqloom.runs.engine.translator import CTranslate2Engine
-from seqloom.serving import libretranslate
-from seqloom.serving.batcher import Batcher
-from seqloom.serving.gate import Gate
-from seqloom.serving.keys import Keys
-from seqloom.serving.limits import Limits
-from seqloom.serving.schema import TranslateRequest
-from seqloom.serving.served import load_catalogue
-from seqloom.serving.service import Service
-from seqloom.serving.translating import translate
+from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
+from seqloom.serving.api.schemas.predictions import TranslateRequest
+from seqloom.serving.api.translation import translate
+from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.batcher import Batcher
+from seqloom.serving.server.catalogue import load_catalogue
+from seqloom.serving.server.limits import Limits
+from seqloom.serving.server.service import Service
+from server_process import KEY, ServerProcess, start_server
 from tiny_runs import TRANSFORMER, recipe
 
+pytestmark = pytest.mark.slow
 
-def error_of(caught: pytest.ExceptionInfo[HTTPError]) -> tuple[int, str]:
+
+def status_and_message(caught: pytest.ExceptionInfo[HTTPError]) -> tuple[int, str]:
     with caught.value as error:
         return error.code, json.loads(error.read())["error"]
 
 
-def test_the_client_from_the_package_index_is_understood(server: Server) -> None:
+def test_the_official_client_translates_and_lists_languages(server: ServerProcess) -> None:
     client = LibreTranslateAPI(server.url)
-    own = server.ask("/api/translate", texts=["dog runs"], source="en", target="fr")
-    assert client.translate("dog runs", "en", "fr") == own["translations"][0]["text"]
-    known = {one["code"]: one for one in client.languages()}
-    assert known["en"] == {"code": "en", "name": "English", "targets": ["de", "fr"]}
-    assert known["fr"]["targets"] == []
-    assert known["la"]["name"] == "Latin"
+    expected = server.post_json("/api/translate", texts=["dog runs"], source="en", target="fr")
+    assert client.translate("dog runs", "en", "fr") == expected["translations"][0]["text"]
+    languages = {language["code"]: language for language in client.languages()}
+    assert languages["en"] == {"code": "en", "name": "English", "targets": ["de", "fr"]}
+    assert languages["fr"]["targets"] == []
+    assert languages["la"]["name"] == "Latin"
 
 
-def test_the_client_gets_errors_that_help(server: Server) -> None:
+def test_the_official_client_gets_error_messages(server: ServerProcess) -> None:
     client = LibreTranslateAPI(server.url)
     with pytest.raises(HTTPError) as caught:
         client.translate("dog", "en", "xx")
-    assert error_of(caught) == (400, "target: xx is not supported; there are: de, en, fr, it, la")
+    assert status_and_message(caught) == (
+        400,
+        "target: xx is not supported; available languages: de, en, fr, it, la",
+    )
     with pytest.raises(HTTPError) as caught:
         client.translate("dog", "fr", "de")
-    code, sentence = error_of(caught)
-    assert code == 400
-    assert "nothing here translates from fr to de" in sentence
+    status, message = status_and_message(caught)
+    assert status == 400
+    assert "no run translates from fr to de" in message
     with pytest.raises(HTTPError) as caught:
         client.translate("", "en", "de")
-    assert error_of(caught) == (400, "q: there is nothing to translate; give some text")
+    assert status_and_message(caught) == (
+        400,
+        "q: contains only white space; send some text",
+    )
 
 
 @pytest.mark.parametrize("form", [False, True])
-def test_alternatives_and_lists(server: Server, form: bool) -> None:
-    asked: dict[str, Any] = {"q": "abcd", "source": "la", "target": "it", "alternatives": 2}
-    sent: dict[str, Any] = {"data": asked} if form else {"json": asked}
-    found = server.client.post(f"{server.url}/translate", **sent).json()
-    assert isinstance(found["translatedText"], str)
-    assert 1 <= len(found["alternatives"]) <= 2
-    assert found["translatedText"] not in found["alternatives"]
-    listed = server.ask("/translate", q=["abcd", "dc"], source="la", target="it")
-    assert listed["translatedText"][0] == found["translatedText"]
+def test_alternatives_and_lists(server: ServerProcess, form: bool) -> None:
+    request: dict[str, Any] = {"q": "abcd", "source": "la", "target": "it", "alternatives": 2}
+    body: dict[str, Any] = {"data": request} if form else {"json": request}
+    response = server.client.post(f"{server.url}/translate", **body).json()
+    assert isinstance(response["translatedText"], str)
+    assert 1 <= len(response["alternatives"]) <= 2
+    assert response["translatedText"] not in response["alternatives"]
+    listed = server.post_json("/translate", q=["abcd", "dc"], source="la", target="it")
+    assert listed["translatedText"][0] == response["translatedText"]
     assert len(listed["translatedText"]) == 2
     assert "alternatives" not in listed
 
 
-def test_letters_of_a_form_may_be_escaped_or_not(server: Server) -> None:
-    """As `curl -d` sends them, and as the standard wants them."""
+def test_forms_may_contain_escaped_and_unescaped_utf_8(server: ServerProcess) -> None:
+    """`curl -d` sends letters unescaped; the standard escapes them."""
     form = {"Content-Type": "application/x-www-form-urlencoded"}
 
-    def answer(body: bytes) -> tuple[int, Any]:
-        found = server.client.post(f"{server.url}/translate", content=body, headers=form)
-        return found.status_code, found.json()
+    def post(body: bytes) -> tuple[int, Any]:
+        response = server.client.post(f"{server.url}/translate", content=body, headers=form)
+        return response.status_code, response.json()
 
-    plain = server.ask("/translate", q="gefällt", source="la", target="it")
-    assert answer("q=gefällt&source=la&target=it".encode()) == (200, plain)
-    assert answer(b"q=gef%C3%A4llt&source=la&target=it") == (200, plain)
-    for wrong in (b"q=gef\xe4llt&source=la&target=it", b"q=gef%E4llt&source=la&target=it"):
-        status, told = answer(wrong)
+    expected = server.post_json("/translate", q="gefällt", source="la", target="it")
+    assert post("q=gefällt&source=la&target=it".encode()) == (200, expected)
+    assert post(b"q=gef%C3%A4llt&source=la&target=it") == (200, expected)
+    for latin_1 in (b"q=gef\xe4llt&source=la&target=it", b"q=gef%E4llt&source=la&target=it"):
+        status, body = post(latin_1)
         assert status == 400
-        assert "the form is not valid UTF-8" in told["error"]
+        assert "the form is not valid UTF-8" in body["error"]
 
 
-def test_the_source_may_be_left_to_the_service(server: Server) -> None:
-    """A run that labels texts with their language could be asked, but this one knows no Latin."""
+def test_detection_needs_a_run_with_labels_for_all_source_languages(server: ServerProcess) -> None:
+    """The labelling run of this server has no label for Latin."""
     for path in ("/translate", "/detect"):
-        status, _, sentence = server.refusal(path, q="hund", source="auto", target="fr")
+        status, _, message = server.post_error(path, q="hund", source="auto", target="fr")
         assert status == 400
-        assert "cannot tell languages apart" in sentence
-        assert "de, en, la" in sentence
+        assert "cannot detect languages" in message
+        assert "de, en, la" in message
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"q": "a", "source": "la"}, "target: is missing"),
-        ({"source": "la", "target": "it"}, "q: is missing"),
+        ({"q": "a", "source": "la"}, "target: this field is required"),
+        ({"source": "la", "target": "it"}, "q: this field is required"),
         ({"q": 5, "source": "la", "target": "it"}, "q: "),
         ({"q": "a", "source": "la", "target": "it", "format": "html"}, "format: 'html' is not"),
-        ({"q": "a", "source": "la", "target": "it", "alternatives": 9}, "alternatives: at most 5"),
-        ({"q": [" "], "source": "la", "target": "it"}, "q: there is nothing"),
+        (
+            {"q": "a", "source": "la", "target": "it", "alternatives": 9},
+            "alternatives: the limit is 5",
+        ),
+        ({"q": [" "], "source": "la", "target": "it"}, "q: contains only white space"),
         ({"q": "\ud800", "source": "la", "target": "it"}, "surrogate"),
     ],
 )
-def test_what_is_wrong_is_said(server: Server, content: dict[str, Any], words: str) -> None:
+def test_invalid_requests_get_400(
+    server: ServerProcess, content: dict[str, Any], words: str
+) -> None:
     body = json.dumps(content)
     response = server.client.post(
         f"{server.url}/translate", content=body, headers={"Content-Type": "application/json"}
@@ -115,39 +127,39 @@ def test_what_is_wrong_is_said(server: Server, content: dict[str, Any], words: s
     assert words in response.json()["error"]
 
 
-def test_a_page_of_libretranslate_finds_its_settings(server: Server) -> None:
-    found = server.get("/frontend/settings").json()
-    assert found["charLimit"] == 5000
-    assert found["keyRequired"] is False
-    assert found["language"]["source"] == {"code": "la", "name": "Latin"}
+def test_settings_for_the_libretranslate_page(server: ServerProcess) -> None:
+    settings = server.get("/frontend/settings").json()
+    assert settings["charLimit"] == 5000
+    assert settings["keyRequired"] is False
+    assert settings["language"]["source"] == {"code": "la", "name": "Latin"}
 
 
-def test_keys_are_asked_for_and_compared(runs: dict[str, Path], keys: Path) -> None:
-    server = start([runs["polyglot"], runs["labeller"]], "--keys", str(keys))
+def test_an_api_key_is_required_and_checked(runs: dict[str, Path], keys: Path) -> None:
+    server = start_server([runs["polyglot"], runs["labeller"]], "--keys", str(keys))
     try:
         with pytest.raises(HTTPError) as caught:
             LibreTranslateAPI(server.url).translate("dog", "en", "de")
-        assert error_of(caught)[0] == 403
+        assert status_and_message(caught)[0] == 403
         with pytest.raises(HTTPError) as caught:
             LibreTranslateAPI(server.url, "open barley").translate("dog", "en", "de")
-        assert error_of(caught)[0] == 403
+        assert status_and_message(caught)[0] == 403
         client = LibreTranslateAPI(server.url, KEY)
         assert isinstance(client.translate("dog", "en", "de"), str)
         assert {one["language"] for one in client.detect("hund mann")} == {"de", "en"}
-        found = server.client.post(
+        detected = server.client.post(
             f"{server.url}/translate",
             json={"q": "hund mann katze", "source": "auto", "target": "fr", "api_key": KEY},
         ).json()
-        assert found["detectedLanguage"]["language"] == "de"
-        assert found["detectedLanguage"]["confidence"] > 50
+        assert detected["detectedLanguage"]["language"] == "de"
+        assert detected["detectedLanguage"]["confidence"] > 50
 
-        asked = {"texts": ["dog"], "target": "de"}
-        response = server.post("/api/translate", **asked)
+        request = {"texts": ["dog"], "target": "de"}
+        response = server.post("/api/translate", **request)
         assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
         for key, status in (("open barley", 403), (KEY, 200)):
             headers = {"Authorization": f"Bearer {key}"}
             response = server.client.post(
-                f"{server.url}/api/translate", json=asked, headers=headers
+                f"{server.url}/api/translate", json=request, headers=headers
             )
             assert response.status_code == status
         assert server.get("/api/runs").status_code == 200
@@ -156,23 +168,23 @@ def test_keys_are_asked_for_and_compared(runs: dict[str, Path], keys: Path) -> N
         assert server.stop() == 0
 
 
-def test_probabilities_that_the_answer_does_not_hold_are_not_computed(
+def test_libretranslate_requests_compute_no_probabilities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the engine would have to go over every output once more for them."""
+    """CTranslate2 would have to score every output in a second pass."""
     greedy = "decoding={kind='greedy'}"
     seqloom.train(recipe(*TRANSFORMER, "training.steps=4", greedy), tmp_path / "run")
     catalogue = load_catalogue([tmp_path / "run"], None, ["run=la:it"], Batcher)
-    service = Service(catalogue, Limits(), Gate(Limits()), Keys())
-    question = libretranslate.Question(q="abc", source="la", target="it")
-    own = TranslateRequest(texts=["abc"])
-    expected = asyncio.run(translate(service, own)).translations[0].text
+    service = Service(catalogue, Limits(), AdmissionControl(Limits()))
+    request = LibreTranslateRequest(q="abc", source="la", target="it")
+    with_scores = TranslateRequest(texts=["abc"])
+    expected = asyncio.run(translate(service, with_scores)).translations[0].text
 
-    def refuse(*arguments: object) -> None:
+    def fail(*arguments: object) -> None:
         raise AssertionError("scored")
 
-    monkeypatch.setattr(CTranslate2Engine, "score", refuse)
-    assert asyncio.run(libretranslate._translated(service, ["abc"], "la", question)) == [[expected]]
+    monkeypatch.setattr(CTranslate2Engine, "score", fail)
+    assert asyncio.run(translate_n_best(service, request, ["abc"], "la")) == [[expected]]
     with pytest.raises(AssertionError, match="scored"):
-        asyncio.run(translate(service, own))
-    catalogue.runs[0].batcher.close()
+        asyncio.run(translate(service, with_scores))
+    catalogue.close()

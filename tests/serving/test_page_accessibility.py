@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browsing import VIEW_LINKS, VIEWS, Visitor, visit
-from calling_server import Server
+from server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 
 
 def test_navigation_lists_only_available_views(
-    visitor: Visitor, browser: Browser, server: Server
+    visitor: Visitor, browser: Browser, server: ServerProcess
 ) -> None:
     view_names = "links => links.map((link) => link.dataset.view)"
     page = visitor.open("#/label")
@@ -98,7 +98,7 @@ def test_results_are_announced_to_screen_readers(visitor: Visitor) -> None:
 
 
 def test_small_screens_do_not_scroll_sideways(
-    browser: Browser, server: Server, reports: Path
+    browser: Browser, server: ServerProcess, reports: Path
 ) -> None:
     context, visitor = visit(browser, server, viewport={"width": 360, "height": 740})
     for view, link in VIEW_LINKS.items():

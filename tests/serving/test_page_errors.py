@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browsing import Visitor, visit
-from calling_server import KEY, start
+from server_process import KEY, start_server
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def test_server_errors_are_shown_until_the_next_result(visitor: Visitor) -> None
 def test_api_key_prompt_and_unreachable_server(
     browser: Browser, runs: dict[str, Path], keys: Path
 ) -> None:
-    server = start([runs["reverser"]], "--keys", str(keys))
+    server = start_server([runs["reverser"]], "--keys", str(keys))
     context, visitor = visit(browser, server)
     page = visitor.load("#/translate?text=abcd")
     dialog = page.get_by_role("dialog")

@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 
 import seqloom
-from calling_server import Server, refusal
 from seqloom.inside.lecture import LectureScore, explain_lecture
 from seqloom.runs.question import Question
-from seqloom.serving.beginnings import made_up_window
-from seqloom.serving.journals import describe_training, has_journal, read_journal
-from seqloom.serving.reports import find_reports
+from seqloom.serving.api.forecasts import example_window
+from seqloom.serving.api.lab_reports import find_reports
+from seqloom.serving.api.training_logs import has_event_log, read_events, training_status
 from seqloom.viz.search_tree_layout import layout_search_tree
+from server_process import ServerProcess, error_of
 
 
 @pytest.mark.slow
-def test_search_tree_has_the_layout_of_the_figures(server: Server, runs: dict[str, Path]) -> None:
-    response = server.ask("/api/search/tree", run="reverser", text="abcd", beam=3, n_best=3)
+def test_search_tree_has_the_layout_of_the_figures(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    response = server.post_json("/api/search/tree", run="reverser", text="abcd", beam=3, n_best=3)
     run = seqloom.load(runs["reverser"])
     decoding = run.config.decoding.model_copy(update={"width": 3})
     searched = Question.of(run, "abcd", decoding).search(3)
@@ -32,8 +34,8 @@ def test_search_tree_has_the_layout_of_the_figures(server: Server, runs: dict[st
         output.text for output in searched.outputs
     ]
     assert (response["kind"], response["width"]) == ("beam", 3)
-    assert server.refusal("/api/search/tree", run="reverser", text=" ")[:2] == (422, "unusable")
-    status, _, message = server.refusal("/api/search/tree", run="reverser", text="a", beam=99)
+    assert server.post_error("/api/search/tree", run="reverser", text=" ")[:2] == (422, "unusable")
+    status, _, message = server.post_error("/api/search/tree", run="reverser", text="a", beam=99)
     assert status == 422
     assert "beam" in message
     assert "99" in message
@@ -42,7 +44,7 @@ def test_search_tree_has_the_layout_of_the_figures(server: Server, runs: dict[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", get_args(LectureScore))
-def test_worked_example_of_every_score_function(server: Server, score: str) -> None:
+def test_worked_example_of_every_score_function(server: ServerProcess, score: str) -> None:
     path = f"/api/explain/lecture?score={score}&choice=argmax"
     response = server.get(path).json()["explanation"]
     assert response == explain_lecture(score, "argmax").to_json()  # type: ignore[arg-type]
@@ -50,7 +52,7 @@ def test_worked_example_of_every_score_function(server: Server, score: str) -> N
 
 
 @pytest.mark.slow
-def test_training_states_and_event_logs(server: Server, runs: dict[str, Path]) -> None:
+def test_training_states_and_event_logs(server: ServerProcess, runs: dict[str, Path]) -> None:
     response = {each["run"]: each for each in server.get("/api/trainings").json()["trainings"]}
     assert response["reverser"]["state"] == "ended"
     assert (response["reverser"]["step"], response["reverser"]["steps"]) == (40, 40)
@@ -61,30 +63,30 @@ def test_training_states_and_event_logs(server: Server, runs: dict[str, Path]) -
     assert (log["begin"], log["more"]) == (0, False)
     rest = server.get(f"/api/trainings/reverser?after={log['next']}").json()
     assert rest["events"] == []
-    status, kind, _ = refusal(server.get("/api/trainings/unknown"))
+    status, kind, _ = error_of(server.get("/api/trainings/unknown"))
     assert (status, kind) == (404, "no-such-run")
 
 
 def test_event_log_is_read_while_it_is_written(tmp_path: Path) -> None:
-    assert not has_journal(tmp_path)
+    assert not has_event_log(tmp_path)
     event_log = tmp_path / "metrics.jsonl"
     event = {"event": "step", "step": 1, "steps": 9, "time": time.time()}
     line = json.dumps(event).encode() + b"\n"
     event_log.write_bytes(line + line[:20])
-    first = read_journal("run", tmp_path, 0)
+    first = read_events("run", tmp_path, 0)
     assert (first.events, first.next) == ([event], len(line)), "an incomplete line is not returned"
-    assert describe_training("run", tmp_path).state == "running"
+    assert training_status("run", tmp_path).state == "running"
     with event_log.open("ab") as file:
         file.write(line[20:])
-    second = read_journal("run", tmp_path, first.next)
+    second = read_events("run", tmp_path, first.next)
     assert (second.begin, second.events) == (first.next, [event])
     event_log.write_bytes(line)
-    restarted = read_journal("run", tmp_path, second.next)
+    restarted = read_events("run", tmp_path, second.next)
     assert (restarted.begin, restarted.events) == (0, [event]), (
         "a truncated log is read from its start"
     )
     event_log.write_bytes(json.dumps(event | {"time": 1.0}).encode() + b"\n")
-    assert describe_training("run", tmp_path).state == "silent"
+    assert training_status("run", tmp_path).state == "silent"
 
 
 def test_long_event_log_is_returned_in_several_responses(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_long_event_log_is_returned_in_several_responses(tmp_path: Path) -> None
     (tmp_path / "metrics.jsonl").write_bytes(line * 1000)
     position, count = 0, 0
     for _ in range(10):
-        chunk = read_journal("run", tmp_path, position)
+        chunk = read_events("run", tmp_path, position)
         position, count = chunk.next, count + len(chunk.events)
         if not chunk.more:
             break
@@ -102,18 +104,18 @@ def test_long_event_log_is_returned_in_several_responses(tmp_path: Path) -> None
 def test_event_log_that_is_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("{}", encoding="utf-8")
     (tmp_path / "metrics.jsonl").symlink_to(tmp_path / "secret")
-    assert not has_journal(tmp_path)
+    assert not has_event_log(tmp_path)
 
 
 @pytest.mark.slow
-def test_lab_reports_beside_the_runs_are_listed(server: Server, reports: Path) -> None:
+def test_lab_reports_beside_the_runs_are_listed(server: ServerProcess, reports: Path) -> None:
     [summary] = server.get("/api/lab").json()["reports"]
     report = json.loads((reports / "report.json").read_bytes())
     assert summary["sentence"] == report["sentence"]
     assert (summary["claim"], summary["size"], summary["state"]) == ("scale", "tiny", "undecided")
     assert server.get("/api/lab/scale").json()["report"] == report
     for claim in ("bottleneck", "..", "..%2f..%2fconfig.toml", "%00"):
-        status, kind, _ = refusal(server.get(f"/api/lab/{claim}"))
+        status, kind, _ = error_of(server.get(f"/api/lab/{claim}"))
         assert (status, kind) == (404, "not-found"), claim
 
 
@@ -132,24 +134,24 @@ def test_largest_report_of_a_claim_is_listed_and_invalid_ones_are_skipped(tmp_pa
 
 @pytest.mark.slow
 def test_forecast_example_has_the_shape_and_scale_of_the_run(
-    server: Server, runs: dict[str, Path]
+    server: ServerProcess, runs: dict[str, Path]
 ) -> None:
     run = seqloom.load_forecaster(runs["forecaster"])
-    observed, context = made_up_window(run)
+    observed, context = example_window(run)
     assert observed.shape == (6, 2)
     assert context.shape == (3, 1)
     assert np.abs(observed - run.task.scale.mean).max() <= 2 * run.task.scale.deviation.max()
     response = server.get("/api/forecast/example").json()
     assert response["observed"] == observed.tolist()
-    assert server.ask(
+    assert server.post_json(
         "/api/forecast", windows=[{key: response[key] for key in ("observed", "context")}]
     )
-    assert refusal(server.get("/api/forecast/example?run=reverser"))[0] == 422
+    assert error_of(server.get("/api/forecast/example?run=reverser"))[0] == 422
 
 
 @pytest.mark.slow
-def test_alignment_refers_to_the_text_without_its_language_tag(server: Server) -> None:
-    response = server.ask(
+def test_alignment_refers_to_the_text_without_its_language_tag(server: ServerProcess) -> None:
+    response = server.post_json(
         "/api/score",
         run="polyglot",
         sources=["big"],
@@ -161,7 +163,7 @@ def test_alignment_refers_to_the_text_without_its_language_tag(server: Server) -
 
 
 @pytest.mark.slow
-def test_unchanged_static_files_are_not_sent_again(server: Server) -> None:
+def test_unchanged_static_files_are_not_sent_again(server: ServerProcess) -> None:
     path = "/static/main.js"
     first = server.get(path)
     again = server.client.get(server.url + path, headers={"If-None-Match": first.headers["etag"]})

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from browsing import Visitor
-from calling_server import Server
+from server_process import ServerProcess
 from small_runs import picture
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def test_completion_is_reproducible_from_its_link(visitor: Visitor) -> None:
     text = completion.inner_text()
     seed = re.search(r"seed=(\d+)", page.url)
     assert seed is not None
-    again = visitor.server.ask(
+    again = visitor.server.post_json(
         "/api/complete", prompts=["ab"], seed=int(seed[1]), temperature=0.8, max_length=20
     )
     assert again["completions"][0]["outputs"][0]["text"] == text
@@ -68,7 +68,7 @@ def test_replacing_a_word_continues_the_completion_from_there(visitor: Visitor) 
     assert page.get_by_label("Prompt").input_value() == "abcc"
 
 
-def test_forecast_continues_the_observed_rows(visitor: Visitor, server: Server) -> None:
+def test_forecast_continues_the_observed_rows(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/forecast")
     page.wait_for_selector(".figure-chart")
     example = server.get("/api/forecast/example").json()
@@ -78,7 +78,7 @@ def test_forecast_continues_the_observed_rows(visitor: Visitor, server: Server) 
         name: [[float(f"{value:.5g}") for value in row] for row in example[name]]
         for name in ("observed", "context")
     }
-    forecast = server.ask("/api/forecast", windows=[window])["forecasts"][0]
+    forecast = server.post_json("/api/forecast", windows=[window])["forecasts"][0]
     chart = page.locator(".figure-chart")
     chart.focus()
     page.keyboard.press("End")
@@ -88,10 +88,12 @@ def test_forecast_continues_the_observed_rows(visitor: Visitor, server: Server) 
     expect(page.get_by_role("alert")).to_contain_text(re.compile(r"\b2 rows.*\b6\b"))
 
 
-def test_labels_are_listed_with_their_probabilities(visitor: Visitor, server: Server) -> None:
+def test_labels_are_listed_with_their_probabilities(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     page = visitor.open("#/label")
     page.get_by_label("Text").fill("hund katze")
-    labels = server.ask("/api/label", texts=["hund katze"], every=True)["labels"][0]
+    labels = server.post_json("/api/label", texts=["hund katze"], every=True)["labels"][0]
     rows = page.locator(".label-list li")
     expect(rows).to_have_count(len(labels))
     expect(rows.first).to_contain_text(f"({labels[0]['label']})")

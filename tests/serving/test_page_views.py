@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import Visitor
-from calling_server import Server
 from seqloom.inside.lecture import LectureScore
+from server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 
@@ -17,14 +17,16 @@ LETTERS = "abcd"
 SENTENCE = "big runs man sits"
 
 
-def expected_translation(server: Server, target: str) -> str:
+def expected_translation(server: ServerProcess, target: str) -> str:
     """The text that the page should show, with the note for an empty output."""
-    response = server.ask("/api/translate", run="polyglot", texts=[SENTENCE], target=target, beam=5)
+    response = server.post_json(
+        "/api/translate", run="polyglot", texts=[SENTENCE], target=target, beam=5
+    )
     text: str = response["translations"][0]["text"]
     return text or "(empty output: END is the most probable first token)"
 
 
-def test_translation_appears_while_typing(visitor: Visitor, server: Server) -> None:
+def test_translation_appears_while_typing(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/translate?run=polyglot")
     expect(page.get_by_text("The translation appears here as you type.")).to_be_visible()
     page.get_by_label("Source text").press_sequentially(SENTENCE)
@@ -36,7 +38,9 @@ def test_translation_appears_while_typing(visitor: Visitor, server: Server) -> N
     assert "target=fr" in page.url
 
 
-def test_hovering_a_word_highlights_its_source_words(visitor: Visitor, server: Server) -> None:
+def test_hovering_a_word_highlights_its_source_words(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     page = visitor.open(f"#/translate?run=reverser&text={LETTERS}+{LETTERS}")
     word = page.locator(".translation-output .word").first
     expect(word).to_have_attribute("title", re.compile(" %, aligned with abcd"))
@@ -47,13 +51,13 @@ def test_hovering_a_word_highlights_its_source_words(visitor: Visitor, server: S
     expect(page.locator(".highlights mark")).to_have_count(0)
 
 
-def test_replacing_a_token_decodes_the_rest_again(visitor: Visitor, server: Server) -> None:
+def test_replacing_a_token_decodes_the_rest_again(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/translate?run=reverser&text={LETTERS}")
     translation = page.get_by_role("group", name="Translation")
     page.locator(".translation-output .word").first.click()
-    best = server.ask("/api/translate", run="reverser", texts=[LETTERS], beam=5)
+    best = server.post_json("/api/translate", run="reverser", texts=[LETTERS], beam=5)
     output = best["translations"][0]["parts"][0]["outputs"][0]
-    response = server.ask(
+    response = server.post_json(
         "/api/alternatives", run="reverser", text=LETTERS, tokens=output["tokens"]
     )
     alternatives = response["steps"][0]
@@ -63,7 +67,7 @@ def test_replacing_a_token_decodes_the_rest_again(visitor: Visitor, server: Serv
     expect(page.get_by_role("dialog")).to_contain_text("Alternatives to")
     assert page.locator(".options button").count() == len(alternatives)
     page.locator(".options button").filter(has_text=other["piece"]).first.click()
-    expected = server.ask(
+    expected = server.post_json(
         "/api/continue", run="reverser", text=LETTERS, begin=[other["token"]], beam=5
     )
     expect(translation).to_have_text(expected["output"]["text"])
@@ -91,19 +95,21 @@ def test_other_translations_can_be_selected(visitor: Visitor) -> None:
     expect(page.get_by_role("group", name="Translation")).to_have_text(text)
 
 
-def test_long_texts_are_translated_sentence_by_sentence(visitor: Visitor, server: Server) -> None:
+def test_long_texts_are_translated_sentence_by_sentence(
+    visitor: Visitor, server: ServerProcess
+) -> None:
     text = "Abcd dc. Bc?\n\nDcba"
     page = visitor.open("#/translate?run=reverser")
     page.get_by_label("Source text").fill(text)
     page.wait_for_selector("[data-sentence='2']")
-    response = server.ask("/api/translate", run="reverser", texts=[text], beam=5)
+    response = server.post_json("/api/translate", run="reverser", texts=[text], beam=5)
     shown = page.get_by_role("group", name="Translation").evaluate("group => group.textContent")
     assert shown == response["translations"][0]["text"]
 
 
-def test_attention_by_layer_and_head(visitor: Visitor, server: Server) -> None:
+def test_attention_by_layer_and_head(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/attention?run=transformer&text={LETTERS}&units=pieces&zoom=40")
-    response = server.ask("/api/attention", run="transformer", text=LETTERS, pieces=True)
+    response = server.post_json("/api/attention", run="transformer", text=LETTERS, pieces=True)
     page.wait_for_selector(".map-scroll svg")
     cells = page.locator(".map-scroll svg > g rect")
     rows, columns = len(response["outputs"]), len(response["sources"])
@@ -140,9 +146,9 @@ def test_large_attention_map_is_one_image(visitor: Visitor) -> None:
     expect(page.locator(".map-scroll svg image")).to_have_count(1)
 
 
-def test_beam_search_is_played_step_by_step(visitor: Visitor, server: Server) -> None:
+def test_beam_search_is_played_step_by_step(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/search?run=reverser&text={LETTERS}&beam=2")
-    response = server.ask("/api/search/tree", run="reverser", text=LETTERS, beam=2, n_best=2)
+    response = server.post_json("/api/search/tree", run="reverser", text=LETTERS, beam=2, n_best=2)
     last = len(response["tree"]["spots"])
     step_label = page.locator(".step-label")
     expect(step_label).to_have_text(f"step {last} of {last}")
@@ -162,9 +168,9 @@ def test_beam_search_is_played_step_by_step(visitor: Visitor, server: Server) ->
     expect(page.locator(".outputs tbody tr")).to_have_count(4)
 
 
-def test_length_penalty_changes_the_ranking(visitor: Visitor, server: Server) -> None:
+def test_length_penalty_changes_the_ranking(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/search?run=reverser&text={LETTERS}&beam=3&exponent=0")
-    response = server.ask(
+    response = server.post_json(
         "/api/search/tree", run="reverser", text=LETTERS, beam=3, length_exponent=0
     )
     first = page.locator(".outputs tbody tr").first.locator("td")
@@ -172,9 +178,9 @@ def test_length_penalty_changes_the_ranking(visitor: Visitor, server: Server) ->
     expect(first.nth(1)).to_have_text(f"{response['outputs'][0]['score']:.3f}".replace("-", "−"))
 
 
-def test_decoder_step_shows_every_value(visitor: Visitor, server: Server) -> None:
+def test_decoder_step_shows_every_value(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/inside?run=reverser&text={LETTERS}")
-    response = server.ask("/api/explain", run="reverser", text=LETTERS, step=2)["explanation"]
+    response = server.post_json("/api/explain", run="reverser", text=LETTERS, step=2)["explanation"]
     page.locator(".steps button").nth(1).click()
     expect(page.locator(".steps [aria-pressed='true']")).to_contain_text("2")
     weights = next(part for part in response["parts"] if part["name"] == "weights")
@@ -224,11 +230,11 @@ def test_worked_example_with_every_score_function(visitor: Visitor) -> None:
     expect(weights).to_have_text(["37 %", "46 %", "18 %"])
 
 
-def test_two_runs_side_by_side(visitor: Visitor, server: Server) -> None:
+def test_two_runs_side_by_side(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/compare?run=reverser&with=transformer&text={LETTERS}")
     page.wait_for_selector(".compared")
     for index, run in enumerate(("reverser", "transformer")):
-        response = server.ask("/api/translate", run=run, texts=[LETTERS])
+        response = server.post_json("/api/translate", run=run, texts=[LETTERS])
         column = page.locator(".compared").nth(index)
         expect(column.get_by_role("heading")).to_have_text(run)
         expect(column.locator(".words")).to_have_text(response["translations"][0]["text"])

@@ -1,1 +1,1 @@
-"""Trained runs at an HTTP address: merged into batches, streamed, looked into."""
+"""The HTTP service: predictions of trained runs, merged into batches or streamed."""

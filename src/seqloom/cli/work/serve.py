@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from seqloom.cli.output import tell
 from seqloom.config.schema.names import EngineKind
-from seqloom.serving.gate import Gate
-from seqloom.serving.keys import Keys
-from seqloom.serving.limits import changed_limits
-from seqloom.serving.monitoring import Monitoring
-from seqloom.serving.server import Address, Entrance, Sayings, free_address, run_server
+from seqloom.serving.server import Entrance
+from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.api_keys import ApiKeys
+from seqloom.serving.server.lifecycle import Address, ServerCallbacks, find_free_address, run_server
+from seqloom.serving.server.limits import parse_limits
+from seqloom.serving.server.monitoring import Monitoring
 
 if TYPE_CHECKING:
-    from seqloom.serving.assembling import Assembled
+    from seqloom.serving.server.loading import LoadedApp
 
 
 def serve(
@@ -27,19 +28,19 @@ def serve(
     """what: folders, --engine and --languages; where: --host, --port and --metrics-port."""
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     host, port, metrics_port = where
-    bounds = changed_limits(limits)
-    known = Keys() if keys is None else Keys.read(keys)
-    address = free_address(host, port)
-    gate, monitoring = Gate(bounds), Monitoring()
+    bounds = parse_limits(limits)
+    known = ApiKeys() if keys is None else ApiKeys.read(keys)
+    address = find_free_address(host, port)
+    gate, monitoring = AdmissionControl(bounds), Monitoring()
     monitoring.watch(gate)
     close_figures = None if metrics_port is None else monitoring.open(metrics_port)
 
-    def load() -> "Assembled":
-        from seqloom.serving.assembling import assemble  # which brings torch
+    def load() -> "LoadedApp":
+        from seqloom.serving.server.loading import load_app
 
-        return assemble(what, (bounds, gate, known), monitoring)
+        return load_app(what, (bounds, gate, known), monitoring)
 
-    say = Sayings(
+    say = ServerCallbacks(
         lambda: tell(f"{address}: loading {', '.join(folder.name for folder in what[0])} …"),
         lambda assembled: _tell(assembled, address),
         _leave,
@@ -55,7 +56,7 @@ def _leave() -> NoReturn:
     os._exit(0)
 
 
-def _tell(assembled: "Assembled", address: Address) -> None:
+def _tell(assembled: "LoadedApp", address: Address) -> None:
     for served in assembled.service.catalogue.runs:
         pairs = ", ".join(map(str, served.pairs))
         languages = f" ({pairs})" if pairs else ""

@@ -1,0 +1,98 @@
+"""POST /api/caption: captions of an image."""
+
+import asyncio
+import io
+import warnings
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from PIL import Image, UnidentifiedImageError
+
+from seqloom.core.signature import Pixels
+from seqloom.data.images import pixels_of
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.run import Run
+from seqloom.serving.api.decoding import choose_decoding
+from seqloom.serving.api.dependencies import WITH_KEY, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError, wrong_content_type
+from seqloom.serving.api.schemas.predictions import CaptionResponse, Output
+from seqloom.serving.server.limits import check_maximum
+from seqloom.tasks.task import ModelInput
+
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
+IMAGE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+# prepare_image rejects large images itself. The filter is set once for the whole process because
+# warning filters are shared by all threads.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
+
+
+@router.post("/caption", dependencies=WITH_KEY, openapi_extra=IMAGE_BODY)
+async def caption(
+    request: Request,
+    service: ServiceDependency,
+    run: str | None = None,
+    beam: Annotated[int | None, Query(ge=1)] = None,
+    n_best: Annotated[int, Query(ge=1)] = 1,
+) -> CaptionResponse:
+    """Caption an image, with attention weights. The body is the image file."""
+    content_type = request.headers.get("content-type", "")
+    if not content_type.lower().startswith("image/"):
+        raise wrong_content_type(
+            f"an image ({', '.join(FORMATS)}), sent with a type such as 'Content-Type: image/jpeg'",
+            content_type,
+        )
+    content = await request.body()
+    check_maximum("beam", beam, service.limits.beam)
+    check_maximum("n_best", n_best, service.limits.n_best)
+    loaded = service.catalogue.choose(("captioning",), run)
+    decoding = choose_decoding(loaded.token_run, beam, n_best)
+    if not content:
+        raise ApiError(422, "unusable", "the body is empty; send the bytes of an image")
+    max_pixels = service.limits.image_pixels
+    async with service.admission.admit():
+        prepared = await asyncio.to_thread(prepare_image, loaded.token_run, content, max_pixels)
+        [predictions] = await loaded.search([prepared], decoding, PredictionOptions(n_best))
+    outputs = [Output.from_prediction(prediction, attention=True) for prediction in predictions]
+    return CaptionResponse(run=loaded.name, outputs=outputs, grid=_grid(outputs[0].attention))
+
+
+def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
+    """Decode an image, after checking its size in the file header."""
+    assert isinstance(run.task.signature.source, Pixels)
+    assert run.task.image_size is not None
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            width, height = image.size
+    except Image.DecompressionBombError as error:
+        raise ApiError(
+            413, "too-large", f"the image is too large ({error}); send a smaller one"
+        ) from error
+    except (UnidentifiedImageError, OSError, ValueError) as error:
+        raise ApiError(
+            422,
+            "unusable",
+            f"the body cannot be read as an image ({error}); send a complete file in one of the "
+            f"formats {', '.join(FORMATS)}",
+        ) from error
+    if width * height > max_pixels:
+        raise ApiError(
+            413,
+            "too-large",
+            f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total",
+        )
+    return ModelInput(None, (), pixels_of(content, "the image in the request", run.task.image_size))
+
+
+def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
+    """Rows and columns of the image cells. Image encoders use a square grid."""
+    if not attention:
+        return None
+    side = round(len(attention[0]) ** 0.5)
+    return (side, side) if side * side == len(attention[0]) else None

@@ -1,0 +1,38 @@
+"""The decoding configuration of a request: the run's, changed by the request's options."""
+
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.runs.options import beam_config
+from seqloom.runs.run import Run
+from seqloom.serving.api.errors import invalid_field
+
+
+def choose_decoding(
+    run: Run, beam: int | None, n_best: int, length_exponent: float | None = None
+) -> DecodingConfig:
+    """The run's decoding with the requested beam width and length penalty.
+
+    Without a requested beam, the beam is widened if it is too narrow for n_best outputs.
+    """
+    decoding = run.config.decoding
+    if beam is not None:
+        if beam < n_best:
+            raise invalid_field(
+                "n_best", f"{n_best} outputs need a beam of {n_best} or more, not {beam}"
+            )
+        decoding = beam_config(decoding, beam)
+    elif n_best > (beam_width(decoding) or n_best):
+        decoding = beam_config(decoding, n_best)
+    if length_exponent is not None:
+        decoding = decoding.model_copy(update={"length_exponent": length_exponent})
+    return decoding
+
+
+def beam_width(decoding: DecodingConfig) -> int | None:
+    """Number of hypotheses of greedy and beam search. None for other searches."""
+    match decoding:
+        case BeamConfig(width=width):
+            return width
+        case GreedyConfig():
+            return 1
+        case _:
+            return None

@@ -1,0 +1,32 @@
+"""FastAPI dependencies that the routes share."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from seqloom.serving.api.errors import wrong_content_type
+from seqloom.serving.server.api_keys import bearer_token
+from seqloom.serving.server.service import Service
+
+
+# FastAPI runs dependencies that are not `async` in a thread pool, which costs a millisecond each.
+async def get_service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def require_api_key(request: Request) -> None:
+    service = await get_service(request)
+    service.keys.check(bearer_token(request.headers.get("authorization")))
+
+
+async def require_json(request: Request) -> None:
+    """Reject other content types before FastAPI tries to parse the body as JSON."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise wrong_content_type("JSON, sent with 'Content-Type: application/json'", content_type)
+
+
+ServiceDependency = Annotated[Service, Depends(get_service)]
+WITH_KEY = [Depends(require_api_key)]
+WITH_KEY_AND_JSON = [Depends(require_api_key), Depends(require_json)]

@@ -1,0 +1,190 @@
+"""Error responses.
+
+Every error has the body {"error": message, "kind": name, "problems": [{"where", "what"}]}.
+LibreTranslate clients read `error`; programs should test `kind`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from seqloom.core.errors import SeqloomError
+
+ErrorKind = Literal[
+    "invalid-json",
+    "invalid",
+    "unusable",
+    "no-key",
+    "wrong-key",
+    "not-found",
+    "no-such-run",
+    "wrong-method",
+    "slow-body",
+    "too-large",
+    "wrong-type",
+    "busy",
+    "deadline",
+    "starting",
+    "stopping",
+    "internal",
+]
+
+
+class ErrorDetail(BaseModel):
+    """One invalid field: its name and what is wrong with it."""
+
+    where: str
+    what: str
+
+
+class ErrorResponse(BaseModel):
+    """What is wrong with the request and how to fix it."""
+
+    error: str
+    kind: ErrorKind
+    problems: list[ErrorDetail] = []
+
+
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorResponse, "description": "Invalid JSON, or an unknown language."},
+    401: {"model": ErrorResponse, "description": "An API key is required."},
+    403: {"model": ErrorResponse, "description": "The API key is wrong."},
+    404: {"model": ErrorResponse, "description": "There is no such run."},
+    408: {"model": ErrorResponse, "description": "The body arrived too slowly."},
+    413: {"model": ErrorResponse, "description": "The body or one of its fields is too large."},
+    415: {"model": ErrorResponse, "description": "The body has another content type."},
+    422: {"model": ErrorResponse, "description": "A field is invalid; the message names it."},
+    503: {"model": ErrorResponse, "description": "Busy, too slow, or stopping; try again."},
+}
+"""Errors of the routes under /api, for /openapi.json."""
+
+
+class ApiError(Exception):
+    """An HTTP error response. Middleware and routes may raise it anywhere."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: ErrorKind,
+        message: str,
+        details: Sequence[ErrorDetail] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind: ErrorKind = kind
+        self.details = list(details)
+        self.headers = dict(headers or {})
+
+    def response(self) -> JSONResponse:
+        body = ErrorResponse(error=str(self), kind=self.kind, problems=self.details)
+        return JSONResponse(body.model_dump(mode="json"), self.status, self.headers)
+
+
+def busy_error(message: str) -> ApiError:
+    """The server has too many requests."""
+    return ApiError(503, "busy", message, headers={"Retry-After": "1"})
+
+
+def stopping_error() -> ApiError:
+    """The server is shutting down."""
+    return ApiError(
+        503,
+        "stopping",
+        "the server is stopping and accepts no new requests; try again in a few seconds",
+        headers={"Retry-After": "5", "Connection": "close"},
+    )
+
+
+def invalid_field(field: str, message: str) -> ApiError:
+    """A field that satisfies the schema but not this service."""
+    detail = ErrorDetail(where=field, what=message)
+    return ApiError(422, "invalid", f"{field}: {message}", [detail])
+
+
+async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiError)
+    return error.response()
+
+
+async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
+    """The request is well formed, but the run cannot process it."""
+    assert isinstance(error, SeqloomError)
+    return ApiError(422, "unusable", str(error)).response()
+
+
+async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
+    """The request does not satisfy the schema."""
+    assert isinstance(error, RequestValidationError)
+    errors = error.errors()
+    if any(one["type"] == "json_invalid" for one in errors):
+        reason = errors[0].get("ctx", {}).get("error", "it cannot be parsed")
+        return ApiError(
+            400, "invalid-json", f"the body is not valid JSON: {reason}; send one JSON object"
+        ).response()
+    details = [
+        ErrorDetail(where=_format_location(one["loc"]), what=_format_validation_error(one))
+        for one in errors
+    ]
+    message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
+    return ApiError(422, "invalid", message, details).response()
+
+
+def _format_location(location: Sequence[Any]) -> str:
+    """("body", "texts", 0) -> texts[0]"""
+    inner = location[1:] if len(location) > 1 else location
+    first, *rest = inner
+    return str(first) + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest
+    )
+
+
+def _format_validation_error(error: Mapping[str, Any]) -> str:
+    match error["type"]:
+        case "missing":
+            return "this field is required"
+        case "extra_forbidden":
+            return "there is no such field; /docs lists all fields"
+        case _:
+            message = str(error["msg"])
+            return message[0].lower() + message[1:]
+
+
+async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
+    """The router found no route for the path or the method."""
+    assert isinstance(error, HTTPException)
+    path, method = request.url.path, request.method
+    match error.status_code:
+        case 404:
+            api_error = ApiError(
+                404, "not-found", f"there is no route {path}; /docs lists all routes"
+            )
+        case 405:
+            allowed = (error.headers or {}).get("Allow", "another method")
+            api_error = ApiError(
+                405,
+                "wrong-method",
+                f"{path} does not support {method}; use {allowed}",
+                headers=error.headers,
+            )
+        case status:
+            api_error = ApiError(status, "invalid", str(error.detail), headers=error.headers)
+    return api_error.response()
+
+
+async def handle_internal_error(request: Request, error: Exception) -> JSONResponse:
+    """A bug of the server. The log has the traceback; the response does not reveal it."""
+    return ApiError(
+        500, "internal", "internal server error; see the server's log for details"
+    ).response()
+
+
+def wrong_content_type(expected: str, content_type: str) -> ApiError:
+    """A 415 error. `expected` completes the sentence "the body must be …"."""
+    sent = f"'{content_type}'" if content_type else "no content type"
+    return ApiError(415, "wrong-type", f"the body must be {expected}; the request has {sent}")

@@ -1,0 +1,106 @@
+"""POST /api/forecast: continues windows of numbers. GET /api/forecast/example: an example window."""
+
+import math
+
+import numpy as np
+from fastapi import APIRouter
+
+from seqloom.data.series import Numbers, Window
+from seqloom.runs.forecaster import Forecaster
+from seqloom.serving.api.dependencies import WITH_KEY, WITH_KEY_AND_JSON, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.serving.api.schemas.predictions import (
+    ForecastExample,
+    ForecastRequest,
+    ForecastResponse,
+    ForecastWindow,
+)
+from seqloom.serving.server.jobs import ForecastJobType
+
+MAX_MAGNITUDE = 1e30
+EXAMPLE_AMPLITUDE = 0.8
+"""Amplitude of the example's columns, in standard deviations of the training split."""
+
+router = APIRouter(prefix="/api", responses=ERROR_RESPONSES)
+
+
+@router.post("/forecast", dependencies=WITH_KEY_AND_JSON, tags=["predict"])
+async def forecast(request: ForecastRequest, service: ServiceDependency) -> ForecastResponse:
+    """Predict the rows that follow each window of numbers."""
+    service.limits.check_count("windows", len(request.windows))
+    loaded = service.catalogue.choose(("forecast",), request.run)
+    forecaster = loaded.forecaster
+    windows = [
+        _to_window(forecaster, f"windows[{index}]", window)
+        for index, window in enumerate(request.windows)
+    ]
+    sizes = [forecaster.task.config.observe] * len(windows)
+    async with service.admission.admit():
+        forecasts = await loaded.batcher.submit(ForecastJobType(forecaster), windows, sizes)
+    return ForecastResponse(
+        run=loaded.name,
+        columns=list(forecaster.columns[0]),
+        forecasts=[rows.tolist() for rows in forecasts],
+    )
+
+
+@router.get("/forecast/example", dependencies=WITH_KEY, tags=["page"])
+async def get_forecast_example(
+    service: ServiceDependency, run: str | None = None
+) -> ForecastExample:
+    """Return a synthetic window that a run can continue."""
+    loaded = service.catalogue.choose(("forecast",), run)
+    observed, context = example_window(loaded.forecaster)
+    return ForecastExample(run=loaded.name, observed=observed.tolist(), context=context.tolist())
+
+
+def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
+    """(observed rows, context of the rows to predict). Deterministic.
+
+    Each column is a sine wave with one period per window, shifted by a quarter per column.
+    """
+    task = forecaster.task
+    columns = len(task.scale.errors)
+    rows = np.arange(task.config.observe + task.config.predict)
+    phases = rows[:, None] / len(rows) + np.arange(len(task.scale.mean)) / 4
+    waves = task.scale.mean + task.scale.deviation * EXAMPLE_AMPLITUDE * np.sin(2 * np.pi * phases)
+    match task.config.form:
+        case "steps":
+            values = np.cumsum(waves, axis=0)
+        case "relative" | "values":
+            values = waves
+    return values[: task.config.observe], values[task.config.observe :, columns:]
+
+
+def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> Window:
+    """Check the shape of a window and convert it. `field` names it in errors."""
+    columns, context = forecaster.columns
+    task = forecaster.task.config
+    _check_rows(f"{field}.observed", window.observed, task.observe, (*columns, *context))
+    future_context = window.context or []
+    if context or future_context:
+        _check_rows(f"{field}.context", future_context, task.predict, context)
+    return Window(
+        np.array(window.observed),
+        np.zeros((task.predict, len(columns))),
+        np.array(future_context).reshape(task.predict, len(context)),
+        field,
+    )
+
+
+def _check_rows(field: str, rows: list[list[float]], count: int, columns: tuple[str, ...]) -> None:
+    names = ", ".join(columns) or "nothing"
+    if len(rows) != count:
+        raise invalid_field(
+            field, f"has {len(rows)} rows; the run expects {count} rows with {names}"
+        )
+    for index, row in enumerate(rows):
+        if len(row) != len(columns):
+            raise invalid_field(
+                f"{field}[{index}]",
+                f"has {len(row)} numbers; the run expects {len(columns)}: {names}",
+            )
+        if not all(math.isfinite(value) and abs(value) < MAX_MAGNITUDE for value in row):
+            raise invalid_field(
+                f"{field}[{index}]", f"numbers must be finite and smaller than {MAX_MAGNITUDE:g}"
+            )

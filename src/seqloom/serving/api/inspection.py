@@ -1,0 +1,280 @@
+"""Routes that show how an output was computed: attention, search, alternatives, explanations.
+
+Each request has one text. It runs in the thread of its run, between the batches of other requests.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from fastapi import APIRouter
+
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.inside.explain import explain
+from seqloom.inside.explanation import Focus
+from seqloom.inside.lecture import LectureScore, explain_lecture
+from seqloom.nn.attention import Selection
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.question import Alternative, Question
+from seqloom.runs.run import Run
+from seqloom.runs.seeing import no_attention, refuse_sourceless
+from seqloom.serving.api.decoding import choose_decoding
+from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.serving.api.schemas.inspection import (
+    AlternativesRequest,
+    AlternativesResponse,
+    AttentionRequest,
+    AttentionResponse,
+    ContinueRequest,
+    ContinueResponse,
+    ExplainRequest,
+    ExplainResponse,
+    InspectionRequest,
+    InsteadRequest,
+    InsteadResponse,
+    SearchRequest,
+    SearchResponse,
+    SearchTreeResponse,
+    TokenChoice,
+)
+from seqloom.serving.api.schemas.predictions import Output, to_json_number
+from seqloom.serving.api.translation import choose_direction
+from seqloom.serving.server.catalogue import LoadedRun, TaskKind
+from seqloom.serving.server.limits import check_maximum, check_not_blank
+from seqloom.serving.server.service import Service
+from seqloom.text.vocabulary import END, PAD, START
+from seqloom.viz.search_tree_page import search_tree_data
+
+TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
+"""Runs whose input is text. A captioning run would read the text as the name of an image file."""
+
+T = TypeVar("T")
+
+router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["inspect"])
+
+
+class InspectionContext:
+    """The run, text and decoding of an inspection request."""
+
+    def __init__(self, service: Service, request: InspectionRequest) -> None:
+        service.limits.check_texts("text", [request.text])
+        check_maximum("beam", request.beam, service.limits.beam)
+        self._service = service
+        self._request = request
+        self.loaded, self.tag = _choose_run(service, request)
+        self.run: Run = self.loaded.token_run
+
+    @property
+    def text(self) -> str:
+        """The text, with its tag if the run needs one."""
+        return self.run.languages.add_tag([self._request.text], self.tag)[0]
+
+    def decoding(self, n_best: int = 1) -> DecodingConfig:
+        request = self._request
+        return choose_decoding(self.run, request.beam, n_best, request.length_exponent)
+
+    def search_inspection(self, n_best: int = 1) -> Question:
+        return Question.of(self.run, self.text, self.decoding(n_best))
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a function in the thread of the run, after admission."""
+        async with self._service.admission.admit():
+            result: T = await self.loaded.batcher.call(function)
+        return result
+
+
+def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
+    """The run, and the tag that its texts need."""
+    loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
+    if loaded is None or loaded.kind == "translation":
+        direction = choose_direction(service, request.run, None, request.target)
+        return direction.loaded, direction.tag
+    return loaded, None
+
+
+@router.post("/attention", dependencies=WITH_KEY_AND_JSON)
+async def post_attention(
+    request: AttentionRequest, service: ServiceDependency
+) -> AttentionResponse:
+    """Return the attention weights of an output, by layer and head."""
+    context = InspectionContext(service, request)
+    if request.output is not None:
+        service.limits.check_texts("output", [request.output])
+    check_not_blank("text", [request.text])
+
+    def predict() -> Prediction:
+        refuse_sourceless(context.run)
+        if request.output is not None:
+            return context.run.score([context.text], [request.output], heads=True)[0]
+        [[prediction]] = context.run.predict(
+            [context.text], PredictionOptions(heads=True), decoding=context.decoding()
+        )
+        return prediction
+
+    prediction = await context.call(predict)
+    if prediction.attention is None or prediction.heads is None:
+        raise no_attention(context.run)
+    head_maps = prediction.attention_map(prediction.heads, merged=not request.pieces)
+    mean_map = prediction.attention_map(prediction.attention, merged=not request.pieces)
+    return AttentionResponse(
+        run=context.loaded.name,
+        output=Output.from_prediction(prediction, alignment=True),
+        outputs=list(mean_map.outputs),
+        sources=list(mean_map.sources),
+        weights=mean_map.weights.tolist(),
+        heads=head_maps.weights.transpose(1, 2, 0, 3).tolist(),
+    )
+
+
+@router.post("/search", dependencies=WITH_KEY_AND_JSON)
+async def post_search(request: SearchRequest, service: ServiceDependency) -> SearchResponse:
+    """Return a search step by step: every candidate, what happened to it, and why."""
+    context = InspectionContext(service, request)
+    check_maximum("n_best", request.n_best, service.limits.beam)
+    inspection = context.search_inspection(request.n_best or 1)
+    searched = await context.call(lambda: inspection.search(request.n_best))
+    trace = searched.to_json()
+    return SearchResponse(
+        run=context.loaded.name,
+        outputs=[Output.from_prediction(output) for output in searched.outputs],
+        pieces=trace["pieces"],
+        record=to_finite_json(trace["record"]),
+    )
+
+
+@router.post("/search/tree", dependencies=WITH_KEY_AND_JSON)
+async def post_search_tree(
+    request: SearchRequest, service: ServiceDependency
+) -> SearchTreeResponse:
+    """Return a search as a tree, laid out for drawing."""
+    context = InspectionContext(service, request)
+    check_maximum("n_best", request.n_best, service.limits.beam)
+    inspection = context.search_inspection(request.n_best or 1)
+    searched = await context.call(lambda: inspection.search(request.n_best))
+    return SearchTreeResponse(
+        run=context.loaded.name,
+        kind=searched.record.kind,
+        width=searched.record.width,
+        length_exponent=searched.record.length_exponent,
+        outputs=[Output.from_prediction(output) for output in searched.outputs],
+        tree=to_finite_json(search_tree_data(searched)),
+    )
+
+
+@router.post("/alternatives", dependencies=WITH_KEY_AND_JSON)
+async def post_alternatives(
+    request: AlternativesRequest, service: ServiceDependency
+) -> AlternativesResponse:
+    """Return the likeliest tokens at each step of an output."""
+    context = InspectionContext(service, request)
+    if request.tokens is not None:
+        _check_tokens(service, context.run, "tokens", request.tokens)
+    inspection = context.search_inspection()
+
+    def find_alternatives() -> tuple[list[int], list[list[Alternative]]]:
+        tokens = request.tokens
+        if tokens is None:
+            tokens = list(inspection.search(1).outputs[0].tokens)
+        prefix = [token for token in tokens if token != END]
+        return prefix, inspection.alternatives(prefix, request.count)
+
+    tokens, steps = await context.call(find_alternatives)
+    return AlternativesResponse(
+        run=context.loaded.name,
+        tokens=tokens,
+        pieces=[inspection.name_of(token) for token in tokens],
+        steps=[[_to_choice(alternative) for alternative in step] for step in steps],
+    )
+
+
+@router.post("/continue", dependencies=WITH_KEY_AND_JSON)
+async def post_continue(request: ContinueRequest, service: ServiceDependency) -> ContinueResponse:
+    """Return the best output that starts with given tokens."""
+    context = InspectionContext(service, request)
+    _check_tokens(service, context.run, "begin", request.begin)
+    inspection = context.search_inspection()
+    prediction = await context.call(lambda: inspection.decode_on(request.begin))
+    return ContinueResponse(run=context.loaded.name, output=Output.from_prediction(prediction))
+
+
+@router.post("/instead", dependencies=WITH_KEY_AND_JSON)
+async def post_instead(request: InsteadRequest, service: ServiceDependency) -> InsteadResponse:
+    """Replace the token at one step of the best output and decode the rest again."""
+    context = InspectionContext(service, request)
+    service.limits.check_texts("piece", [request.piece])
+    inspection = context.search_inspection()
+    result = await context.call(lambda: inspection.instead(request.step, request.piece))
+    return InsteadResponse(
+        run=context.loaded.name,
+        step=result.step,
+        original=Output.from_prediction(result.original),
+        changed=Output.from_prediction(result.changed),
+        alternatives=[_to_choice(alternative) for alternative in result.alternatives],
+    )
+
+
+@router.post("/explain", dependencies=WITH_KEY_AND_JSON)
+async def post_explain(request: ExplainRequest, service: ServiceDependency) -> ExplainResponse:
+    """Explain a decoder step: query, keys, scores, weights, context and readout, with values."""
+    context = InspectionContext(service, request)
+    if request.output is not None:
+        service.limits.check_texts("output", [request.output])
+    explanation = await context.call(
+        lambda: explain(
+            context.run,
+            context.text,
+            request.step,
+            target=request.output,
+            focus=Focus(request.layer, request.head),
+            decoding=context.decoding(),
+        )
+    )
+    return ExplainResponse(
+        run=context.loaded.name, explanation=to_finite_json(explanation.to_json())
+    )
+
+
+@router.get("/explain/lecture")
+async def get_lecture_example(
+    score: LectureScore = "dot", choice: Selection = "argmax"
+) -> ExplainResponse:
+    """Explain the attention example that lectures compute by hand. Needs no run."""
+    explanation = explain_lecture(score, choice)
+    return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
+
+
+def _check_tokens(service: Service, run: Run, field: str, tokens: Sequence[int]) -> None:
+    """Check that tokens are in the run's vocabulary and that only the last one is END."""
+    vocabulary_size = run.task.target_tokenizer.size
+    check_maximum(f"{field}, number of tokens", len(tokens), service.limits.output_tokens)
+    for index, token in enumerate(tokens):
+        is_last = index == len(tokens) - 1
+        valid = 0 <= token < vocabulary_size and token not in (PAD, START)
+        if not valid or (token == END and not is_last):
+            raise invalid_field(
+                f"{field}[{index}]",
+                f"{token} is not allowed; tokens are vocabulary indices up to "
+                f"{vocabulary_size - 1}, without PAD and START, and only the last may be END",
+            )
+
+
+def _to_choice(alternative: Alternative) -> TokenChoice:
+    return TokenChoice(
+        token=alternative.token,
+        piece=alternative.piece,
+        log_probability=to_json_number(alternative.log_probability),
+    )
+
+
+def to_finite_json(value: Any) -> Any:
+    """Replace infinities and NaN, which JSON cannot encode, by None."""
+    match value:
+        case dict():
+            return {key: to_finite_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [to_finite_json(item) for item in value]
+        case float():
+            return to_json_number(value)
+        case _:
+            return value

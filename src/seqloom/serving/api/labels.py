@@ -1,0 +1,52 @@
+"""POST /api/label: labels of texts or of their tokens, with probabilities."""
+
+import asyncio
+import math
+
+from fastapi import APIRouter
+
+from seqloom.runs.options import PredictionOptions, beam_config
+from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES
+from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
+from seqloom.serving.server.limits import check_not_blank
+from seqloom.tasks.task import ModelInput
+from seqloom.text.vocabulary import SPECIAL_TOKENS
+
+router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
+
+
+@router.post("/label", dependencies=WITH_KEY_AND_JSON)
+async def label(request: LabelRequest, service: ServiceDependency) -> LabelResponse:
+    """Label texts, or the tokens of texts. Blank texts have no label."""
+    service.limits.check_texts("texts", request.texts)
+    check_not_blank("texts", request.texts)
+    loaded = service.catalogue.choose(("labels",), request.run)
+    run = loaded.token_run
+    count = run.task.target_tokenizer.size - len(SPECIAL_TOKENS) if request.every else 1
+    decoding = beam_config(run.config.decoding, count) if request.every else run.config.decoding
+
+    def prepare() -> list[ModelInput]:
+        inputs = [run.task.prepare(text) for text in request.texts if text.strip()]
+        run.predictor.check_input_lengths(inputs)
+        return inputs
+
+    async with service.admission.admit():
+        inputs = await asyncio.to_thread(prepare)
+        predictions = iter(
+            await loaded.search(inputs, decoding, PredictionOptions(count, attention=False))
+        )
+    return LabelResponse(
+        run=loaded.name,
+        labels=[
+            [
+                LabelProbability(
+                    label=prediction.text, probability=math.exp(sum(prediction.log_probabilities))
+                )
+                for prediction in next(predictions)
+            ]
+            if text.strip()
+            else []
+            for text in request.texts
+        ],
+    )

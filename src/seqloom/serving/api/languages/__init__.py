@@ -1,0 +1,1 @@
+"""Languages: sentence splitting, language pairs of runs, names and detection."""

@@ -1,0 +1,78 @@
+"""Language detection by a loaded run that labels texts with their language."""
+
+from pydantic import BaseModel
+
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.labels import label
+from seqloom.serving.api.schemas.predictions import LabelRequest
+from seqloom.serving.server.catalogue import LoadedRun
+from seqloom.serving.server.service import Service
+
+
+class DetectedLanguage(BaseModel):
+    """confidence: 0 to 100. 0 means that the service translates from this language only."""
+
+    confidence: float
+    language: str
+
+
+async def detect_languages(service: Service, text: str) -> list[DetectedLanguage]:
+    """Possible languages of a text, likeliest first."""
+    detector = _find_detector(service)
+    if detector is None:
+        return [_only_source_language(service)]
+    response = await label(LabelRequest(run=detector.name, texts=[text], every=True), service)
+    return [
+        DetectedLanguage(confidence=round(100 * one.probability, 1), language=one.label)
+        for one in response.labels[0]
+    ]
+
+
+async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
+    """The language of all texts. Raises a 400 error if they are in several languages."""
+    detector = _find_detector(service)
+    if detector is None:
+        return _only_source_language(service)
+    response = await label(LabelRequest(run=detector.name, texts=texts), service)
+    detected = [
+        DetectedLanguage(confidence=round(100 * labels[0].probability, 1), language=labels[0].label)
+        for labels in response.labels
+        if labels
+    ]
+    if len({one.language for one in detected}) > 1:
+        raise ApiError(
+            400, "invalid", "source: the texts are in several languages; send them separately"
+        )
+    return min(detected, key=lambda one: one.confidence)
+
+
+def _source_languages(service: Service) -> set[str]:
+    return {pair.source for pair in service.catalogue.language_pairs}
+
+
+def _find_detector(service: Service) -> LoadedRun | None:
+    """A run whose labels include all source languages of the service, if there is one."""
+    sources = _source_languages(service)
+    for loaded in service.catalogue.of_kinds(("labels",)):
+        if sources and all(_has_label(loaded, code) for code in sources):
+            return loaded
+    return None
+
+
+def _has_label(loaded: LoadedRun, code: str) -> bool:
+    tokenizer = loaded.token_run.task.target_tokenizer
+    tokens = tokenizer.encode(code)
+    return len(tokens) == 1 and tokenizer.decode(tokens) == code
+
+
+def _only_source_language(service: Service) -> DetectedLanguage:
+    sources = _source_languages(service)
+    if len(sources) == 1:
+        return DetectedLanguage(confidence=0.0, language=sources.pop())
+    available = ", ".join(sorted(sources)) or "none"
+    raise ApiError(
+        400,
+        "invalid",
+        f"source: this service cannot detect languages; choose one of its source languages "
+        f"({available}), or serve a run that labels texts with their language",
+    )

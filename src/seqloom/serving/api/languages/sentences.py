@@ -1,0 +1,170 @@
+"""Sentence splitting: splits a text into segments and joins their translations.
+
+White space and line breaks between segments are preserved.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Fits = Callable[[str], bool]
+"""True if a text is short enough for one model input."""
+
+_LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_SENTENCE_END = re.compile(
+    r"""
+    (?<![.!?…]) [.!?…]++ ['"’”»)\]]*+ (?P<space>\s++) (?=\S)  # a stop, then white space
+    | (?<![。！？｡]) [。！？｡]++ [」』”）]*+ (?=\S)               # or a script without white space
+    """,
+    re.VERBOSE,
+)
+# Possessive quantifiers (++) prevent backtracking, so the time is linear in the length of the text.
+_ABBREVIATIONS = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "sr",
+        "jr",
+        "vs",
+        "etc",
+        "approx",
+        "no",
+        "vol",
+        "fig",
+        "inc",
+        "ltd",
+        "co",
+        "bzw",
+        "ca",
+        "evtl",
+        "ggf",
+        "inkl",
+        "nr",
+        "sog",
+        "str",
+        "usw",
+        "vgl",
+        "zzgl",
+        "hr",
+        "fr",
+        "geb",
+        "tel",
+        "mme",
+        "mlle",
+        "cf",
+        "env",
+        "art",
+        "pp",
+    ]
+)
+"""Words that end in a full stop without ending a sentence."""
+MAX_WORD_LENGTH = 40
+SENTENCE_STOPS = (".", "!", "?", "…")
+_STOP_WITHOUT_SPACE = re.compile("[。！？｡][」』”）]*$")
+_CLAUSE_END = re.compile(r"(?<=[,;:،、；])\s+|\s[–—-]\s")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A model input, and the white space before it."""
+
+    before: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SegmentedText:
+    """The segments of a text, and the white space after the last one."""
+
+    segments: tuple[Segment, ...]
+    after: str
+
+    def join(self, translations: Sequence[str]) -> str:
+        """The translations of the segments, with the white space between the segments.
+
+        Sentences of a script without spaces are joined with a space if the translation ends in a
+        stop of a script with spaces.
+        """
+        text, previous = "", ""
+        for segment, translation in zip(self.segments, translations, strict=True):
+            no_space = not segment.before and bool(_STOP_WITHOUT_SPACE.search(previous))
+            insert_space = no_space and text.endswith(SENTENCE_STOPS)
+            text += (" " if insert_space else segment.before) + translation
+            previous = segment.text
+        return text + self.after
+
+
+def single_segment(text: str) -> SegmentedText:
+    """The text as one segment, or as none if it is blank."""
+    return _separate_white_space([text])
+
+
+def split_text(text: str, fits: Fits) -> SegmentedText:
+    """Split into lines, lines into sentences, and sentences that do not fit into parts."""
+    pieces: list[str] = []
+    for line in _split_lines(text):
+        for sentence in _split_sentences(line):
+            pieces += _split_until_fitting(sentence, fits)
+    return _separate_white_space(pieces)
+
+
+def _separate_white_space(pieces: Sequence[str]) -> SegmentedText:
+    segments: list[Segment] = []
+    before = ""
+    for piece in pieces:
+        stripped = piece.strip()
+        if not stripped:
+            before += piece
+            continue
+        start = piece.index(stripped)
+        segments.append(Segment(before + piece[:start], stripped))
+        before = piece[start + len(stripped) :]
+    return SegmentedText(tuple(segments), before)
+
+
+def _split_lines(text: str) -> list[str]:
+    """Lines with their line breaks."""
+    return [line for line in re.split(f"(?<=[{_LINE_BREAKS}])", text) if line]
+
+
+def _split_sentences(line: str) -> list[str]:
+    """Sentences with the white space after them."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(line) if _is_sentence_end(line, match)]
+    return [line[begin:end] for begin, end in zip([0, *ends], [*ends, len(line)], strict=True)]
+
+
+def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
+    """False after abbreviations, initials and numbers, and before a lower-case letter."""
+    if match["space"] is None:
+        return True
+    if line[match.end()].islower():
+        return False
+    if not match[0].startswith(".") or match[0].startswith(".."):
+        return True
+    words = line[max(0, match.start() - MAX_WORD_LENGTH) : match.start()].split()
+    word = words[-1].lstrip("'\"„“‚‘«»(").lower() if words else ""
+    return not (len(word) == 1 or word.isdigit() or "." in word or word in _ABBREVIATIONS)
+
+
+def _split_until_fitting(text: str, fits: Fits) -> list[str]:
+    """Split in the middle until every part fits: after a comma, at white space, or anywhere."""
+    if fits(text.strip()) or len(text.strip()) < 2:
+        return [text]
+    end = _split_position(text)
+    return [*_split_until_fitting(text[:end], fits), *_split_until_fitting(text[end:], fits)]
+
+
+def _split_position(text: str) -> int:
+    """The best position that leaves at least a quarter of the text on both sides."""
+    half = len(text) / 2
+    for pattern in (_CLAUSE_END, _SPACE):
+        ends = [match.end() for match in pattern.finditer(text)]
+        central = [end for end in ends if half / 2 <= end <= 3 * half / 2]
+        if central:
+            return min(central, key=lambda end: abs(end - half))
+    return max(1, int(half))

@@ -1,0 +1,241 @@
+"""The LibreTranslate API, so that existing LibreTranslate clients work unchanged."""
+
+import json
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from seqloom.core.errors import SeqloomError
+from seqloom.serving.api.dependencies import ServiceDependency
+from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
+from seqloom.serving.api.languages.detection import (
+    DetectedLanguage,
+    detect_common_language,
+    detect_languages,
+)
+from seqloom.serving.api.languages.names import language_name
+from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
+from seqloom.serving.api.translation import translate
+from seqloom.serving.server.service import Service
+
+AUTO = "auto"
+URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+LIBRETRANSLATE_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse} for status in (400, 403, 408, 413, 415, 503)
+}
+
+router = APIRouter(tags=["LibreTranslate"])
+
+
+class LibreTranslateRequest(BaseModel):
+    """A translation request as JSON or as a form. Unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    q: Text | list[Text]
+    source: Text = AUTO
+    target: Text
+    format: Text = "text"
+    alternatives: int = Field(0, ge=0)
+    api_key: Text | None = None
+
+
+class DetectRequest(BaseModel):
+    """A language detection request as JSON or as a form. Unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    q: Text
+    api_key: Text | None = None
+
+
+class LibreTranslateResponse(BaseModel):
+    translatedText: str | list[str]
+    alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
+
+
+class Language(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+def describe_body(schema: type[BaseModel]) -> dict[str, Any]:
+    """The request body of a route for /openapi.json: JSON or a form."""
+    content = {"schema": schema.model_json_schema()}
+    types = ("application/json", URL_ENCODED, MULTIPART)
+    return {"requestBody": {"required": True, "content": dict.fromkeys(types, content)}}
+
+
+@router.post(
+    "/translate",
+    responses=LIBRETRANSLATE_ERRORS,
+    response_model_exclude_none=True,
+    openapi_extra=describe_body(LibreTranslateRequest),
+)
+async def post_translate(
+    http_request: Request, service: ServiceDependency
+) -> LibreTranslateResponse:
+    """Translate a text or, in JSON, a list of texts."""
+    request = await _parse_body(http_request, LibreTranslateRequest)
+    _check_key(service, http_request, request.api_key)
+    if request.format != "text":
+        raise _bad_request(
+            f"format: '{request.format}' is not supported, because the model would translate the "
+            "tags; send plain text with format = 'text'"
+        )
+    if request.alternatives > service.limits.alternatives:
+        raise _bad_request(f"alternatives: the limit is {service.limits.alternatives}")
+    texts = [request.q] if isinstance(request.q, str) else request.q
+    if not any(text.strip() for text in texts):
+        raise _bad_request("q: contains only white space; send some text")
+    detected = await detect_common_language(service, texts) if request.source == AUTO else None
+    source = request.source if detected is None else detected.language
+    translations = await translate_n_best(service, request, texts, source)
+    if isinstance(request.q, str):
+        return LibreTranslateResponse(
+            translatedText=translations[0][0],
+            alternatives=translations[0][1:] if request.alternatives else None,
+            detectedLanguage=detected,
+        )
+    return LibreTranslateResponse(
+        translatedText=[outputs[0] for outputs in translations],
+        alternatives=[outputs[1:] for outputs in translations] if request.alternatives else None,
+        detectedLanguage=None if detected is None else [detected] * len(texts),
+    )
+
+
+async def translate_n_best(
+    service: Service, request: LibreTranslateRequest, texts: list[str], source: str
+) -> list[list[str]]:
+    """The best translation of each text, followed by its alternatives.
+
+    Errors 422 become 400, the status that LibreTranslate uses.
+    """
+    _check_languages(service, source, request.target)
+    translate_request = TranslateRequest(
+        texts=texts, source=source, target=request.target, n_best=1 + request.alternatives
+    )
+    try:
+        # The response has no scores, so the engine need not compute them.
+        response = await translate(service, translate_request, probabilities="none")
+    except SeqloomError as error:
+        raise ApiError(400, "unusable", str(error)) from error
+    except ApiError as error:
+        status = 400 if error.status == 422 else error.status
+        raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
+    return [[text.text, *text.alternatives] for text in response.translations]
+
+
+@router.get("/languages")
+async def get_languages(service: ServiceDependency) -> list[Language]:
+    """List the languages, each with the languages that it can be translated into."""
+    pairs = service.catalogue.language_pairs
+    codes = dict.fromkeys(code for pair in pairs for code in (pair.source, pair.target))
+    return [
+        Language(
+            code=code,
+            name=language_name(code),
+            targets=sorted({pair.target for pair in pairs if pair.source == code}),
+        )
+        for code in codes
+    ]
+
+
+@router.post("/detect", responses=LIBRETRANSLATE_ERRORS, openapi_extra=describe_body(DetectRequest))
+async def post_detect(http_request: Request, service: ServiceDependency) -> list[DetectedLanguage]:
+    """Detect the language of a text, likeliest first."""
+    request = await _parse_body(http_request, DetectRequest)
+    _check_key(service, http_request, request.api_key)
+    if not request.q.strip():
+        raise _bad_request("q: contains only white space; send some text")
+    service.limits.check_texts("q", [request.q])
+    return await detect_languages(service, request.q)
+
+
+@router.get("/frontend/settings")
+async def get_settings(service: ServiceDependency) -> dict[str, Any]:
+    """Return the settings that the web page of LibreTranslate requests."""
+    pairs = service.catalogue.language_pairs
+    source, target = (pairs[0].source, pairs[0].target) if pairs else (None, None)
+    return {
+        "apiKeys": bool(service.keys.digests),
+        "charLimit": service.limits.characters,
+        "filesTranslation": False,
+        "frontendTimeout": 500,
+        "keyRequired": bool(service.keys.digests),
+        "language": {
+            side: {"code": code, "name": language_name(code)} if code else None
+            for side, code in (("source", source), ("target", target))
+        },
+        "suggestions": False,
+        "supportedFilesFormat": [],
+    }
+
+
+RequestModel = TypeVar("RequestModel", bound=BaseModel)
+
+
+async def _parse_body(http_request: Request, model: type[RequestModel]) -> RequestModel:
+    """Parse and validate a body that is JSON or a form."""
+    content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type == "application/json":
+        try:
+            fields = json.loads(await http_request.body())
+        except (ValueError, RecursionError) as error:
+            raise ApiError(
+                400, "invalid-json", f"the body is not valid JSON: {error}; send one JSON object"
+            ) from error
+        if not isinstance(fields, dict):
+            raise _bad_request('the body must be one JSON object such as {"q": …}')
+    elif content_type == URL_ENCODED:
+        fields = _parse_form(await http_request.body())
+    elif content_type == MULTIPART:
+        fields = dict(await http_request.form())
+    else:
+        raise wrong_content_type("JSON or a form, with its Content-Type", content_type)
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        messages = [
+            f"{one['loc'][0]}: {'this field is required' if one['type'] == 'missing' else one['msg']}"
+            for one in error.errors()
+        ]
+        raise _bad_request("; ".join(dict.fromkeys(messages))) from error
+
+
+def _parse_form(body: bytes) -> dict[str, Any]:
+    """Fields of a URL-encoded form in UTF-8. Unescaped letters, as from `curl -d`, are accepted."""
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
+    except UnicodeDecodeError as error:
+        raise _bad_request(f"the form is not valid UTF-8: {error}; encode it as UTF-8") from error
+
+
+def _check_languages(service: Service, source: str, target: str) -> None:
+    pairs = service.catalogue.language_pairs
+    codes = {code for pair in pairs for code in (pair.source, pair.target)}
+    for side, code in (("source", source), ("target", target)):
+        if code not in codes:
+            available = ", ".join(sorted(codes)) or (
+                "none; start the server with --languages, for example --languages de:en"
+            )
+            raise _bad_request(f"{side}: {code} is not supported; available languages: {available}")
+
+
+def _check_key(service: Service, http_request: Request, field: str | None) -> None:
+    """Check the key from the field api_key, the query string or the Authorization header."""
+    header = http_request.headers.get("authorization", "")
+    query = http_request.query_params.get("api_key")
+    key = field or query or header.removeprefix("Bearer ").strip()
+    try:
+        service.keys.check(key or None)
+    except ApiError as error:
+        raise ApiError(403, error.kind, str(error)) from error
+
+
+def _bad_request(message: str) -> ApiError:
+    return ApiError(400, "invalid", message)

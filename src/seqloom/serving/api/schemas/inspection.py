@@ -1,0 +1,130 @@
+"""Requests and responses of the inspection routes: attention, search, alternatives, explanations."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from seqloom.serving.api.schemas.predictions import JsonNumber, Output, RunRequest, Text
+
+
+class InspectionRequest(RunRequest):
+    """One text, processed without sentence splitting."""
+
+    text: Text = Field(description="A sentence, or the prompt of a language model.")
+    target: Text | None = Field(None, description="Target language.")
+    beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
+    length_exponent: float | None = Field(
+        None,
+        ge=0,
+        le=10,
+        description="Exponent of the length penalty. Default: the run's setting.",
+    )
+
+
+class AttentionRequest(InspectionRequest):
+    output: Text | None = Field(None, description="Use this output. Default: the run's best one.")
+    pieces: bool = Field(False, description="Rows and columns are tokens. Default: words.")
+
+
+class AttentionResponse(BaseModel):
+    run: str
+    output: Output
+    outputs: list[str] = Field(description="Row labels: words or tokens of the output.")
+    sources: list[str] = Field(description="Column labels.")
+    weights: list[list[float]] = Field(description="Mean over layers and heads.")
+    heads: list[list[list[list[float]]]] = Field(
+        description="Weights by layer, head, row and column."
+    )
+
+
+class SearchRequest(InspectionRequest):
+    n_best: int | None = Field(None, ge=1, description="Default: the width of the search.")
+
+
+class SearchResponse(BaseModel):
+    run: str
+    outputs: list[Output]
+    pieces: dict[str, str] = Field(description="Text of each token.")
+    record: dict[str, Any] = Field(
+        description="kind, width, length penalty, … and steps: the candidates of each step with "
+        "token, parent (index in the previous step, -1 for none), log_probability, total, score, "
+        "fate (kept, finished, stopped, dropped) and reason."
+    )
+
+
+class SearchTreeResponse(BaseModel):
+    """A search, laid out as a tree."""
+
+    run: str
+    kind: str
+    width: int
+    length_exponent: float
+    outputs: list[Output]
+    tree: dict[str, Any] = Field(
+        description="top and bottom row; spots: the nodes of each step with row, from (the row of "
+        "the parent), label, p, log, score, fate, reason, wins and rank; left_out: a note per step "
+        "on candidates that are not shown; steps: all candidates, each with its text so far."
+    )
+
+
+class TokenChoice(BaseModel):
+    token: int
+    piece: str
+    log_probability: JsonNumber
+
+
+class AlternativesRequest(InspectionRequest):
+    tokens: list[int] | None = Field(
+        None, description="Tokens of an output. Default: those of the run's best output."
+    )
+    count: int = Field(8, ge=1, le=50, description="Number of alternatives per step.")
+
+
+class AlternativesResponse(BaseModel):
+    run: str
+    tokens: list[int]
+    pieces: list[str]
+    steps: list[list[TokenChoice]] = Field(
+        description="The likeliest tokens at each step, and at the step after the last token."
+    )
+
+
+class ContinueRequest(InspectionRequest):
+    begin: list[int] = Field(
+        min_length=1, description="First tokens of the output. Only the last may be END."
+    )
+
+
+class ContinueResponse(BaseModel):
+    run: str
+    output: Output
+
+
+class InsteadRequest(InspectionRequest):
+    step: int = Field(ge=1, description="Step of the token to replace, counted from 1.")
+    piece: Text = Field(description="The replacement: a word or the text of a token.")
+
+
+class InsteadResponse(BaseModel):
+    run: str
+    step: int
+    original: Output
+    changed: Output
+    alternatives: list[TokenChoice]
+
+
+class ExplainRequest(InspectionRequest):
+    step: int = Field(ge=1, description="Step of the output token, counted from 1.")
+    output: Text | None = Field(
+        None, description="Explain this output. Default: the run's best one."
+    )
+    layer: int | None = Field(None, ge=1)
+    head: int | None = Field(None, ge=1)
+
+
+class ExplainResponse(BaseModel):
+    run: str | None
+    explanation: dict[str, Any] = Field(
+        description="source, output, step, previous, answer, best, layer, head, and parts in the "
+        "order of computation, each with chapter, name, formula, note, shape, labels and values."
+    )

@@ -1,0 +1,270 @@
+"""Requests and responses of the prediction routes. FastAPI derives /openapi.json from them."""
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from seqloom.runs.prediction import Prediction
+from seqloom.serving.api.languages.pairs import LanguagePair
+from seqloom.serving.server.catalogue import TaskKind
+from seqloom.serving.server.limits import Limits
+
+
+def _check_surrogates(text: str) -> str:
+    """JSON can encode half of a surrogate pair, which is not valid Unicode."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("contains half of a surrogate pair; send valid Unicode")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_surrogates)]
+JsonNumber = float | None
+"""null stands for minus infinity, the logarithm of probability 0."""
+
+
+def to_json_number(value: float) -> JsonNumber:
+    """None for infinities, which JSON cannot encode."""
+    return value if math.isfinite(value) else None
+
+
+class StrictRequest(BaseModel):
+    """A request body without unknown fields and without type coercion."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class RunRequest(StrictRequest):
+    run: Text | None = Field(
+        None, description="Name of the run. Default: the only run that supports the request."
+    )
+
+
+class TranslateRequest(RunRequest):
+    texts: list[Text] = Field(
+        min_length=1, description="Texts to translate. Blank texts stay blank."
+    )
+    source: Text | None = Field(None, description="Source language, such as 'de'.")
+    target: Text | None = Field(None, description="Target language, such as 'en'.")
+    beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
+    n_best: int = Field(1, ge=1, description="Number of outputs per sentence, best first.")
+    length_exponent: float | None = Field(
+        None,
+        ge=0,
+        le=10,
+        description="Exponent of the length penalty: score = log p / length^exponent. "
+        "Default: the run's setting.",
+    )
+    prefix: Text | None = Field(
+        None, description="Start of the output. Needs a single text and split = false."
+    )
+    split: bool = Field(True, description="Split texts into sentences and join their translations.")
+    alignment: bool = Field(False, description="Return word alignments.")
+    attention: bool = Field(False, description="Return the mean attention weights.")
+    heads: bool = Field(False, description="Return the attention weights of each layer and head.")
+
+
+class Output(BaseModel):
+    """One model output. The score is log p / length^exponent; higher is better."""
+
+    text: str
+    score: JsonNumber
+    pieces: list[str] = Field(description="Output tokens as text.")
+    tokens: list[int] = Field(description="Output tokens as vocabulary indices.")
+    source_pieces: list[str] = Field(description="Source tokens as text.")
+    log_probabilities: list[JsonNumber] = Field(description="Log-probability of each token.")
+    finished: bool = Field(description="False if the output was cut at the length limit.")
+    alignment: list[tuple[int, int]] | None = Field(
+        None, description="Pairs (source word, output word), counted from 0."
+    )
+    attention: list[list[float]] | None = Field(
+        None, description="For each output token, its weight on each source token."
+    )
+    heads: list[list[list[list[float]]]] | None = Field(
+        None, description="Attention weights by output token, layer, head and source token."
+    )
+
+    @classmethod
+    def from_prediction(
+        cls,
+        prediction: Prediction,
+        *,
+        alignment: bool = False,
+        attention: bool = False,
+        heads: bool = False,
+    ) -> Self:
+        """Convert a prediction. Flags select the optional fields."""
+        mean_weights = prediction.attention if attention else None
+        head_weights = prediction.heads if heads else None
+        return cls(
+            text=prediction.text,
+            score=to_json_number(prediction.score),
+            pieces=list(prediction.pieces),
+            tokens=list(prediction.tokens),
+            source_pieces=list(prediction.source_pieces),
+            log_probabilities=[to_json_number(value) for value in prediction.log_probabilities],
+            finished=prediction.finished,
+            alignment=list(prediction.alignment) if alignment else None,
+            attention=None if mean_weights is None else mean_weights.tolist(),
+            heads=None if head_weights is None else head_weights.tolist(),
+        )
+
+
+class TranslatedSegment(BaseModel):
+    """A sentence, or the whole text with split = false."""
+
+    before: str = Field(description="White space before the sentence.")
+    source: str
+    outputs: list[Output]
+
+
+class TranslatedText(BaseModel):
+    text: str = Field(description="Translations of all sentences, joined with the white space.")
+    alternatives: list[str] = Field(
+        description="With n_best > 1: the next best translations, joined in the same way."
+    )
+    parts: list[TranslatedSegment]
+
+
+class TranslateResponse(BaseModel):
+    run: str
+    source: str | None
+    target: str | None
+    beam: int | None = Field(description="Beam width used; null for other searches.")
+    translations: list[TranslatedText]
+
+
+class CompleteRequest(RunRequest):
+    prompts: list[Text] = Field(
+        [""], min_length=1, description="Starts of the texts. May be empty."
+    )
+    samples: int = Field(1, ge=1, description="Number of outputs per prompt.")
+    temperature: float = Field(
+        1.0,
+        ge=0,
+        le=100,
+        description="Values below 1 sharpen the distribution; 0 selects the likeliest token.",
+    )
+    top_k: int = Field(
+        0, ge=0, description="Sample from the k likeliest tokens; 0 disables the filter."
+    )
+    top_p: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Sample from the smallest set of tokens whose probability is at least p.",
+    )
+    seed: int | None = Field(
+        None, ge=0, lt=2**53, description="Random seed. Default: random; see the response."
+    )
+    max_length: int | None = Field(
+        None, ge=1, description="Maximum number of tokens, including the prompt."
+    )
+    one_line: bool = Field(False, description="Stop at the end of the line.")
+
+
+class Completion(BaseModel):
+    prompt: str
+    unknown: bool = Field(description="True if the prompt contains tokens unknown to the model.")
+    outputs: list[Output]
+
+
+class CompleteResponse(BaseModel):
+    run: str
+    seed: int | None
+    completions: list[Completion]
+
+
+class LabelRequest(RunRequest):
+    texts: list[Text] = Field(min_length=1)
+    every: bool = Field(False, description="Return all labels of each text, likeliest first.")
+
+
+class LabelProbability(BaseModel):
+    label: str
+    probability: float
+
+
+class LabelResponse(BaseModel):
+    run: str
+    labels: list[list[LabelProbability]]
+
+
+class ScoreRequest(RunRequest):
+    sources: list[Text] | None = Field(None, description="Omit for a language model.")
+    targets: list[Text] = Field(min_length=1)
+    source: Text | None = Field(None, description="Language of the sources.")
+    target: Text | None = Field(None, description="Language of the targets.")
+    attention: bool = Field(False, description="Return attention weights and word alignments.")
+
+
+class ScoreResponse(BaseModel):
+    run: str
+    scores: list[Output]
+
+
+class ForecastWindow(StrictRequest):
+    observed: list[list[float]] = Field(
+        min_length=1, description="One row per time step: the values, then the context."
+    )
+    context: list[list[float]] | None = Field(
+        None, description="Known context of the time steps to predict, one row each."
+    )
+
+
+class ForecastRequest(RunRequest):
+    windows: list[ForecastWindow] = Field(min_length=1)
+
+
+class ForecastResponse(BaseModel):
+    run: str
+    columns: list[str]
+    forecasts: list[list[list[float]]] = Field(description="Values by window, row and column.")
+
+
+class ForecastExample(BaseModel):
+    """A synthetic input window of the size that a run expects."""
+
+    run: str
+    observed: list[list[float]]
+    context: list[list[float]]
+
+
+class CaptionResponse(BaseModel):
+    run: str
+    outputs: list[Output]
+    grid: tuple[int, int] | None = Field(
+        description="Rows and columns of the image cells that the attention weights cover."
+    )
+
+
+class RunDescription(BaseModel):
+    """A loaded run."""
+
+    name: str
+    kind: TaskKind
+    route: str = Field(description="Route for predictions.")
+    languages: list[LanguagePair]
+    targets: list[str] = Field(description="Values of `target`; empty if there is no choice.")
+    parameters: int
+    memory_bytes: int
+    engine: str
+    attention: bool = Field(description="True if the decoder attends to the source.")
+    layers: int
+    heads: int
+    decoding: str
+    beam: int | None
+    observe: int | None = Field(None, description="Input rows of a forecast.")
+    predict: int | None = Field(None, description="Output rows of a forecast.")
+    columns: list[str] = []
+    context: list[str] = []
+
+
+class RunsResponse(BaseModel):
+    version: str
+    limits: Limits
+    runs: list[RunDescription]
+
+
+class HealthResponse(BaseModel):
+    status: Literal["starting", "ok", "stopping"]

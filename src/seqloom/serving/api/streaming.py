@@ -1,0 +1,186 @@
+"""POST /api/translate/stream and /api/complete/stream: tokens as server-sent events.
+
+event: start    the run and its settings
+event: token    a token, its log-probability, and the text so far
+event: done     the complete output, as in the other routes
+event: error    an error after the start
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.errors import SeqloomError
+from seqloom.runs.options import PredictionOptions, greedy_config
+from seqloom.runs.prediction import Prediction
+from seqloom.serving.api.completion import (
+    check_completion,
+    choose_seed,
+    completion_decoding,
+    prepare_prompts,
+)
+from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.serving.api.schemas.predictions import (
+    CompleteRequest,
+    Output,
+    TranslateRequest,
+    to_json_number,
+)
+from seqloom.serving.api.translation import check_translation, choose_direction, prepare_texts
+from seqloom.serving.server.catalogue import LoadedRun
+from seqloom.tasks.task import ModelInput
+
+EVENT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["start", "token", "done", "error"]},
+        "data": {"type": "string", "description": "JSON"},
+    },
+    "required": ["event", "data"],
+}
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    **ERROR_RESPONSES,
+    200: {
+        "description": "Events: start, token …, done or error.",
+        "content": {"text/event-stream": {"schema": EVENT_SCHEMA}},
+    },
+}
+
+router = APIRouter(
+    prefix="/api", dependencies=WITH_KEY_AND_JSON, responses=STREAM_RESPONSES, tags=["stream"]
+)
+
+
+@router.post("/translate/stream", response_class=StreamingResponse)
+async def stream_translation(
+    request: TranslateRequest, service: ServiceDependency
+) -> StreamingResponse:
+    """Translate one text with greedy search, without sentence splitting.
+
+    Beam search cannot be streamed, because its best hypothesis changes until the end.
+    """
+    check_translation(service, request.model_copy(update={"split": False}))
+    if len(request.texts) > 1:
+        raise invalid_field("texts", "only one text can be streamed per request")
+    if request.beam not in (None, 1) or request.n_best > 1:
+        raise invalid_field(
+            "beam" if request.n_best == 1 else "n_best",
+            "only greedy search can be streamed; omit this field or use /api/translate",
+        )
+    direction = choose_direction(service, request.run, request.source, request.target)
+    loaded = direction.loaded
+    decoding = greedy_config(loaded.token_run.config.decoding)
+
+    async def events() -> AsyncIterator[str]:
+        async with service.admission.admit():
+            texts = await prepare_texts(direction, request.texts, False, request.prefix)
+            start = {
+                "run": loaded.name,
+                "source": direction.source,
+                "target": direction.target,
+            }
+            async for event in _stream_output(loaded, texts.inputs[0], decoding, start):
+                yield event
+
+    return await _respond(events())
+
+
+@router.post("/complete/stream", response_class=StreamingResponse)
+async def stream_completion(
+    request: CompleteRequest, service: ServiceDependency
+) -> StreamingResponse:
+    """Complete one prompt."""
+    check_completion(service, request)
+    if len(request.prompts) > 1 or request.samples > 1:
+        raise invalid_field(
+            "prompts" if len(request.prompts) > 1 else "samples",
+            "only one text can be streamed per request",
+        )
+    loaded = service.catalogue.choose(("language-model",), request.run)
+    seed = choose_seed(request)
+    decoding = completion_decoding(loaded.token_run, request, seed)
+
+    async def events() -> AsyncIterator[str]:
+        async with service.admission.admit():
+            [prepared] = await asyncio.to_thread(prepare_prompts, loaded.token_run, request)
+            start = {"run": loaded.name, "seed": seed if request.temperature else None}
+            async for event in _stream_output(loaded, prepared, decoding, start):
+                yield event
+
+    return await _respond(events())
+
+
+async def _stream_output(
+    loaded: LoadedRun, prepared: ModelInput, decoding: DecodingConfig, start: dict[str, Any]
+) -> AsyncIterator[str]:
+    """The events of one output. Closing the iterator cancels the search.
+
+    start: content of the first event
+    """
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[tuple[int, float] | None] = asyncio.Queue()
+
+    def on_token(token: int, log_probability: float) -> None:
+        loop.call_soon_threadsafe(queue.put_nowait, (token, log_probability))
+
+    search = asyncio.ensure_future(
+        loaded.search([prepared], decoding, PredictionOptions(attention=False), on_token)
+    )
+    search.add_done_callback(lambda _: queue.put_nowait(None))
+    tokenizer = loaded.token_run.task.target_tokenizer
+    tokens: list[int] = []
+    try:
+        yield format_event("start", start)
+        while (item := await queue.get()) is not None:
+            token, log_probability = item
+            tokens.append(token)
+            if len(tokens) <= len(prepared.prefix):
+                continue  # the client sent the prefix itself
+            yield format_event(
+                "token",
+                {
+                    "step": len(tokens),
+                    "piece": tokenizer.pieces([token])[0],
+                    "log_probability": to_json_number(log_probability),
+                    "text": tokenizer.decode(tokens[prepared.hidden_prefix :]),
+                },
+            )
+        yield _last_event(search)
+    finally:
+        search.cancel()
+
+
+def _last_event(search: "asyncio.Future[list[list[Prediction]]]") -> str:
+    error = search.exception()
+    if isinstance(error, SeqloomError):
+        return format_event("error", {"error": str(error), "kind": "unusable"})
+    if error is not None:
+        raise error
+    [[prediction]] = search.result()
+    return format_event("done", Output.from_prediction(prediction).model_dump(mode="json"))
+
+
+def format_event(name: str, content: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
+
+
+async def _respond(events: AsyncIterator[str]) -> StreamingResponse:
+    """Respond once the first event is there. Errors before it become ordinary error responses."""
+    first_event = await anext(events)
+
+    async def all_events() -> AsyncIterator[str]:
+        yield first_event
+        async for event in events:
+            yield event
+
+    return StreamingResponse(
+        all_events(),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )

@@ -1,0 +1,112 @@
+"""GET /api/trainings: the state of trainings, and their event logs while they are written."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from seqloom.serving.api.dependencies import WITH_KEY, ServiceDependency
+from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
+from seqloom.serving.api.schemas.page import (
+    TrainingEventsResponse,
+    TrainingsResponse,
+    TrainingState,
+    TrainingStatus,
+)
+
+EVENT_LOG = "metrics.jsonl"
+MAX_BYTES = 512 * 1024
+"""Bytes per response."""
+TAIL_BYTES = 64 * 1024
+"""Bytes at the end of the log that `training_status` reads."""
+SILENT_SECONDS = 180.0
+"""Time without an event after which a training counts as silent."""
+
+router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
+
+
+@router.get("/trainings")
+async def get_trainings(service: ServiceDependency) -> TrainingsResponse:
+    """Return the training state of every run that has an event log."""
+
+    def read_all() -> list[TrainingStatus]:
+        return [
+            training_status(loaded.name, loaded.run.folder)
+            for loaded in service.catalogue.runs
+            if has_event_log(loaded.run.folder)
+        ]
+
+    return TrainingsResponse(trainings=await asyncio.to_thread(read_all))
+
+
+@router.get("/trainings/{run}")
+async def get_training_events(
+    run: str, service: ServiceDependency, after: Annotated[int, Query(ge=0, lt=2**53)] = 0
+) -> TrainingEventsResponse:
+    """Return the training events after a file offset. Repeat with `next` to follow a training."""
+    folder = service.catalogue.get(run).run.folder
+    if not has_event_log(folder):
+        raise ApiError(404, "not-found", f"the run '{run}' has no training log")
+    return await asyncio.to_thread(read_events, run, folder, after)
+
+
+def has_event_log(folder: Path) -> bool:
+    """True if the run folder has an event log. Symbolic links do not count."""
+    path = folder / EVENT_LOG
+    return path.is_file() and not path.is_symlink()
+
+
+def read_events(run: str, folder: Path, after: int) -> TrainingEventsResponse:
+    """Read complete lines from a file offset on."""
+    with (folder / EVENT_LOG).open("rb") as file:
+        size = file.seek(0, 2)
+        begin = after if after <= size else 0
+        file.seek(begin)
+        content = file.read(MAX_BYTES)
+    lines = content[: content.rfind(b"\n") + 1]
+    return TrainingEventsResponse(
+        run=run,
+        begin=begin,
+        next=begin + len(lines),
+        more=bool(lines) and begin + len(content) < size,
+        events=list(_parse_events(lines)),
+    )
+
+
+def training_status(run: str, folder: Path) -> TrainingStatus:
+    """The state of a training, from the end of its log."""
+    with (folder / EVENT_LOG).open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - TAIL_BYTES))
+        events = list(_parse_events(file.read()))
+    last = events[-1] if events else {}
+    steps = next((event["steps"] for event in reversed(events) if "steps" in event), None)
+    return TrainingStatus(
+        run=run,
+        state=_state_after(last),
+        step=int(last.get("step", 0)),
+        steps=steps,
+        time=last.get("time"),
+    )
+
+
+def _state_after(last_event: dict[str, Any]) -> TrainingState:
+    if last_event.get("event") == "end":
+        return "ended"
+    recent = time.time() - last_event.get("time", 0.0) < SILENT_SECONDS
+    return "running" if recent else "silent"
+
+
+def _parse_events(content: bytes) -> Iterator[dict[str, Any]]:
+    """Skips lines that are not JSON objects, such as a first line that was cut."""
+    for line in content.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield event

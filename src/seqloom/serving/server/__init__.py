@@ -1,0 +1,1 @@
+"""The server process: startup and shutdown, middleware, admission control, batching, loaded runs."""

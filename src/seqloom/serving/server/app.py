@@ -1,0 +1,82 @@
+"""The FastAPI application: all routes and the error handlers."""
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from seqloom import __version__
+from seqloom.core.errors import SeqloomError
+from seqloom.serving.api import (
+    captions,
+    completion,
+    forecasts,
+    inspection,
+    lab_reports,
+    labels,
+    libretranslate,
+    scoring,
+    static_files,
+    status,
+    streaming,
+    training_logs,
+    translation,
+)
+from seqloom.serving.api.errors import (
+    ApiError,
+    handle_api_error,
+    handle_http_exception,
+    handle_internal_error,
+    handle_seqloom_error,
+    handle_validation_error,
+)
+from seqloom.serving.server.service import Service
+
+ROUTERS = (
+    status.router,
+    translation.router,
+    completion.router,
+    streaming.router,
+    labels.router,
+    scoring.router,
+    forecasts.router,
+    captions.router,
+    inspection.router,
+    training_logs.router,
+    lab_reports.router,
+    libretranslate.router,
+    static_files.router,
+)
+
+
+def build_app(service: Service) -> ASGIApp:
+    app = FastAPI(
+        title="seqloom",
+        version=__version__,
+        description="Predictions, token streams and inspection of sequence-to-sequence models.",
+        docs_url=None,  # Swagger's page loads scripts from a CDN; /docs is in static/
+        redoc_url=None,
+    )
+    app.state.service = service
+    app.add_exception_handler(ApiError, handle_api_error)
+    app.add_exception_handler(SeqloomError, handle_seqloom_error)
+    app.add_exception_handler(RequestValidationError, handle_validation_error)
+    app.add_exception_handler(HTTPException, handle_http_exception)
+    app.add_exception_handler(Exception, handle_internal_error)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+def model_routes() -> dict[str, APIRoute]:
+    """Routes that run a model, by path: those with POST.
+
+    They are collected from the routers because the application does not list included routes.
+    """
+    return {
+        route.path: route
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and "POST" in (route.methods or ())
+    }

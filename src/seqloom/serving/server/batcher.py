@@ -1,0 +1,227 @@
+"""Groups compatible jobs of many requests into batches, processed by one thread per run.
+
+When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
+it in length. If several jobs were waiting when it took the last batch, an idle thread waits a few
+milliseconds for further jobs to merge; otherwise a job starts immediately. Cancelled jobs are
+dropped.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+log = logging.getLogger(__name__)
+
+MERGE_WINDOW = 0.004
+"""Seconds that an idle thread waits for further jobs, if several were waiting before."""
+MAX_JOBS = 64
+"""Jobs per batch."""
+
+
+class JobType(Protocol):
+    """How to process jobs. Jobs with equal types may share a batch, so a type must be hashable."""
+
+    def token_budget(self) -> int:
+        """Maximum number of tokens in a batch, including padding."""
+        ...
+
+    def process(self, jobs: Sequence["Job"]) -> Sequence[Any]:
+        """Process a batch. Returns one result per job."""
+        ...
+
+
+OnToken = Callable[[int, float], None]
+"""Called with each token and its log-probability, in the thread that runs the search."""
+OnBatch = Callable[[int, float], None]
+"""Called with the number of jobs of each batch and the seconds it took."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One input to process.
+
+    size:     number of source tokens
+    payload:  the input, as the job type expects it
+    future:   receives the result; cancelling it cancels the job
+    on_token: called with every token as it is generated. Default: no streaming.
+    """
+
+    job_type: JobType
+    size: int
+    payload: Any
+    future: asyncio.Future[Any]
+    on_token: OnToken | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """True if no request waits for the result. Safe to read from any thread."""
+        return self.future.cancelled()
+
+
+class JobStreamingCallback:
+    """The streaming callback of a batch: passes tokens and cancellations on, by job index."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+        self._positions = [0] * len(jobs)  # the last position sent to each job
+
+    def gone(self, number: int) -> bool:
+        return self._jobs[number].cancelled
+
+    def listens(self, number: int) -> bool:
+        return self._jobs[number].on_token is not None and not self._jobs[number].cancelled
+
+    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
+        on_token = self._jobs[number].on_token
+        assert on_token is not None
+        # A search that restarts after running out of memory repeats tokens: skip those already sent.
+        if place > self._positions[number]:
+            self._positions[number] = place
+            on_token(token, log_probability)
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """Job type of a function that cannot be merged with other jobs."""
+
+    function: Callable[[], Any]
+
+    def token_budget(self) -> int:
+        return 0
+
+    def process(self, jobs: Sequence[Job]) -> Sequence[Any]:
+        return [self.function()]
+
+
+class Batcher:
+    """A queue of jobs and the thread that processes them."""
+
+    def __init__(self, name: str, on_batch: OnBatch = lambda size, seconds: None) -> None:
+        self._on_batch = on_batch
+        self._waiting: list[Job] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self._had_several = False
+        self._thread = threading.Thread(target=self._work, name=f"engine {name}", daemon=True)
+        self._thread.start()
+
+    async def submit(
+        self,
+        job_type: JobType,
+        payloads: Sequence[Any],
+        sizes: Sequence[int],
+        on_token: OnToken | None = None,
+    ) -> list[Any]:
+        """Process all payloads; results are in the same order. Cancelling this cancels the jobs."""
+        loop = asyncio.get_running_loop()
+        jobs = [
+            Job(job_type, size, payload, loop.create_future(), on_token)
+            for payload, size in zip(payloads, sizes, strict=True)
+        ]
+        with self._changed:
+            self._waiting += jobs
+            self._changed.notify()
+        futures = [job.future for job in jobs]
+        try:
+            return await asyncio.gather(*futures)
+        finally:
+            for future in futures:  # after a failure, the other results are not needed
+                future.cancel()
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a function in the batcher's thread and return its result."""
+        [result] = await self.submit(FunctionCall(function), [None], [0])
+        return result
+
+    def close(self) -> None:
+        """Process the waiting jobs and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while batch := self._next_batch():
+            start = time.perf_counter()
+            self._process(batch)
+            self._on_batch(len(batch), time.perf_counter() - start)
+
+    def _next_batch(self) -> list[Job]:
+        """Wait for the next batch. Empty if the batcher is closed and no job is left."""
+        with self._changed:
+            if self._drop_cancelled() == 0 and not self._wait_for_jobs():
+                return []
+            batch = select_batch(self._waiting)
+            self._had_several = len(self._waiting) > 1
+            selected = set(map(id, batch))
+            self._waiting = [job for job in self._waiting if id(job) not in selected]
+            return batch
+
+    def _drop_cancelled(self) -> int:
+        """Remove cancelled jobs. Returns the number of jobs left."""
+        self._waiting = [job for job in self._waiting if not job.cancelled]
+        return len(self._waiting)
+
+    def _wait_for_jobs(self) -> bool:
+        """Wait for a job, then for the merge window. False if the batcher is closed."""
+        while True:
+            while not self._drop_cancelled():
+                if self._closed:
+                    return False
+                self._changed.wait()
+            end = time.monotonic() + (MERGE_WINDOW if self._had_several else 0)
+            while (remaining := end - time.monotonic()) > 0 and not self._closed:
+                self._changed.wait(remaining)
+            if self._drop_cancelled():
+                return True
+
+    def _process(self, batch: Sequence[Job]) -> None:
+        try:
+            results = batch[0].job_type.process(batch)
+        except Exception as error:
+            if len(batch) > 1:  # run the jobs one by one, so that only the faulty ones fail
+                for job in batch:
+                    self._process([job])
+                return
+            _set_results(batch, [error])
+            return
+        _set_results(batch, results)
+
+
+def select_batch(waiting: Sequence[Job]) -> list[Job]:
+    """The oldest job and the jobs of its type closest to it in length, within the token budget."""
+    oldest = waiting[0]
+    budget = oldest.job_type.token_budget()
+    compatible = [job for job in waiting if job.job_type == oldest.job_type]
+    compatible.sort(key=lambda job: abs(job.size - oldest.size))  # stable: the oldest stays first
+    batch: list[Job] = []
+    longest = 0
+    for job in compatible[:MAX_JOBS]:
+        longest = max(longest, job.size)
+        if batch and longest * (len(batch) + 1) > budget:
+            break
+        batch.append(job)
+    return batch
+
+
+def _set_results(jobs: Sequence[Job], results: Sequence[Any]) -> None:
+    """Set all futures in one callback of the event loop."""
+
+    def set_results() -> None:
+        for job, result in zip(jobs, results, strict=True):
+            if job.future.done():
+                continue
+            if isinstance(result, Exception):
+                job.future.set_exception(result)
+            else:
+                job.future.set_result(result)
+
+    loop = jobs[0].future.get_loop()
+    try:
+        loop.call_soon_threadsafe(set_results)
+    except RuntimeError:  # the event loop is closed, and the requests with it
+        log.debug("the event loop is closed; dropping %d results", len(jobs))

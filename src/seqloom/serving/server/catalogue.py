@@ -1,0 +1,202 @@
+"""The catalogue of loaded runs, and the choice of the run that a request means."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.task import TranslationConfig
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
+from seqloom.runs.options import TEXT_ONLY, PredictionOptions
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.run import Run, load
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.languages.pairs import (
+    LanguagePair,
+    parse_language_options,
+    recipe_language_pairs,
+)
+from seqloom.serving.server.batcher import Batcher, OnToken
+from seqloom.serving.server.jobs import SearchInput, SearchJobType
+from seqloom.tasks.task import ModelInput
+
+TaskKind = Literal["translation", "labels", "language-model", "captioning", "forecast"]
+ACTIONS: dict[TaskKind, str] = {
+    "translation": "translates",
+    "labels": "labels texts",
+    "language-model": "completes texts",
+    "captioning": "captions images",
+    "forecast": "forecasts numbers",
+}
+ROUTES: dict[TaskKind, str] = {
+    "translation": "/api/translate",
+    "labels": "/api/label",
+    "language-model": "/api/complete",
+    "captioning": "/api/caption",
+    "forecast": "/api/forecast",
+}
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A run and the batcher that processes its jobs.
+
+    pairs:  language pairs that it translates, where they are known
+    engine: engine that computes its outputs, and why
+    """
+
+    name: str
+    run: Run | Forecaster
+    batcher: Batcher
+    pairs: tuple[LanguagePair, ...]
+    engine: str
+
+    @property
+    def kind(self) -> TaskKind:
+        return self.run.config.task.kind
+
+    @property
+    def token_run(self) -> Run:
+        """The run, if its outputs are tokens."""
+        assert isinstance(self.run, Run)
+        return self.run
+
+    @property
+    def forecaster(self) -> Forecaster:
+        """The run, if its outputs are numbers."""
+        assert isinstance(self.run, Forecaster)
+        return self.run
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.run.model.parameters())
+
+    @property
+    def memory(self) -> int:
+        """Size of the weights in bytes."""
+        return sum(
+            parameter.numel() * parameter.element_size()
+            for parameter in self.run.model.parameters()
+        )
+
+    async def search(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: DecodingConfig,
+        options: PredictionOptions,
+        on_token: OnToken | None = None,
+    ) -> list[list[Prediction]]:
+        """Search the outputs of each input, in batches with the inputs of other requests."""
+        job_type = SearchJobType(self.token_run, decoding, options, streamed=on_token is not None)
+        payloads = [SearchInput(prepared, index) for index, prepared in enumerate(inputs)]
+        sizes = [input_tokens(prepared) for prepared in inputs]
+        predictions: list[Any] = await self.batcher.submit(job_type, payloads, sizes, on_token)
+        return predictions
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All loaded runs."""
+
+    runs: tuple[LoadedRun, ...]
+
+    def close(self) -> None:
+        for loaded in self.runs:
+            loaded.batcher.close()
+
+    @property
+    def language_pairs(self) -> list[LanguagePair]:
+        """The language pairs of all runs, in the order of the runs."""
+        return [pair for loaded in self.runs for pair in loaded.pairs]
+
+    def get(self, name: str) -> LoadedRun:
+        """The run with this name. Raises a 404 error if there is none."""
+        for loaded in self.runs:
+            if loaded.name == name:
+                return loaded
+        names = ", ".join(loaded.name for loaded in self.runs)
+        raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
+
+    def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
+        """The run with this name, or the only run of these kinds if the name is None."""
+        if name is not None:
+            loaded = self.get(name)
+            if loaded.kind not in kinds:
+                raise ApiError(
+                    422,
+                    "unusable",
+                    f"the run '{name}' {ACTIONS[loaded.kind]}; use {ROUTES[loaded.kind]}",
+                )
+            return loaded
+        candidates = self.of_kinds(kinds)
+        if not candidates:
+            available = ", ".join(f"{loaded.name} {ACTIONS[loaded.kind]}" for loaded in self.runs)
+            required = " or ".join(ACTIONS[kind] for kind in kinds)
+            raise ApiError(404, "no-such-run", f"no run {required}; available runs: {available}")
+        if len(candidates) > 1:
+            names = ", ".join(loaded.name for loaded in candidates)
+            raise ApiError(422, "invalid", f"run: several runs can do this; choose one of {names}")
+        return candidates[0]
+
+    def of_kinds(self, kinds: Sequence[TaskKind]) -> list[LoadedRun]:
+        return [loaded for loaded in self.runs if loaded.kind in kinds]
+
+    def find_pair(self, source: str | None, target: str | None) -> tuple[LoadedRun, LanguagePair]:
+        """The first run that translates between these languages. None matches any language."""
+        for loaded in self.runs:
+            for pair in loaded.pairs:
+                if pair.matches(source, target):
+                    return loaded, pair
+        pairs = ", ".join(dict.fromkeys(map(str, self.language_pairs))) or "none"
+        raise ApiError(
+            400,
+            "unusable",
+            f"no run translates from {source or 'any language'} to {target or 'any language'}; "
+            f"available language pairs: {pairs}",
+        )
+
+
+def load_catalogue(
+    folders: Sequence[Path],
+    engine: EngineKind | None,
+    languages: Sequence[str],
+    create_batcher: Callable[[str], Batcher],
+) -> Catalogue:
+    """Check and load every run and prepare its engine.
+
+    languages:      values of --languages
+    create_batcher: creates the batcher of a run, given its name
+    """
+    names = _unique_names(folders)
+    explicit_pairs = parse_language_options(languages, names)
+    runs = []
+    for folder, name in zip(folders, names, strict=True):
+        run: Run | Forecaster
+        run = load_forecaster(folder) if is_forecaster(folder) else load(folder, engine=engine)
+        pairs = (
+            (explicit_pairs[name],) if name in explicit_pairs else recipe_language_pairs(run.config)
+        )
+        runs.append(LoadedRun(name, run, create_batcher(name), pairs, _prepare_engine(run)))
+    return Catalogue(tuple(runs))
+
+
+def _unique_names(folders: Sequence[Path]) -> list[str]:
+    """The name of each folder. Repeated names get a number: demo, demo-2."""
+    names: list[str] = []
+    for folder in folders:
+        name = folder.resolve().name or "run"
+        repeats = sum(other == name or other.rpartition("-")[0] == name for other in names)
+        names.append(f"{name}-{repeats + 1}" if name in names else name)
+    return names
+
+
+def _prepare_engine(run: Run | Forecaster) -> str:
+    """Load the engine for plain requests now, and not in the first request. Returns its name."""
+    if isinstance(run, Forecaster):
+        return "torch"
+    if not isinstance(run.config.task, TranslationConfig):
+        return "torch"
+    return run.choose_engine(TEXT_ONLY).name

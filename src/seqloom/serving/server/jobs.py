@@ -1,0 +1,75 @@
+"""Job types: a search for outputs, and a forecast of numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.data.series import Numbers
+from seqloom.runs.batching import batch_token_budget, hypotheses_per_input
+from seqloom.runs.engine.select import TORCH
+from seqloom.runs.forecaster import Forecaster
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.run import Run
+from seqloom.serving.server.batcher import MAX_JOBS, Job, JobStreamingCallback
+from seqloom.tasks.task import ModelInput
+
+
+@dataclass(frozen=True)
+class SearchInput:
+    """Payload of a search job: the input and its index in its request, which seeds sampling."""
+
+    prepared: ModelInput
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class SearchJobType:
+    """Search with one run, one decoding and one set of options.
+
+    streamed: tokens are passed to the requests as they are generated, which only torch can do
+    """
+
+    run: Run
+    decoding: DecodingConfig
+    options: PredictionOptions
+    streamed: bool = False
+
+    def token_budget(self) -> int:
+        device = self.run.predictor.device
+        return batch_token_budget(device) // max(1, hypotheses_per_input(self.decoding))
+
+    def process(self, jobs: Sequence[Job]) -> list[list[Prediction]]:
+        run = self.run
+        choice = TORCH
+        if not self.streamed:
+            choice = run.engines.choose(run.engine, self.decoding, self.options, compile_now=False)
+        inputs: list[SearchInput] = [job.payload for job in jobs]
+        # Captured and compiled steps cannot check for cancellation. They save more time than
+        # stopping the search of a disconnected client would.
+        fixed_steps = run.predictor.device.type != "cpu" or (choice.compiled and len(inputs) == 1)
+        callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
+        return choice.apply(run.predictor).predict_inputs(
+            [item.prepared for item in inputs],
+            self.decoding,
+            self.options,
+            [item.index for item in inputs],
+            callback=callback,
+        )
+
+
+@dataclass(frozen=True)
+class ForecastJobType:
+    """Forecast with one run. All windows of a run have the same size."""
+
+    forecaster: Forecaster
+
+    def token_budget(self) -> int:
+        return MAX_JOBS * self.forecaster.task.config.observe
+
+    def process(self, jobs: Sequence[Job]) -> list[Numbers]:
+        forecasts: Any = self.forecaster.forecast([job.payload for job in jobs])
+        return [np.asarray(forecast) for forecast in forecasts]

@@ -1,0 +1,195 @@
+"""The server process from its start to its end: listening, loading, signals, shutdown."""
+
+import asyncio
+import gc
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+
+from seqloom.core.errors import StorageError
+from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.limits import Limits
+from seqloom.serving.server.middleware import RequestMiddleware, RequestObserver
+from seqloom.serving.server.startup import StartupApp
+
+if TYPE_CHECKING:
+    from seqloom.serving.server.loading import LoadedApp
+
+BACKLOG = 1024
+"""Connections that the operating system queues until the server accepts them."""
+SWITCH_INTERVAL = 0.0005
+"""Seconds after which a computing thread releases the interpreter lock to the event loop. A
+response needs the lock several times; with Python's default of 5 ms, a rejection would take as long
+as a translation."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def find_free_address(host: str, port: int) -> Address:
+    """Check that the address is free. Port 0 selects any free port.
+
+    The HTTP server lets several processes share a port, so it would not report one in use.
+    """
+    try:
+        family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(socket_address)
+            bound = probe.getsockname()
+    except (OSError, UnicodeError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"{host}:{port}: cannot listen there ({reason}); choose another address with --host "
+            "and --port"
+        ) from error
+    return Address(bound[0], bound[1])
+
+
+@dataclass(frozen=True)
+class ServerCallbacks:
+    """Functions that `run_server` calls.
+
+    listening: the static page is available and the runs are loading
+    ready:     the runs are loaded
+    stopped_while_loading: a stop signal arrived before the runs were loaded. Must end the process,
+               because the loading thread cannot be interrupted; no request is being processed
+    """
+
+    listening: Callable[[], None]
+    ready: Callable[["LoadedApp"], None]
+    stopped_while_loading: Callable[[], NoReturn]
+
+
+def run_server(
+    address: Address,
+    load: Callable[[], "LoadedApp"],
+    *,
+    limits: Limits,
+    admission: AdmissionControl,
+    observe_request: RequestObserver,
+    callbacks: ServerCallbacks,
+) -> None:
+    """Listen, load, and serve until a stop signal; then finish the admitted requests and return.
+
+    A second signal ends the process immediately.
+    """
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks)
+    loaded = asyncio.run(lifecycle.run())
+    loaded.service.catalogue.close()
+
+
+class _Lifecycle:
+    """Runs the HTTP server and replaces the startup application when loading is done."""
+
+    def __init__(
+        self,
+        address: Address,
+        load: Callable[[], "LoadedApp"],
+        limits: Limits,
+        admission: AdmissionControl,
+        observe_request: RequestObserver,
+        callbacks: ServerCallbacks,
+    ) -> None:
+        self._address, self._load, self._callbacks = address, load, callbacks
+        self._admission = admission
+        self._startup = StartupApp()
+        middleware = RequestMiddleware(
+            self._startup,
+            limits=limits,
+            admission=admission,
+            observe=observe_request,
+            model_routes=self._startup.model_routes,
+        )
+        header_milliseconds = max(1, round(limits.header_seconds * 1000))
+        self._server = Server(
+            middleware,
+            address.host,
+            address.port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=BACKLOG,
+            http1_settings=HTTP1Settings(header_read_timeout=header_milliseconds),
+            log_enabled=False,
+        )
+
+    async def run(self) -> "LoadedApp":
+        self._set_signal_handlers(self._callbacks.stopped_while_loading)
+        loading = asyncio.ensure_future(self._load_app())
+        try:
+            await self._server.serve()
+        finally:
+            if not loading.done():
+                loading.cancel()
+        return await loading
+
+    async def _load_app(self) -> "LoadedApp":
+        await _wait_until_listening(self._address)
+        self._callbacks.listening()
+        try:
+            loaded = await _run_in_daemon_thread(self._load)
+        except BaseException:
+            self._server.stop()  # type: ignore[no-untyped-call]
+            raise
+        self._startup.set_app(loaded.app, loaded.model_routes)
+        # Loaded objects live until the end; collections that traverse them take milliseconds each.
+        gc.enable()
+        gc.freeze()
+        self._set_signal_handlers(self._stop)
+        self._callbacks.ready(loaded)
+        return loaded
+
+    def _set_signal_handlers(self, handler: Callable[[], None]) -> None:
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, handler)
+
+    def _stop(self) -> None:
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(number)
+        self._admission.close()
+        self._server.stop()  # type: ignore[no-untyped-call]
+
+
+async def _wait_until_listening(address: Address) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(address.host, address.port)
+        except OSError:
+            await asyncio.sleep(0.01)
+            continue
+        writer.close()
+        return
+
+
+async def _run_in_daemon_thread(load: Callable[[], "LoadedApp"]) -> "LoadedApp":
+    """Call `load` in a thread that does not keep the process alive, unlike `asyncio.to_thread`."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[LoadedApp] = loop.create_future()
+
+    def work() -> None:
+        try:
+            loop.call_soon_threadsafe(result.set_result, load())
+        except BaseException as error:
+            loop.call_soon_threadsafe(result.set_exception, error)
+
+    threading.Thread(target=work, name="loading", daemon=True).start()
+    return await result

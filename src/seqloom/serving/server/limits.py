@@ -1,0 +1,115 @@
+"""Request limits: what one request may contain, and how many requests run at a time.
+
+`seqloom serve --limit NAME=VALUE` changes a limit; GET /api/runs lists them.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import Field, ValidationError
+
+from seqloom.config.loading.error_messages import closest_match
+from seqloom.config.schema.section import Section
+from seqloom.core.errors import ConfigError
+from seqloom.serving.api.errors import ApiError, invalid_field
+
+
+class Limits(Section):
+    """The limits of the service, and the checks of request fields against them.
+
+    Times are seconds of the wall clock.
+    """
+
+    body_bytes: int = Field(256 * 1024, ge=1)
+    """Size of a request body that is not an image."""
+    image_bytes: int = Field(8 * 1024 * 1024, ge=1)
+    """Size of an image file."""
+    image_pixels: int = Field(16_000_000, ge=1)
+    """Width times height of an image."""
+    characters: int = Field(5_000, ge=1)
+    """Characters of one text."""
+    texts: int = Field(64, ge=1)
+    """Texts, prompts or windows of numbers in one request."""
+    beam: int = Field(8, ge=1)
+    """Beam width."""
+    alternatives: int = Field(5, ge=0)
+    """Outputs per text in addition to the best one."""
+    output_tokens: int = Field(256, ge=1)
+    """Largest `max_length` of a completion, and number of tokens in a given output."""
+    in_flight: int = Field(32, ge=1)
+    """Requests processed at a time."""
+    queue: int = Field(128, ge=0)
+    """Requests waiting to be processed. The server rejects further requests with 503."""
+    queue_seconds: float = Field(2.0, gt=0)
+    """Time that a request may wait before the server rejects it."""
+    deadline_seconds: float = Field(30.0, gt=0)
+    """Time from the complete request body to the complete response."""
+    body_seconds: float = Field(30.0, gt=0)
+    """Time in which the request body must arrive."""
+    header_seconds: float = Field(10.0, ge=0.001)
+    """Time in which the headers must arrive, and idle time of a connection."""
+
+    @property
+    def n_best(self) -> int:
+        """Outputs per text, including the best one."""
+        return 1 + self.alternatives
+
+    def check_texts(self, field: str, texts: Sequence[str]) -> None:
+        """Raise a 413 error if there are too many texts or one of them is too long."""
+        self.check_count(field, len(texts))
+        for index, text in enumerate(texts):
+            if len(text) > self.characters:
+                raise _too_large(
+                    f"{field}[{index}]",
+                    f"has {len(text):,} characters; the limit is {self.characters:,} per text",
+                )
+
+    def check_count(self, field: str, count: int) -> None:
+        """Raise a 413 error if a list has more than `texts` items."""
+        if count > self.texts:
+            raise _too_large(field, f"has {count} items; the limit is {self.texts} per request")
+
+
+def _too_large(field: str, message: str) -> ApiError:
+    error = invalid_field(field, message)
+    return ApiError(413, "too-large", str(error), error.details)
+
+
+def check_maximum(field: str, value: int | None, maximum: int) -> None:
+    """Raise a 422 error if a number exceeds its limit. None passes."""
+    if value is not None and value > maximum:
+        raise invalid_field(field, f"{value} is too large; the limit is {maximum}")
+
+
+def check_not_blank(field: str, texts: Sequence[str]) -> None:
+    """Raise a 422 error if all texts are blank. Single blank texts among others pass."""
+    if not any(text.strip() for text in texts):
+        raise invalid_field(field, "contains only white space; send some text")
+
+
+def parse_limits(settings: Sequence[str]) -> Limits:
+    """Default limits changed by NAME=VALUE settings. Collects all errors into one message."""
+    changes: dict[str, str] = {}
+    errors = []
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            errors.append(f"'{setting}' must have the form NAME=VALUE, for example beam=12")
+        elif name not in Limits.model_fields:
+            suggestion = closest_match(name, list(Limits.model_fields))
+            hint = (
+                f"did you mean '{suggestion}'?"
+                if suggestion
+                else f"choose one of {', '.join(Limits.model_fields)}"
+            )
+            errors.append(f"{name}: unknown limit; {hint}")
+        else:
+            changes[name] = value
+    try:
+        limits = Limits.model_validate(changes)
+    except ValidationError as error:
+        for detail in error.errors():
+            message = detail["msg"]
+            errors.append(f"{detail['loc'][0]}: {message[0].lower()}{message[1:]}")
+    if errors:
+        raise ConfigError("\n".join(["invalid --limit:", *(f"  {error}" for error in errors)]))
+    return limits

@@ -1,0 +1,71 @@
+"""Loads what requests need: torch, the runs, and the FastAPI application."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from starlette.types import ASGIApp
+
+from seqloom.config.schema.names import EngineKind
+from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.api_keys import ApiKeys
+from seqloom.serving.server.batcher import Batcher
+from seqloom.serving.server.catalogue import load_catalogue
+from seqloom.serving.server.limits import Limits
+from seqloom.serving.server.monitoring import Monitoring
+from seqloom.serving.server.service import Service
+
+
+def reserve_event_loop_core() -> None:
+    """Use one torch thread less than there are cores, unless OMP_NUM_THREADS is set.
+
+    A torch thread that shares its core with the event loop delays the other threads in every
+    operation, which increases latency and lowers throughput.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+
+@dataclass(frozen=True)
+class LoadedApp:
+    """The application that replaces the startup page.
+
+    model_routes: routes that need admission, by path
+    """
+
+    service: Service
+    app: ASGIApp
+    model_routes: dict[str, Any]
+
+
+def load_app(
+    folders: Sequence[Path],
+    engine: EngineKind | None,
+    languages: Sequence[str],
+    *,
+    limits: Limits,
+    admission: AdmissionControl,
+    keys: ApiKeys,
+    monitoring: Monitoring,
+) -> LoadedApp:
+    """Load the runs and build the application.
+
+    engine:    value of --engine
+    languages: values of --languages
+    """
+    reserve_event_loop_core()
+
+    def create_batcher(run: str) -> Batcher:
+        return Batcher(run, monitoring.batch_observer(run))
+
+    # Importing the routes overlaps with loading the runs, which mostly computes file digests.
+    with ThreadPoolExecutor(1) as pool:
+        catalogue = pool.submit(load_catalogue, folders, engine, languages, create_batcher)
+        from seqloom.serving.server.app import build_app, model_routes
+
+        service = Service(catalogue.result(), limits, admission, keys)
+    return LoadedApp(service, build_app(service), model_routes())

@@ -1,0 +1,210 @@
+"""ASGI middleware for every request: body limits, admission, deadline, disconnects, headers.
+
+It reads the complete body before anything else, within limits of size and time. It cancels the work
+of a request whose client disconnects or whose deadline passes, and adds the security headers to
+every response.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.server.admission import (
+    AdmissionControl,
+    OverloadedError,
+    Rejector,
+    overloaded_response,
+)
+from seqloom.serving.server.limits import Limits
+
+IMAGE_PATH = "/api/caption"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+RequestObserver = Callable[[MutableMapping[str, Any], int, float], None]
+"""Takes the scope of a finished request, the status of its response and its seconds."""
+CLIENT_CLOSED_REQUEST = 499
+
+
+class RequestMiddleware:
+    """Wraps the application.
+
+    observe:      called after every request; status 499 means that the client disconnected
+    admission:    checked here and not in the application, because routing and parsing a request
+                  only to reject it would take time from admitted requests
+    model_routes: routes that need admission, by path
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits,
+        admission: AdmissionControl,
+        observe: RequestObserver,
+        model_routes: Mapping[str, Any],
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._observe = observe
+        self._admission = admission
+        self._model_routes = model_routes
+        self._rejector = Rejector(overloaded_response(limits), SECURITY_HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        response = ResponseSender(send)
+        try:
+            if scope["method"] == "POST" and scope["path"] in self._model_routes:
+                scope["route"] = self._model_routes[scope["path"]]
+                self._admission.check_capacity()  # reject before reading the body
+                body = await self._read_body(scope, receive)
+                # The slot is taken after the body: slow uploads do not block other requests.
+                with self._admission.reserve_slot() as slot:
+                    response.on_last_message = slot.release
+                    await self._run_app(scope, _replay(body), receive, response)
+            else:
+                body = await self._read_body(scope, receive)
+                await self._run_app(scope, _replay(body), receive, response)
+        except OverloadedError:
+            response.status = self._rejector.status
+            await self._rejector.send(send)
+        except ApiError as error:
+            await error.response()(scope, receive, response.send)
+        except DisconnectedError:
+            response.status = CLIENT_CLOSED_REQUEST
+        self._observe(scope, response.status, time.perf_counter() - start)
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        limits = self._limits
+        max_bytes = limits.image_bytes if scope["path"] == IMAGE_PATH else limits.body_bytes
+        content_length = dict(scope["headers"]).get(b"content-length", b"0")
+        if content_length.isdigit() and int(content_length) > max_bytes:
+            raise _body_too_large(max_bytes)
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                return await _receive_body(receive, max_bytes)
+        except TimeoutError:
+            raise ApiError(
+                408,
+                "slow-body",
+                f"the request body did not arrive within {limits.body_seconds:g} s",
+                headers={"Connection": "close"},
+            ) from None
+
+    async def _run_app(
+        self, scope: Scope, replay: Receive, receive: Receive, response: "ResponseSender"
+    ) -> None:
+        """Run the application until it finishes, the client disconnects or the deadline passes."""
+        work = asyncio.ensure_future(self._app(scope, replay, response.send))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+        try:
+            await asyncio.wait(
+                {work, disconnect},
+                timeout=self._limits.deadline_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            disconnected = disconnect.done()
+            disconnect.cancel()
+            if not work.done():
+                work.cancel()
+        try:
+            await work
+        except asyncio.CancelledError:
+            if disconnected or response.started:
+                raise DisconnectedError from None
+            raise ApiError(
+                503,
+                "deadline",
+                f"the request took longer than {self._limits.deadline_seconds:g} s; send fewer or "
+                "shorter inputs per request",
+                headers={"Retry-After": "1"},
+            ) from None
+
+
+class DisconnectedError(Exception):
+    """The client disconnected, or the deadline passed in the middle of its response."""
+
+
+class ResponseSender:
+    """Adds the security headers to a response and records its status.
+
+    on_last_message: called before the last message is sent, because the client may send its next
+                     request as soon as it has the response
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.on_last_message: Callable[[], None] = lambda: None
+        self.status = 500
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, self.status = True, message["status"]
+            present = {name.lower() for name, _ in message["headers"]}
+            missing = [(name, value) for name, value in SECURITY_HEADERS if name not in present]
+            message = {**message, "headers": [*message["headers"], *missing]}
+        elif not message.get("more_body", False):
+            self.on_last_message()
+        await self._send(message)
+
+
+async def _receive_body(receive: Receive, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise DisconnectedError
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > max_bytes:
+            raise _body_too_large(max_bytes)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _body_too_large(max_bytes: int) -> ApiError:
+    return ApiError(
+        413,
+        "too-large",
+        f"the request body is larger than {max_bytes:,} bytes; send fewer or shorter inputs",
+        headers={"Connection": "close"},
+    )
+
+
+def _replay(body: bytes) -> Receive:
+    """A `receive` that returns the body once and then blocks.
+
+    The middleware itself detects disconnects, so the application never receives one.
+    """
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return receive
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,74 @@
+"""Startup: serves the static page while models load.
+
+Loading takes seconds, most of them for importing torch. Until it is done, /health responds with
+"starting", GET requests to the API wait, and all other requests get 503 with Retry-After.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.static_files import static_response
+
+MAX_WAIT_SECONDS = 20.0
+"""Time that a GET request waits for the application."""
+
+
+class StartupApp:
+    """Forwards requests to an application that is set later.
+
+    model_routes: the application's routes that need admission, by path; empty until it is set
+    """
+
+    def __init__(self) -> None:
+        self._app: ASGIApp | None = None
+        self._ready = asyncio.Event()
+        self.model_routes: dict[str, Any] = {}
+
+    def set_app(self, app: ASGIApp, model_routes: Mapping[str, Any]) -> None:
+        """Start forwarding. Must be called from the event loop."""
+        self.model_routes.update(model_routes)
+        self._app = app
+        self._ready.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._app is None and (response := _startup_response(scope)) is not None:
+            await response(scope, receive, send)
+            return
+        if self._app is None:
+            await self._wait()
+        assert self._app is not None
+        await self._app(scope, receive, send)
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                await self._ready.wait()
+        except TimeoutError:
+            raise starting_error() from None
+
+
+def _startup_response(scope: Scope) -> Response | None:
+    """The response that needs no loaded model, or None if the request has to wait."""
+    if scope["method"] != "GET" or scope["path"] == "/ready":
+        return starting_error().response()
+    if scope["path"] == "/health":
+        return JSONResponse({"status": "starting"})
+    if_none_match = dict(scope["headers"]).get(b"if-none-match")
+    return static_response(
+        scope["path"], None if if_none_match is None else if_none_match.decode("latin-1")
+    )
+
+
+def starting_error() -> ApiError:
+    """The error while models load."""
+    return ApiError(
+        503,
+        "starting",
+        "the server is still loading models; try again in a few seconds",
+        headers={"Retry-After": "2"},
+    )

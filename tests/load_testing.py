@@ -1,0 +1,137 @@
+"""Load tests of the server: limits, metrics, a load generator, and a place for the results."""
+
+import json
+import os
+import selectors
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from server_process import ServerProcess
+
+LIMITS = {
+    "in_flight": 4,
+    "queue": 12,
+    "deadline_seconds": 6,
+    "body_seconds": 3,
+    "header_seconds": 2,
+}
+LONG_REQUEST = {"run": "snail", "texts": ["abcd " * 900] * 20}
+"""A request that takes longer than the deadline."""
+SHORT_REQUEST = {"run": "snail", "texts": ["abcd"]}
+JSON_HEADERS = {"Content-Type": "application/json"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def limit_options(**limits: float) -> list[str]:
+    """Options of `seqloom serve` that set limits."""
+    return [part for name, value in limits.items() for part in ("--limit", f"{name}={value}")]
+
+
+def read_metrics(server: ServerProcess) -> dict[str, float]:
+    """The Prometheus metrics. --metrics-port must be the server's last option."""
+    arguments = server.process.args
+    assert isinstance(arguments, list)
+    lines = server.client.get(f"http://127.0.0.1:{arguments[-1]}/metrics").text.splitlines()
+    pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
+def in_flight(server: ServerProcess) -> int:
+    return int(read_metrics(server)["seqloom_requests_in_flight"])
+
+
+def is_idle(server: ServerProcess) -> bool:
+    return in_flight(server) == 0
+
+
+def resident_mib(server: ServerProcess) -> float:
+    """Resident memory of the server in MiB."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def percentile(values: list[float], fraction: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(fraction * len(values)))]
+
+
+def save_results(name: str, **results: Any) -> None:
+    """Write results to the folder in SEQLOOM_FIGURES, if it is set, for `tools/campaign.py`."""
+    if folder := os.environ.get("SEQLOOM_FIGURES"):
+        path = Path(folder) / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(eq=False)
+class LoadConnection:
+    """A connection that sends one request after another."""
+
+    socket: socket.socket
+    sent_at: float = 0.0
+    received: bytes = b""
+
+    def send(self, request: bytes) -> None:
+        self.received, self.sent_at = b"", time.monotonic()
+        self.socket.sendall(request)
+
+    def receive(self) -> int | None:
+        """Read what is available. The status, once the response is complete."""
+        part = self.socket.recv(65536)
+        assert part, f"the server closed the connection after {self.received[:200]!r}"
+        self.received += part
+        head, separator, body = self.received.partition(b"\r\n\r\n")
+        if not separator:
+            return None
+        headers = head.lower()
+        if len(body) < _number_header(headers, b"content-length"):
+            return None
+        status = int(head[9:12])
+        assert status != 503 or _number_header(headers, b"retry-after") >= 1
+        return status
+
+
+def _number_header(headers: bytes, name: bytes) -> int:
+    return int(headers.partition(b"\r\n" + name + b": ")[2].split(b"\r\n", 1)[0])
+
+
+def generate_load(
+    port: int, request: bytes, clients: int, seconds: float
+) -> list[tuple[int, float]]:
+    """Send one request repeatedly over many connections. Returns (status, seconds) of each.
+
+    All connections are in one thread, because clients and server share the machine. Every request
+    is waited for, also those whose response arrives after the end.
+    """
+    results: list[tuple[int, float]] = []
+    with selectors.DefaultSelector() as selector:
+        for _ in range(clients):
+            opened = socket.create_connection(("127.0.0.1", port), timeout=30)
+            selector.register(opened, selectors.EVENT_READ, LoadConnection(opened))
+        end = time.monotonic() + seconds
+        for key in list(selector.get_map().values()):
+            key.data.send(request)
+        while selector.get_map():
+            ready = selector.select(30)
+            assert ready, "no response for 30 s"
+            for key, _ in ready:
+                status = key.data.receive()
+                if status is None:
+                    continue
+                now = time.monotonic()
+                results.append((status, now - key.data.sent_at))
+                if now < end:
+                    key.data.send(request)
+                else:
+                    selector.unregister(key.fileobj)
+                    key.data.socket.close()
+    return results

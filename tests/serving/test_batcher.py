@@ -1,0 +1,180 @@
+"""The batcher merges jobs of many requests, and their results do not depend on it."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seqloom
+from seqloom.serving.server.batcher import MAX_JOBS, Batcher, Job, select_batch
+from server_process import ServerProcess
+
+LETTERS = "abcd"
+
+
+def random_texts(count: int) -> list[str]:
+    random = Random(7)
+    return ["".join(random.choices(LETTERS, k=random.randint(1, 20))) for _ in range(count)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", ["reverser", "transformer"])
+def test_merged_requests_get_the_results_of_single_requests(
+    server: ServerProcess, runs: dict[str, Path], run: str
+) -> None:
+    """Sixteen concurrent HTTP requests against one call per text in Python."""
+    texts = random_texts(48)
+    loaded = seqloom.load(runs[run])
+    expected = [loaded.translate_n_best([text], 2, beam=3, attention=False)[0] for text in texts]
+
+    def translate(text: str) -> Any:
+        options = {"run": run, "beam": 3, "n_best": 2, "split": False}
+        response = server.post_json("/api/translate", texts=[text], **options)
+        return response["translations"][0]["parts"][0]["outputs"]
+
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(translate, texts))
+    for predictions, outputs in zip(expected, results, strict=True):
+        assert [output["text"] for output in outputs] == [one.text for one in predictions]
+        assert [tuple(output["pieces"]) for output in outputs] == [
+            one.pieces for one in predictions
+        ]
+        scores = [one.score for one in predictions]
+        assert [output["score"] for output in outputs] == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_samples_do_not_depend_on_other_requests(server: ServerProcess) -> None:
+    prompts = random_texts(12)
+
+    def complete(prompt: str) -> Any:
+        response = server.post_json("/api/complete", prompts=[prompt], seed=9)
+        return response["completions"][0]["outputs"][0]["text"]
+
+    single = [complete(prompt) for prompt in prompts]
+    with ThreadPoolExecutor(12) as pool:
+        merged = list(pool.map(complete, prompts))
+    assert single == merged
+
+
+@dataclass(frozen=True)
+class RecordingJobType:
+    """Returns the payloads and records the batches. Blocks until `released` is set."""
+
+    name: str = "recording"
+    batches: list[list[Any]] = field(default_factory=list, compare=False, hash=False)
+    released: threading.Event = field(default_factory=threading.Event, compare=False, hash=False)
+
+    def token_budget(self) -> int:
+        return 100
+
+    def process(self, jobs: Sequence[Job]) -> list[Any]:
+        self.released.wait()
+        self.batches.append([job.payload for job in jobs])
+        if any(job.payload == "bad" for job in jobs):
+            raise ValueError("bad")
+        return [job.payload for job in jobs]
+
+
+def test_waiting_jobs_of_one_type_are_merged_by_length() -> None:
+    job_type, other_type = RecordingJobType(), RecordingJobType("other")
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test")
+        first = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
+        await asyncio.sleep(0.05)  # the first job is being processed and blocks
+        sizes = [40, 5, 41, 4]
+        others = [asyncio.ensure_future(batcher.submit(job_type, [n], [n])) for n in sizes]
+        incompatible = asyncio.ensure_future(batcher.submit(other_type, ["incompatible"], [40]))
+        await asyncio.sleep(0.05)
+        job_type.released.set()
+        other_type.released.set()
+        results = await asyncio.gather(first, *others, incompatible)
+        batcher.close()
+        return results
+
+    assert asyncio.run(submit_all()) == [["first"], [40], [5], [41], [4], ["incompatible"]]
+    assert job_type.batches == [["first"], [40, 41], [5, 4]]
+    assert other_type.batches == [["incompatible"]]
+
+
+def test_cancelled_jobs_are_not_processed() -> None:
+    job_type = RecordingJobType()
+
+    async def submit_and_cancel() -> None:
+        batcher = Batcher("test")
+        first = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
+        await asyncio.sleep(0.05)
+        cancelled = asyncio.ensure_future(
+            batcher.submit(job_type, ["cancelled", "cancelled too"], [1, 1])
+        )
+        kept = asyncio.ensure_future(batcher.submit(job_type, ["kept"], [1]))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.sleep(0)
+        job_type.released.set()
+        await asyncio.gather(first, kept)
+        batcher.close()
+
+    asyncio.run(submit_and_cancel())
+    assert job_type.batches == [["first"], ["kept"]]
+
+
+def test_a_failing_job_does_not_affect_the_others_of_its_batch() -> None:
+    job_type = RecordingJobType()
+    job_type.released.set()
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test")
+        submitted = [batcher.submit(job_type, [name], [1]) for name in ("good", "bad", "better")]
+        results = await asyncio.gather(*submitted, return_exceptions=True)
+        batcher.close()
+        return results
+
+    good, bad, better = asyncio.run(submit_all())
+    assert (good, better) == (["good"], ["better"])
+    assert isinstance(bad, ValueError)
+
+
+@given(st.lists(st.tuples(st.integers(1, 120), st.sampled_from("xy")), min_size=1, max_size=90))
+def test_a_batch_has_one_type_fits_the_budget_and_contains_the_oldest_job(
+    waiting: list[tuple[int, str]],
+) -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        jobs = [
+            Job(RecordingJobType(name), size, None, loop.create_future()) for size, name in waiting
+        ]
+        batch = select_batch(jobs)
+    finally:
+        loop.close()
+    assert batch[0] is jobs[0]
+    assert {job.job_type for job in batch} == {jobs[0].job_type}
+    assert len(batch) <= MAX_JOBS
+    assert len(batch) == 1 or len(batch) * max(job.size for job in batch) <= 100
+
+
+def test_single_jobs_start_immediately_and_concurrent_jobs_are_merged() -> None:
+    job_type = RecordingJobType()
+    job_type.released.set()
+
+    async def submit_all() -> None:
+        batcher = Batcher("test")
+        for _ in range(3):
+            await batcher.submit(job_type, ["single"], [1])
+        for name in "xy":
+            jobs = [asyncio.ensure_future(batcher.submit(job_type, [name], [1])) for _ in range(5)]
+            await asyncio.gather(*jobs)
+        batcher.close()
+
+    asyncio.run(submit_all())
+    assert job_type.batches[:3] == [["single"]] * 3
+    assert job_type.batches[-1] == ["y"] * 5

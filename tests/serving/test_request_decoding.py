@@ -1,0 +1,37 @@
+"""The decoding configuration of a request."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.serving.api.decoding import beam_width, choose_decoding
+from seqloom.serving.api.errors import ApiError
+
+
+def run_with(decoding: DecodingConfig) -> Any:
+    return SimpleNamespace(config=SimpleNamespace(decoding=decoding))
+
+
+def test_the_runs_decoding_is_the_default() -> None:
+    decoding = BeamConfig(width=3, length_exponent=0.7)
+    assert choose_decoding(run_with(decoding), None, 1) == decoding
+
+
+def test_beam_and_length_penalty_are_changed() -> None:
+    chosen = choose_decoding(run_with(GreedyConfig()), 4, 2, 0.25)
+    assert isinstance(chosen, BeamConfig)
+    assert (chosen.width, chosen.length_exponent) == (4, 0.25)
+
+
+def test_the_beam_is_widened_for_n_best() -> None:
+    assert beam_width(choose_decoding(run_with(BeamConfig(width=2)), None, 5)) == 5
+    assert beam_width(choose_decoding(run_with(BeamConfig(width=7)), None, 5)) == 7
+    with pytest.raises(ApiError, match="5 outputs need a beam of 5 or more, not 2"):
+        choose_decoding(run_with(BeamConfig(width=7)), 2, 5)
+
+
+def test_only_greedy_and_beam_search_have_a_width() -> None:
+    assert beam_width(GreedyConfig()) == 1
+    assert beam_width(SampleConfig()) is None

@@ -1,0 +1,37 @@
+"""Request limits from --limit NAME=VALUE."""
+
+import re
+
+import pytest
+
+from seqloom.core.errors import ConfigError
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.server.limits import Limits, parse_limits
+
+
+def test_limits_are_changed_by_name() -> None:
+    limits = parse_limits(["beam=12", "characters=9"])
+    assert (limits.beam, limits.characters) == (12, 9)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("beem=3", "beem: unknown limit; did you mean 'beam'?"),
+        ("xyz=3", "xyz: unknown limit; choose one of body_bytes"),
+        ("beam=0", "beam: input should be greater than or equal to 1"),
+        ("beam=many", "beam: input should be a valid integer"),
+        ("beam", "'beam' must have the form NAME=VALUE"),
+    ],
+)
+def test_invalid_limits_are_reported(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        parse_limits([setting])
+
+
+def test_a_text_that_is_too_long_gets_413() -> None:
+    limits = Limits(characters=3)
+    limits.check_texts("texts", ["abc"])
+    with pytest.raises(ApiError, match=r"texts\[1\]: has 4 characters; the limit is 3") as caught:
+        limits.check_texts("texts", ["a", "abcd"])
+    assert (caught.value.status, caught.value.kind) == (413, "too-large")

@@ -1,0 +1,67 @@
+"""Sentence splitting finds sentence ends and preserves the text."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom.serving.api.languages.sentences import single_segment, split_text
+
+
+def fits_always(text: str) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
+        ("He said: \"Go.\" She went.", ['He said: "Go."', "She went."]),
+        ("«Viens !» Il part.", ["«Viens !»", "Il part."]),
+        (
+            "Dr. Müller kommt am 3. Mai, z. B. mit J. Bach.",
+            ["Dr. Müller kommt am 3. Mai, z. B. mit J. Bach."],
+        ),
+        ("What? no way.", ["What? no way."]),
+        ("3.5 km. Then 4.", ["3.5 km.", "Then 4."]),
+        ("你好。再见！", ["你好。", "再见！"]),
+        ("a line\nand another\r\n\r\nand more", ["a line", "and another", "and more"]),
+        ("\n \n", []),
+    ],
+)  # fmt: skip
+def test_sentences_are_split(text: str, sentences: list[str]) -> None:
+    assert [segment.text for segment in split_text(text, fits_always).segments] == sentences
+
+
+@given(st.text(alphabet=" \n\r\t.!?…。a,B;3\"'\u2028\x85ä字", max_size=80), st.integers(1, 12))
+def test_joining_the_segments_restores_the_text(text: str, max_length: int) -> None:
+    split = split_text(text, lambda part: len(part) <= max_length)
+    assert split.join([segment.text for segment in split.segments]) == text
+    for segment in split.segments:
+        assert segment.text == segment.text.strip()
+        assert 1 <= len(segment.text) <= max(max_length, 1)
+    unsplit = single_segment(text)
+    assert unsplit.join([segment.text for segment in unsplit.segments]) == text
+
+
+def test_long_sentences_are_split_after_commas_first() -> None:
+    text = "one two three, four five six, seven eight nine"
+    parts = [segment.text for segment in split_text(text, lambda part: len(part) < 33).segments]
+    assert parts in (
+        ["one two three, four five six,", "seven eight nine"],
+        ["one two three,", "four five six, seven eight nine"],
+    )
+
+
+def test_join_adds_a_space_where_only_the_output_script_needs_one() -> None:
+    split = split_text("你好。再见！", fits_always)
+    assert split.join(["Hello.", "Bye!"]) == "Hello. Bye!"
+    assert split.join(["你好。", "再见！"]) == "你好。再见！"
+
+
+@pytest.mark.parametrize("text", [".", "a. ", "。", '"', ". ", ",  ", "A. B"])
+def test_splitting_takes_linear_time(text: str) -> None:
+    start = time.perf_counter()
+    split_text(text * 20_000, fits_always)
+    assert time.perf_counter() - start < 2
