@@ -1,9 +1,9 @@
-"""What a wider beam finds: log-probability and BLEU for widths 1 to 10.
+"""Log-probability and BLEU of the outputs for beam widths from 1 to 10.
 
     python -m bench.widths runs/demo                   300 sentences of the dev split
     python -m bench.widths runs/demo --sentences 1000
 
-Twice: by log p alone (length_exponent 0), and by log p per token (length_exponent 1). Writes
+Hypotheses are ranked by log p (length_exponent 0) and by log p per token (length_exponent 1). Writes
 docs/results/beam-widths.json and docs/pictures/beam-widths.png, and prints the table.
 """
 
@@ -38,40 +38,42 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--picture", type=Path, default=PICTURE)
-    chosen = parser.parse_args()
-    run = load(chosen.run, engine="torch")
-    examples = merge_references(read_split(run.config.data, "dev"))[: chosen.sentences]
-    rows = [measure(run, examples, width, each) for each in EXPONENTS for width in WIDTHS]
+    arguments = parser.parse_args()
+    run = load(arguments.run, engine="torch")
+    examples = merge_references(read_split(run.config.data, "dev"))[: arguments.sentences]
+    rows = [measure(run, examples, width, exponent) for exponent in EXPONENTS for width in WIDTHS]
     task = run.config.task.kind
     results = {"task": task, "split": "dev", "sentences": len(examples), "rows": rows}
-    chosen.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    save_line_plots(chosen.picture, *plots(rows))
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    save_line_plots(arguments.picture, *plots(rows))
     print(table(rows))
 
 
 def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) -> dict[str, Any]:
-    """Of the best outputs: the mean log p of a sentence, its mean length in tokens, BLEU."""
+    """Mean log p, mean length in tokens, and BLEU of the best outputs."""
     decoding = BeamConfig(width=width, length_exponent=exponent)
-    wish = PredictionOptions(attention=False)
-    found = run.predict([one.source for one in examples], wish, decoding=decoding)
-    best = [outputs[0] for outputs in found]
+    sources = [example.source for example in examples]
+    predictions = run.predict(sources, PredictionOptions(attention=False), decoding=decoding)
+    best = [outputs[0] for outputs in predictions]
     return {
         "width": width,
         "length_exponent": exponent,
-        "log_probability": sum(sum(one.log_probabilities) for one in best) / len(best),
-        "tokens": sum(len(one.log_probabilities) for one in best) / len(best),
-        "bleu": bleu([one.text for one in best], [one.references for one in examples]).value,
+        "log_probability": sum(sum(output.log_probabilities) for output in best) / len(best),
+        "tokens": sum(len(output.log_probabilities) for output in best) / len(best),
+        "bleu": bleu(
+            [output.text for output in best], [example.references for example in examples]
+        ).value,
     }
 
 
 def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
-    """Log-probability on the left, BLEU on the right; a curve for each exponent."""
+    """Log-probability on the left, BLEU on the right; one curve per exponent."""
     names = {0.0: "ranked by log p", 1.0: "ranked by log p per token"}
     return [
         LinePlot(
             title=title,
-            x_label="beam width",
-            y_label=upright,
+            across="beam width",
+            upright=upright,
             curves=[
                 Curve(
                     name,
@@ -85,14 +87,14 @@ def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
             ],
         )
         for key, title, upright in (
-            ("log_probability", "What is found", "mean log p of an output"),
-            ("bleu", "How good it is", "BLEU"),
+            ("log_probability", "Log-probability", "mean log p of an output"),
+            ("bleu", "Quality", "BLEU"),
         )
     ]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """As Markdown."""
+    """The results as a Markdown table."""
     lines = ["| width | exponent | log p | tokens | BLEU |", "|---:|---:|---:|---:|---:|"]
     lines += [
         f"| {row['width']} | {row['length_exponent']:g} | {row['log_probability']:.2f} "

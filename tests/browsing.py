@@ -19,8 +19,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from seqloom.lab.laboratory import Place, carry_out, jobs_of
-from seqloom.lab.writing import write_report
+from seqloom.lab.reporting.files import write_report
+from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 from server_process import ServerProcess
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -179,7 +179,7 @@ def visitor(desk: Visitor) -> Iterator[Visitor]:
 @pytest.fixture(scope="session")
 def reports(runs: dict[str, Path]) -> Path:
     """A lab report beside the runs."""
-    place = Place(runs["reverser"].parent / "lab", "scale", "tiny")
-    assert not carry_out(jobs_of(place, SEEDS), 1, lambda *_: None)
+    place = Experiment(runs["reverser"].parent / "lab", "scale", "tiny")
+    assert not run_jobs(list_jobs(place, SEEDS), 1, lambda *_: None)
     write_report(place, SEEDS)
     return place.folder

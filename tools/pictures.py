@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import seqloom
+from seqloom.analysis.gradients import trace_gradients
+from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.inside.gradients import trace
-from seqloom.runs.question import Question
 from seqloom.viz.attention_figure import save_attention
 from seqloom.viz.gradients import save_gradients
 from seqloom.viz.search_tree_figure import save_search_tree
@@ -30,9 +30,9 @@ def main(run_folder: str, output_folder: str) -> None:
         [piece.removeprefix("▁") for piece in prediction.source_pieces],
         title=f"{ATTENTION_SENTENCE}\n{prediction.text}",
     )
-    inspection = Question.of(run, SEARCH_SENTENCE, BeamConfig(width=4))
+    inspection = SearchInspection.of(run, SEARCH_SENTENCE, BeamConfig(width=4))
     save_search_tree(output / "search-tree.png", inspection.search())
-    save_gradients(output / "gradients.png", trace(run, GRADIENT_SENTENCE))
+    save_gradients(output / "gradients.png", trace_gradients(run, GRADIENT_SENTENCE))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""python -m seqloom: the command line, where only a Python is at hand."""
+"""`python -m seqloom`: the command line."""
 
 from seqloom.cli.main import run
 

@@ -7,15 +7,15 @@ import pytest
 
 from bench import lab
 from bench.lab_reasons import REASONS
-from seqloom.lab.laboratory import Place, carry_out, jobs_of
-from seqloom.lab.names import claim_names
-from seqloom.lab.writing import write_report
+from seqloom.lab.registry import claim_names
+from seqloom.lab.reporting.files import write_report
+from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 
 
 def test_the_page_has_every_claim_and_the_plots_of_those_that_were_run(tmp_path: Path) -> None:
     out, docs = tmp_path / "out", tmp_path / "docs"
-    place = Place(out, "scale", "small")
-    carry_out(jobs_of(place, range(1, 4)), 1, lambda job, words, share: None)
+    place = Experiment(out, "scale", "small")
+    run_jobs(list_jobs(place, range(1, 4)), 1, lambda job, words, share: None)
     write_report(place, range(1, 4))
     lab.collect(out, docs / "results" / "lab")
     lab.write(docs)

@@ -1,8 +1,9 @@
-"""The numbers of a step that is laid open are the model's own."""
+"""The values of an explained decoder step are those that the decoder computes."""
 
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import pytest
@@ -10,9 +11,14 @@ import torch
 from torch import Tensor
 from zoo import EVERY_DECODER, Specimen
 
-from seqloom.inside.explain import explain_step
-from seqloom.inside.explanation import Explanation, Focus, Part, Words
-from seqloom.inside.lecture import (
+from seqloom.analysis.explain.explainer import explain_step
+from seqloom.analysis.explain.explanation import (
+    Explanation,
+    HeadSelection,
+    PositionLabels,
+    TracedValue,
+)
+from seqloom.analysis.explain.lecture_example import (
     STATES,
     TO_KEY,
     TO_QUERY,
@@ -28,13 +34,15 @@ from seqloom.nn.attention import AdditiveScore, BilinearScore
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.vocabulary import START
 
-every_decoder = pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)
+every_decoder = pytest.mark.parametrize(
+    "specimen", EVERY_DECODER, ids=lambda specimen: specimen.name
+)
 INPUTS = (START, 4, 6, 5)
-SOURCE = 5
+SOURCE_LENGTH = 5
 
 
 def last_step(decoder: DecoderModule, memory: Memory) -> Step:
-    """What the decoder itself does after the inputs."""
+    """The decoder's own step after the inputs."""
     state = decoder.start(memory, len(INPUTS))
     for token in INPUTS:
         step = decoder.step(torch.tensor([token]), state)
@@ -43,75 +51,95 @@ def last_step(decoder: DecoderModule, memory: Memory) -> Step:
 
 
 @functools.cache
-def built(name: str) -> Model:
-    """Nobody changes a model here: each is built once."""
-    return next(one for one in EVERY_DECODER if one.name == name).build()
+def build_once(name: str) -> Model:
+    """The tests do not change models, so each is built once."""
+    return next(specimen for specimen in EVERY_DECODER if specimen.name == name).build()
 
 
-def told(model: Model, memory: Memory, focus: Focus | None = None) -> tuple[Explanation, Tensor]:
+def explain_last_step(
+    model: Model, memory: Memory, focus: HeadSelection | None = None
+) -> tuple[Explanation, Tensor]:
+    """The explanation of the step after the inputs, and the probabilities of the next token."""
     size = memory.mask.shape[1]
-    words = Words(tuple("abcde"[:size]), tuple("wxyz"))
-    story, probabilities, place = explain_step(model.decoder, memory, INPUTS, words, focus)
-    parts = tuple(story.parts)
-    return Explanation((), (), len(INPUTS), None, None, (), *place, parts), probabilities
+    labels = PositionLabels(tuple("abcde"[:size]), tuple("wxyz"))
+    step = explain_step(model.decoder, memory, INPUTS, labels, focus)
+    explanation = Explanation(
+        source=(),
+        output=(),
+        step=len(INPUTS),
+        previous=None,
+        answer=None,
+        best=(),
+        layer=step.layer,
+        head=step.head,
+        parts=step.parts,
+    )
+    return explanation, step.probabilities
 
 
 @every_decoder
-def test_the_explained_answer_is_the_decoders_own(specimen: Specimen) -> None:
-    model = built(specimen.name)
-    memory = specimen.memory(model, (SOURCE,))
-    explanation, probabilities = told(model, memory)
+def test_explained_probabilities_equal_those_of_the_decoder(specimen: Specimen) -> None:
+    model = build_once(specimen.name)
+    memory = specimen.memory(model, (SOURCE_LENGTH,))
+    explanation, probabilities = explain_last_step(model, memory)
     expected = last_step(model.decoder, memory).logits[0].softmax(-1)
     torch.testing.assert_close(probabilities, expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(explanation.part("probabilities").values, expected)
-    spoken = explanation.part("logits").values.softmax(-1)
+    torch.testing.assert_close(explanation.find("probabilities").values, expected)
+    vocabulary = explanation.find("logits").values.softmax(-1)
     if not specimen.copies:
-        torch.testing.assert_close(spoken, expected)
+        torch.testing.assert_close(vocabulary, expected)
     elif memory.tokens is not None:
-        gate, pointer = explanation.part("gate").values, explanation.part("pointer").values
-        copied = torch.zeros_like(spoken).index_add(0, memory.tokens[0], pointer)
-        torch.testing.assert_close(gate * spoken + (1 - gate) * copied, expected)
-    every_part_says_what_it_is(explanation)
+        gate, pointer = explanation.find("gate").values, explanation.find("pointer").values
+        copied = torch.zeros_like(vocabulary).index_add(0, memory.tokens[0], pointer)
+        torch.testing.assert_close(gate * vocabulary + (1 - gate) * copied, expected)
+    check_all_values_are_described(explanation)
 
 
-def every_part_says_what_it_is(explanation: Explanation) -> None:
-    """A name, a formula and a label for each row; nothing is told twice in a chapter but streams."""
-    for part in explanation.parts:
-        assert all((part.chapter, part.name, part.formula))
-        assert part.values.dim() <= (2 if part.labels else 1)
-        assert not part.labels or len(part.labels) == part.shape[0]
-    names = [(part.chapter, part.name) for part in explanation.parts if part.name != "stream"]
+def check_all_values_are_described(explanation: Explanation) -> None:
+    """Section, name, formula, and a label per row; names other than "stream" are unique."""
+    for value in explanation.parts:
+        assert all((value.section, value.name, value.formula))
+        assert value.values.dim() <= (2 if value.labels else 1)
+        assert not value.labels or len(value.labels) == value.shape[0]
+    names = [(value.section, value.name) for value in explanation.parts if value.name != "stream"]
     assert len(names) == len(set(names))
 
 
-def looks(decoder: DecoderModule) -> list[tuple[str, int, MultiHeadAttention]]:
-    """Every look at the source: its chapter, its layer and what looks."""
+@dataclass(frozen=True)
+class AttentionOfStep:
+    """An attention module, its section of the explanation, and its layer, counted from 1."""
+
+    section: str
+    layer: int
+    attention: MultiHeadAttention
+
+
+def source_attentions(decoder: DecoderModule) -> list[AttentionOfStep]:
     match decoder:
         case RecurrentDecoder(attention=attention) if attention is not None:
-            return [("where it looks", 1, attention)]
+            return [AttentionOfStep("attention", 1, attention)]
         case TransformerDecoder():
             return [
-                (f"layer {layer}: where it looks in the source", layer, one.cross_attention)
-                for layer, one in enumerate(decoder.layers, start=1)
-                if one.cross_attention is not None
+                AttentionOfStep(f"layer {number}: cross-attention", number, layer.cross_attention)
+                for number, layer in enumerate(decoder.layers, start=1)
+                if layer.cross_attention is not None
             ]
         case _:
             return []
 
 
-def looks_back(decoder: DecoderModule) -> list[tuple[str, int, MultiHeadAttention]]:
-    """Every look at what was put out."""
+def self_attentions(decoder: DecoderModule) -> list[AttentionOfStep]:
     if not isinstance(decoder, TransformerDecoder):
         return []
     return [
-        (f"layer {layer}: where it looks back", layer, one.attention)
-        for layer, one in enumerate(decoder.layers, start=1)
+        AttentionOfStep(f"layer {number}: self-attention", number, layer.attention)
+        for number, layer in enumerate(decoder.layers, start=1)
     ]
 
 
-def score_by_formula(part: Part, attention: MultiHeadAttention, head: int) -> Any:
-    """What the printed formula says, in its own words."""
-    formula = part.formula.removeprefix("e = ")
+def score_by_formula(scores: TracedValue, attention: MultiHeadAttention, head: int) -> Any:
+    """The score function that the printed formula describes."""
+    formula = scores.formula.removeprefix("e = ")
     score = attention.score
 
     def product(q: Tensor, k: Tensor) -> Tensor:
@@ -133,17 +161,17 @@ def score_by_formula(part: Part, attention: MultiHeadAttention, head: int) -> An
         hidden = q @ score.project_query[head] + k @ score.project_key[head] + score.bias[head, 0]
         return torch.tanh(hidden) @ score.to_score[head, :, 0]
 
-    by_words: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    by_formula: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         "q · k": product,
         "‖q - k‖²": distance,
         "qᵀ W k": bilinear,
         "v · tanh(Wq q + Wk k + b)": additive,
     }
-    [found] = [compute for words, compute in by_words.items() if words in formula]
-    return found
+    [function] = [compute for pattern, compute in by_formula.items() if pattern in formula]
+    return function
 
 
-def weigh_by_formula(formula: str, scores: Tensor) -> Tensor:
+def weights_by_formula(formula: str, scores: Tensor) -> Tensor:
     if formula == "α = softmax(e)":
         return scores.exp() / scores.exp().sum()
     assert formula.startswith("α = 1 for the")
@@ -151,68 +179,79 @@ def weigh_by_formula(formula: str, scores: Tensor) -> Tensor:
 
 
 @every_decoder
-def test_every_look_follows_from_its_printed_numbers_by_its_printed_formulas(
+def test_attention_values_follow_from_the_printed_numbers_and_formulas(
     specimen: Specimen,
 ) -> None:
-    """Scores from queries and keys, weights from scores, what is read from weights and values."""
-    model = built(specimen.name)
-    memory = specimen.memory(model, (SOURCE,))
+    """Scores from queries and keys, weights from scores, head outputs from weights and values."""
+    model = build_once(specimen.name)
+    memory = specimen.memory(model, (SOURCE_LENGTH,))
     attended = last_step(model.decoder, memory).attention  # (1, L, H, S)
-    across = looks(model.decoder)
-    for chapter, layer, attention in across + looks_back(model.decoder):
+    over_source = source_attentions(model.decoder)
+    for each in over_source + self_attentions(model.decoder):
+        attention = each.attention
         head = attention.plan.heads - 1
-        explanation, _ = told(model, memory, Focus(layer, head + 1))
+        explanation, _ = explain_last_step(model, memory, HeadSelection(each.layer, head + 1))
 
-        def part(name: str, told: Explanation = explanation, where: str = chapter) -> Part:
-            return told.part(name, where)
+        def find(
+            name: str, explanation: Explanation = explanation, section: str = each.section
+        ) -> TracedValue:
+            return explanation.find(name, section)
 
-        compare = score_by_formula(part("scores"), attention, head)
-        query, keys = part("query").values, part("keys").values
-        scores = torch.stack([compare(query, key) for key in keys])
-        torch.testing.assert_close(part("scores").values, scores)
-        weights = weigh_by_formula(part("weights").formula, part("scores").values)
-        torch.testing.assert_close(part("weights").values, weights)
-        read = weights @ part("values").values
-        alone = attention.plan.heads == 1 and attention.plan.merged_width is None
-        torch.testing.assert_close(part("context" if alone else "read by the head").values, read)
-        if (chapter, layer, attention) in across:
+        score = score_by_formula(find("scores"), attention, head)
+        query, keys = find("query").values, find("keys").values
+        scores = torch.stack([score(query, key) for key in keys])
+        torch.testing.assert_close(find("scores").values, scores)
+        weights = weights_by_formula(find("weights").formula, find("scores").values)
+        torch.testing.assert_close(find("weights").values, weights)
+        output = weights @ find("values").values
+        single = attention.plan.heads == 1 and attention.plan.merged_width is None
+        torch.testing.assert_close(find("context" if single else "head output").values, output)
+        if each in over_source:
             assert attended is not None
-            torch.testing.assert_close(weights, attended[0, layer - 1, head])
+            torch.testing.assert_close(weights, attended[0, each.layer - 1, head])
 
 
 TRANSFORMERS = [one for one in EVERY_DECODER if one.config.decoder.kind == "transformer"]
 
 
-@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda one: one.name)
-def test_a_layers_stream_is_the_one_before_and_what_was_read(specimen: Specimen) -> None:
-    """x + a, or norm(x + a): the looks that are told are those that the layer went on with."""
-    model = built(specimen.name)
+@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda specimen: specimen.name)
+def test_residual_streams_add_the_explained_contexts(specimen: Specimen) -> None:
+    """x + a, or norm(x + a): the layer continues with the contexts of the explanation."""
+    model = build_once(specimen.name)
     assert isinstance(model.decoder, TransformerDecoder)
-    explanation, _ = told(model, specimen.memory(model, (SOURCE,)))
+    explanation, _ = explain_last_step(model, specimen.memory(model, (SOURCE_LENGTH,)))
     layer = model.decoder.layers[-1]
-    streams = [part.values for part in explanation.parts if part.name == "stream"]
-    contexts = [part.values for part in explanation.parts if part.name == "context"]
-    ways = [way for way in (layer.around_attention, layer.around_cross) if way is not None]
-    for way, before, read, after in zip(ways, streams, contexts, streams[1:], strict=False):
-        whole = before + read
-        torch.testing.assert_close(after, whole if way.first else way.norm(whole))
+    streams = [value.values for value in explanation.parts if value.name == "stream"]
+    contexts = [value.values for value in explanation.parts if value.name == "context"]
+    residuals = [each for each in (layer.around_attention, layer.around_cross) if each is not None]
+    for residual, before, context, after in zip(
+        residuals, streams, contexts, streams[1:], strict=False
+    ):
+        total = before + context
+        torch.testing.assert_close(after, total if residual.first else residual.norm(total))
 
 
-def test_without_attention_the_state_that_was_handed_over_is_told_at_every_step() -> None:
-    for specimen in EVERY_DECODER:
-        alone = specimen.config.encoder.kind == "none"
-        if specimen.config.decoder.kind != "recurrent" or specimen.attention is not None or alone:
-            continue
-        model = built(specimen.name)
-        memory = specimen.memory(model, (SOURCE,))
-        explanation, _ = told(model, memory)
-        handed = explanation.part("handed over").values
-        torch.testing.assert_close(handed.flatten(), memory.summary.flatten())
+BOTTLENECKS = [
+    specimen
+    for specimen in EVERY_DECODER
+    if specimen.config.decoder.kind == "recurrent"
+    and specimen.attention is None
+    and specimen.config.encoder.kind != "none"
+]
 
 
-def test_the_lectures_example_comes_out_digit_for_digit() -> None:
+@pytest.mark.parametrize("specimen", BOTTLENECKS, ids=lambda specimen: specimen.name)
+def test_without_attention_every_step_shows_the_encoder_summary(specimen: Specimen) -> None:
+    model = build_once(specimen.name)
+    memory = specimen.memory(model, (SOURCE_LENGTH,))
+    explanation, _ = explain_last_step(model, memory)
+    summary = explanation.find("encoder summary").values
+    torch.testing.assert_close(summary.flatten(), memory.summary.flatten())
+
+
+def test_the_lecture_example_has_the_numbers_of_the_lecture() -> None:
     explanation = explain_lecture()
-    where = "what h₂ reads"
+    section = "attention of h₂"
     numbers = {
         "query": [4, 35],
         "keys": [[1, 30], [3, 24], [6, -12]],
@@ -222,22 +261,24 @@ def test_the_lectures_example_comes_out_digit_for_digit() -> None:
         "context": [23, 46],
     }
     for name, expected in numbers.items():
-        assert explanation.part(name, where).values.tolist() == expected, name
-    assert explanation.part("query", where).formula == "q = Wq h₂"
-    softly = [part for part in explanation.parts if part.chapter == "the same scores, softly"]
-    scores = [part for part in softly if part.name == "scores"]
-    assert [part.formula for part in scores] == ["e = q · k", "e = q · k / √2", "e = q · k / 2"]
-    for part, divisor in zip(scores, (1, math.sqrt(2), 2), strict=True):
+        assert explanation.find(name, section).values.tolist() == expected, name
+    assert explanation.find("query", section).formula == "q = Wq h₂"
+    softmax = [
+        value for value in explanation.parts if value.section == "softmax of the same scores"
+    ]
+    scores = [value for value in softmax if value.name == "scores"]
+    assert [value.formula for value in scores] == ["e = q · k", "e = q · k / √2", "e = q · k / 2"]
+    for value, divisor in zip(scores, (1, math.sqrt(2), 2), strict=True):
         expected = torch.tensor([1054.0, 852.0, -396.0], dtype=torch.float64) / divisor
-        torch.testing.assert_close(part.values, expected)
-    # The less is divided, the less is left for the second best; all of it is next to nothing.
-    second = [float(part.values[1]) for part in softly if part.name == "weights"]
+        torch.testing.assert_close(value.values, expected)
+    # The second key gets more weight with a larger divisor, but always next to none.
+    second = [float(value.values[1]) for value in softmax if value.name == "weights"]
     assert 0 < second[0] < second[1] < second[2] < 1e-40
     assert second[2] == pytest.approx(math.exp(-101))
 
 
-def test_the_lectures_example_with_other_scores_is_worked_out_by_hand() -> None:
-    """From h, Wq, Wk and Wv as they stand on the paper, without any of our parts."""
+def test_the_lecture_example_with_other_scores_equals_a_calculation_by_hand() -> None:
+    """Computed from h, Wq, Wk and Wv alone, without modules of seqloom."""
     h = torch.tensor(STATES, dtype=torch.float64)
     to_query, to_key, to_value = (
         torch.tensor(rows, dtype=torch.float64) for rows in (TO_QUERY, TO_KEY, TO_VALUE)
@@ -256,9 +297,9 @@ def test_the_lectures_example_with_other_scores_is_worked_out_by_hand() -> None:
     assert set(by_hand) == set(get_args(LectureScore))
     for score, expected in by_hand.items():
         explanation = explain_lecture(score, "softmax")
-        where = "what h₂ reads"
-        torch.testing.assert_close(explanation.part("scores", where).values, expected)
+        section = "attention of h₂"
+        torch.testing.assert_close(explanation.find("scores", section).values, expected)
         context = expected.softmax(-1) @ v
-        torch.testing.assert_close(explanation.part("context", where).values, context)
-        best = explain_lecture(score, "argmax").part("context", where).values
+        torch.testing.assert_close(explanation.find("context", section).values, context)
+        best = explain_lecture(score, "argmax").find("context", section).values
         assert best.tolist() == v[expected.argmax()].tolist(), score

@@ -1,18 +1,19 @@
-"""Each recipe that copies runs from beginning to end, in miniature: fewer pieces and steps, a
-smaller model, made-up examples."""
+"""The bundled recipes with a copying decoder, with a small model and made-up examples."""
 
 import random
 from pathlib import Path
 
 import pytest
-from calling import call
+from cli_runner import run_cli, set_options
 from copying_corpora import CORPORA
 
 import seqloom
 from seqloom.config.loading.loader import load_recipe
 from seqloom.runs.folder.integrity import EVALUATION
 
-QUESTIONS = {
+pytestmark = pytest.mark.slow
+
+SOURCES = {
     "django-code": "call tubalo with argument kurido.",
     "nl2bash": "Find files called tubalo",
     "conala": "sort list `tubalo`",
@@ -20,7 +21,7 @@ QUESTIONS = {
     "asset-simplify": "Subsequently tubalo returned to the house.",
     "scitldr": "We introduce tubalo. In experiments tubalo is better than kurido.",
 }
-FURTHER = {
+SCORES = {
     "django-code": {"BLEU tokenised", "exact match tokenised"},
     "asset-simplify": {"SARI"},
     "scitldr": {"ROUGE-1", "ROUGE-2", "ROUGE-L"},
@@ -51,36 +52,35 @@ SMALL_PARTS = {
 }
 
 
-def miniature(name: str, folder: Path) -> list[str]:
+def small_settings(name: str, folder: Path) -> list[str]:
     kind = load_recipe(name).config.model.decoder.kind
     return [f"data.folder={folder}", *SMALL, *SMALL_PARTS[kind], *SMALL_DATA.get(name, [])]
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_a_recipe_trains_scores_answers_and_moves(name: str, tmp_path: Path) -> None:
+def test_recipe_trains_evaluates_and_translates_after_a_move(name: str, tmp_path: Path) -> None:
     CORPORA[name](tmp_path, random.Random(1))
-    changes = miniature(name, tmp_path)
-    settings = [part for change in changes for part in ("--set", change)]
-    trained = call("train", name, "--run", tmp_path / "first", *settings)
-    assert trained.code == 0, trained.err
+    settings = set_options(*small_settings(name, tmp_path))
+    trained = run_cli("train", name, "--run", tmp_path / "first", *settings)
+    assert trained.exit_code == 0, trained.stderr
 
     moved = (tmp_path / "first").rename(tmp_path / "moved")
-    evaluated = call("evaluate", moved)
-    assert evaluated.code == 0, evaluated.err
+    evaluated = run_cli("evaluate", moved)
+    assert evaluated.exit_code == 0, evaluated.stderr
     run = seqloom.load(moved)
     names = {score.name for score in run.evaluate("test").scores}
-    assert FURTHER.get(name, {"BLEU"}) <= names
+    assert SCORES.get(name, {"BLEU"}) <= names
     assert (moved / EVALUATION / "test" / "outputs.txt").exists()
 
-    answer = call("translate", moved, given=f"{QUESTIONS[name]}\n\n".encode())
-    assert answer.code == 0, answer.err
-    texts = [one.text for one in run.translate([QUESTIONS[name], ""])]
-    assert answer.out.splitlines() == texts
+    result = run_cli("translate", moved, stdin=f"{SOURCES[name]}\n\n".encode())
+    assert result.exit_code == 0, result.stderr
+    texts = [prediction.text for prediction in run.translate([SOURCES[name], ""])]
+    assert result.stdout.splitlines() == texts
     assert texts[1] == ""
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_a_recipe_copies_and_says_so_when_it_cannot(name: str) -> None:
+def test_copying_requires_a_shared_vocabulary(name: str) -> None:
     load_recipe(name)
-    with pytest.raises(seqloom.SeqloomError, match=r"set text\.shared = true"):
+    with pytest.raises(seqloom.SeqloomError, match=r"text\.shared = true"):
         load_recipe(name, ["text.shared=false", "model.tie=output"])

@@ -1,23 +1,23 @@
-"""--engine: what computes, chosen and told."""
+"""--engine in translate and evaluate."""
 
 import json
 from pathlib import Path
 
 import pytest
-from calling import call
+from cli_runner import run_cli
 
 from seqloom.runs.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
 from tiny_runs import recipe
+
+pytestmark = pytest.mark.slow
 
 SIDES = tuple(
     f"model.{side}={{kind='transformer', width=16, layers=1, feedforward=32, attention={{heads=2}}}}"
     for side in ("encoder", "decoder")
 )
 LETTERS = tuple(f"data.{split}.symbols=12" for split in ("train", "dev", "test"))
-
-
-USUAL = "int8" if INT8_IS_FASTER else "float32"
+DEFAULT_PRECISION = "int8" if INT8_IS_FASTER else "float32"
 
 
 @pytest.fixture(scope="module")
@@ -27,62 +27,65 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_translate_says_in_one_line_what_computes(run: Path) -> None:
-    quick = call("translate", run, given=b"abc\n\nbl\n")
-    assert quick.code == 0
-    assert quick.err.startswith(f"engine: ctranslate2 {USUAL} (mean")
-    assert len(quick.err.splitlines()) == 1
-    assert quick.out.count("\n") == 3
-    assert quick.out.splitlines()[1] == ""
-    assert call("translate", run, "--engine", "torch", given=b"abc\n").err == ""
-    exact = call("translate", run, "--set", "engine.precision=float32", given=b"abc\n")
-    assert exact.err.startswith("engine: ctranslate2 float32")
+def test_translate_prints_an_unexpected_engine_in_one_line(run: Path) -> None:
+    fast = run_cli("translate", run, stdin=b"abc\n\nbl\n")
+    assert fast.exit_code == 0
+    assert fast.stderr.startswith(f"engine: ctranslate2 {DEFAULT_PRECISION} (mean")
+    assert len(fast.stderr.splitlines()) == 1
+    assert fast.stdout.count("\n") == 3
+    assert fast.stdout.splitlines()[1] == ""
+    assert run_cli("translate", run, "--engine", "torch", stdin=b"abc\n").stderr == ""
+    exact = run_cli("translate", run, "--set", "engine.precision=float32", stdin=b"abc\n")
+    assert exact.stderr.startswith("engine: ctranslate2 float32")
 
 
-def test_what_cannot_be_done_is_an_error_only_if_it_was_asked_for_by_name(run: Path) -> None:
+def test_unsupported_request_is_an_error_only_for_an_explicit_engine(run: Path) -> None:
     sampled = ("--set", "decoding.kind=sample")
-    auto = call("translate", run, *sampled, given=b"abc\n")
-    assert auto.code == 0
-    assert auto.err.startswith("engine: torch (decoding.kind: 'sample'")
-    named = call("translate", run, *sampled, "--engine", "ctranslate2", given=b"abc\n")
-    assert named.code == 78
-    assert "decoding.kind: 'sample' is done by torch alone" in named.err
-    aligned = call("translate", run, "--alignments", "--engine", "ctranslate2", given=b"abc\n")
-    assert aligned.code == 78
-    assert "attention" in aligned.err
+    auto = run_cli("translate", run, *sampled, stdin=b"abc\n")
+    assert auto.exit_code == 0
+    assert auto.stderr.startswith("engine: torch (decoding.kind: 'sample'")
+    named = run_cli("translate", run, *sampled, "--engine", "ctranslate2", stdin=b"abc\n")
+    assert named.exit_code == 78
+    assert "decoding.kind: 'sample'" in named.stderr
+    aligned = run_cli("translate", run, "--alignments", "--engine", "ctranslate2", stdin=b"abc\n")
+    assert aligned.exit_code == 78
+    assert "attention" in aligned.stderr
 
 
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_an_engine_that_does_not_exist_is_told_at_once(run: Path, command: str) -> None:
-    answer = call(command, run, "--engine", "fast")
-    assert answer.code == 2
-    assert "there is no engine 'fast'" in answer.err
+def test_unknown_engine_is_rejected(run: Path, command: str) -> None:
+    result = run_cli(command, run, "--engine", "fast")
+    assert result.exit_code == 2
+    assert "'fast' is not one of 'auto', 'torch'" in result.error
 
 
-def test_evaluate_is_torchs_unless_told_otherwise(run: Path) -> None:
-    plain = call("evaluate", run, "--json")
-    assert json.loads(plain.out)["engine"] == "torch"
-    quick = call("evaluate", run, "--json", "--engine", "ctranslate2")
-    assert json.loads(quick.out)["engine"] == f"ctranslate2 {USUAL}"
-    assert f"engine: ctranslate2 {USUAL}" in quick.err
+def test_evaluate_uses_torch_by_default(run: Path) -> None:
+    plain = run_cli("evaluate", run, "--json")
+    assert json.loads(plain.stdout)["engine"] == "torch"
+    fast = run_cli("evaluate", run, "--json", "--engine", "ctranslate2")
+    assert json.loads(fast.stdout)["engine"] == f"ctranslate2 {DEFAULT_PRECISION}"
+    assert f"engine: ctranslate2 {DEFAULT_PRECISION}" in fast.stderr
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam"])
-def test_scores_are_those_of_torch_whatever_the_search(run: Path, kind: str) -> None:
-    how = ("--scores", "--set", f"decoding.kind={kind}", "--set", "engine.precision=float32")
-    quick = call("translate", run, *how, given=b"abc\nblla\n")
-    ours = call("translate", run, *how, "--engine", "torch", given=b"abc\nblla\n")
-    assert quick.err.startswith("engine: ctranslate2 float32")
-    assert len(ours.out.splitlines()) == 2
-    for one, other in zip(quick.out.splitlines(), ours.out.splitlines(), strict=True):
-        (text, score), (same, known) = one.split(" ||| "), other.split(" ||| ")
-        assert text == same
-        assert float(score) == pytest.approx(float(known), abs=2e-4)
+def test_ctranslate2_has_the_scores_of_torch(run: Path, kind: str) -> None:
+    options = ("--scores", "--set", f"decoding.kind={kind}", "--set", "engine.precision=float32")
+    fast = run_cli("translate", run, *options, stdin=b"abc\nblla\n")
+    expected = run_cli("translate", run, *options, "--engine", "torch", stdin=b"abc\nblla\n")
+    assert fast.stderr.startswith("engine: ctranslate2 float32")
+    assert len(expected.stdout.splitlines()) == 2
+    for line, expected_line in zip(
+        fast.stdout.splitlines(), expected.stdout.splitlines(), strict=True
+    ):
+        text, score = line.split(" ||| ")
+        expected_text, expected_score = expected_line.split(" ||| ")
+        assert text == expected_text
+        assert float(score) == pytest.approx(float(expected_score), abs=2e-4)
 
 
-def test_n_best_and_json_have_the_probabilities_of_pieces(run: Path) -> None:
-    many = call("translate", run, "--n-best", "2", "--beam", "3", given=b"abc\n")
-    for line in many.out.splitlines():
+def test_n_best_contains_the_log_probability_of_every_token(run: Path) -> None:
+    result = run_cli("translate", run, "--n-best", "2", "--beam", "3", stdin=b"abc\n")
+    for line in result.stdout.splitlines():
         _, text, steps, score = (field.strip() for field in line.split("|||"))
         values = [float(value) for value in steps.split()]
         assert len(values) >= len(text)

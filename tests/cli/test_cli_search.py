@@ -1,33 +1,37 @@
-"""seqloom search, slips and compare, on runs of a few seconds."""
+"""seqloom search, and the library classes behind it, on small runs."""
 
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
-from calling import call
-from cli_workshop import trained, workshop_at
+from cli_recipes import train_recipe, write_recipes
+from cli_runner import run_cli
 
+from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.decoding.record import Fate, Record, replay
-from seqloom.runs.question import Question
 from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import END
 
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return workshop_at(tmp_path_factory.mktemp("workshop"))
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def reverse(workshop: Path) -> Path:
-    return trained(workshop, "reverse")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipes(tmp_path_factory.mktemp("recipes"))
 
 
 @pytest.fixture(scope="module")
-def sentences(workshop: Path) -> Path:
-    return trained(workshop, "sentences")
+def reverse(recipes: Path) -> Path:
+    return train_recipe(recipes, "reverse")
+
+
+@pytest.fixture(scope="module")
+def sentences(recipes: Path) -> Path:
+    return train_recipe(recipes, "sentences")
 
 
 @pytest.fixture(scope="module")
@@ -35,53 +39,51 @@ def run(reverse: Path) -> Run:
     return load(reverse)
 
 
-def test_the_steps_and_the_outputs_are_shown(reverse: Path, run: Run) -> None:
-    answer = call("search", reverse, "a b c", "--beam", "2")
-    assert answer.code == 0
+def test_steps_and_outputs_are_printed(reverse: Path, run: Run) -> None:
+    result = run_cli("search", reverse, "a b c", "--beam", "2")
+    assert result.exit_code == 0
     [best] = run.translate(["a b c"], beam=2)
-    assert "beam of 2" in answer.out
-    assert best.text in answer.out
-    assert "kept" in answer.out
-    assert "outscored" in answer.out
-    assert f"{best.score:.3f}" in answer.out
+    assert re.search(r"beam.* 2\b", result.stdout)
+    assert best.text in result.stdout
+    assert "kept" in result.stdout
+    assert "outscored" in result.stdout
+    assert f"{best.score:.3f}" in result.stdout
 
 
-def test_what_is_not_shown_is_counted(reverse: Path) -> None:
-    few = call("search", reverse, "a b c", "--beam", "3").out
-    everything = call("search", reverse, "a b c", "--beam", "3", "--all").out
+def test_hidden_candidates_are_counted(reverse: Path) -> None:
+    few = run_cli("search", reverse, "a b c", "--beam", "3").stdout
+    everything = run_cli("search", reverse, "a b c", "--beam", "3", "--all").stdout
     assert " more outscored" in few
     assert " more " not in everything
     assert len(everything.splitlines()) > len(few.splitlines())
 
 
-def test_a_saved_record_gives_the_n_best_list_again(
-    reverse: Path, run: Run, tmp_path: Path
-) -> None:
-    place = tmp_path / "record.json"
-    assert call("search", reverse, "a b c", "--beam", "3", "--out", place).code == 0
-    content = json.loads(place.read_text(encoding="utf-8"))
-    found = replay(Record.from_json(content["record"]))
+def test_saved_trace_reproduces_the_n_best_list(reverse: Path, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    assert run_cli("search", reverse, "a b c", "--beam", "3", "--out", path).exit_code == 0
+    content = json.loads(path.read_text(encoding="utf-8"))
+    hypotheses = replay(Record.from_json(content["record"]))
     outputs = run.translate_n_best(["a b c"], 3, beam=3)[0]
-    assert [one.log_probabilities for one in found] == [
-        pytest.approx(one.log_probabilities) for one in outputs
+    assert [each.log_probabilities for each in hypotheses] == [
+        pytest.approx(each.log_probabilities) for each in outputs
     ]
-    assert [one["text"] for one in content["outputs"]] == [one.text for one in outputs]
-    decoded = [run.task.target_tokenizer.decode(one.tokens) for one in found]
-    assert decoded == [one.text for one in outputs]
+    assert [output["text"] for output in content["outputs"]] == [output.text for output in outputs]
+    decoded = [run.task.target_tokenizer.decode(each.tokens) for each in hypotheses]
+    assert decoded == [output.text for output in outputs]
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html"])
-def test_the_tree_is_drawn(reverse: Path, tmp_path: Path, suffix: str) -> None:
-    place = tmp_path / f"tree.{suffix}"
-    assert call("search", reverse, "a b c d", "--beam", "3", "--out", place).code == 0
+def test_tree_is_drawn_in_every_format(reverse: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"tree.{suffix}"
+    assert run_cli("search", reverse, "a b c d", "--beam", "3", "--out", path).exit_code == 0
     head = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!doctype html>"}
-    assert place.read_bytes().startswith(head[suffix])
+    assert path.read_bytes().startswith(head[suffix])
 
 
-def test_the_page_needs_nothing_but_itself(run: Run, reverse: Path, tmp_path: Path) -> None:
-    place = tmp_path / "tree.html"
-    call("search", reverse, "a b </script> 🙂 שלום", "--out", place)
-    page = place.read_text(encoding="utf-8")
+def test_page_is_self_contained(run: Run, reverse: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tree.html"
+    run_cli("search", reverse, "a b </script> 🙂 שלום", "--out", path)
+    page = path.read_text(encoding="utf-8")
     assert page.count("</script>") == 2
     assert "🙂 שלום" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -89,45 +91,45 @@ def test_the_page_needs_nothing_but_itself(run: Run, reverse: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["greedy", "sample", "exhaustive"])
-def test_every_search_can_be_watched(reverse: Path, kind: str) -> None:
+def test_every_search_can_be_traced(reverse: Path, kind: str) -> None:
     settings = [f"decoding.kind={kind}", "decoding.max_length=3"]
     more = [part for each in settings for part in ("--set", each)]
-    answer = call("search", reverse, "a b", *more, "--json")
-    assert answer.code == 0, answer.err
-    record = json.loads(answer.out)["record"]
+    result = run_cli("search", reverse, "a b", *more, "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)["record"]
     assert record["kind"] == kind
     assert replay(Record.from_json(record))
 
 
-def test_a_language_model_is_watched_as_it_completes(sentences: Path) -> None:
-    answer = call("search", sentences, "I see", "--beam", "2", "--json")
-    assert answer.code == 0
-    content = json.loads(answer.out)
-    assert all(one["text"].startswith("I see") for one in content["outputs"])
+def test_completion_of_a_language_model_is_traced(sentences: Path) -> None:
+    result = run_cli("search", sentences, "I see", "--beam", "2", "--json")
+    assert result.exit_code == 0
+    content = json.loads(result.stdout)
+    assert all(output["text"].startswith("I see") for output in content["outputs"])
     first = Record.from_json(content["record"]).steps[0]
-    assert [one.fate for one in first if one.fate is not Fate.DROPPED] == [Fate.KEPT]
-    assert call("search", sentences, "--beam", "2").code == 0
+    assert [each.fate for each in first if each.fate is not Fate.DROPPED] == [Fate.KEPT]
+    assert run_cli("search", sentences, "--beam", "2").exit_code == 0
 
 
-def test_an_ensemble_is_watched_like_one_run(reverse: Path) -> None:
-    alone = json.loads(call("search", reverse, "a b", "--beam", "2", "--json").out)
-    joined = call("search", reverse, "a b", "--beam", "2", "--json", "--with", reverse)
-    assert joined.code == 0
-    assert json.loads(joined.out)["outputs"][0]["text"] == alone["outputs"][0]["text"]
+def test_ensemble_is_traced_like_one_run(reverse: Path) -> None:
+    alone = json.loads(run_cli("search", reverse, "a b", "--beam", "2", "--json").stdout)
+    joined = run_cli("search", reverse, "a b", "--beam", "2", "--json", "--with", reverse)
+    assert joined.exit_code == 0
+    assert json.loads(joined.stdout)["outputs"][0]["text"] == alone["outputs"][0]["text"]
 
 
-def test_a_tree_too_large_to_be_written_down_is_refused(reverse: Path) -> None:
-    answer = call("search", reverse, "a b", "--set", "decoding.kind=exhaustive")
-    assert answer.code == 78
-    assert "more than max_sequences = 20,000; lower max_length" in answer.err
+def test_exhaustive_search_over_the_limit_is_rejected(reverse: Path) -> None:
+    result = run_cli("search", reverse, "a b", "--set", "decoding.kind=exhaustive")
+    assert result.exit_code == 78
+    assert "20,000" in result.stderr
 
 
-def test_what_if_changes_one_step_and_decodes_on(run: Run) -> None:
-    question = Question.of(run, "a b c", BeamConfig(width=2))
-    original = question.search(1)
+def test_replaced_token_changes_the_rest_of_the_output(run: Run) -> None:
+    inspection = SearchInspection.of(run, "a b c", BeamConfig(width=2))
+    original = inspection.search(1)
     pieces = original.outputs[0].pieces
     other = next(piece for piece in ("a", "b", "c", "d") if piece != pieces[1])
-    change = question.instead(2, other)
+    change = inspection.replace_token(2, other)
     assert change.original.pieces == pieces
     assert change.changed.pieces[:2] == (pieces[0], other)
     likely = [each.log_probability for each in change.alternatives]
@@ -135,68 +137,72 @@ def test_what_if_changes_one_step_and_decodes_on(run: Run) -> None:
     assert pieces[1] in [each.piece for each in change.alternatives]
 
 
-def test_what_is_chosen_anyway_changes_nothing(run: Run) -> None:
-    """To force what greedy search would say is to let it say it."""
-    question = Question.of(run, "a b c", BeamConfig(width=1))
-    pieces = question.search(1).outputs[0].pieces
+def test_replacing_a_token_by_itself_changes_nothing(run: Run) -> None:
+    """Forcing the tokens of a greedy search gives its output."""
+    inspection = SearchInspection.of(run, "a b c", BeamConfig(width=1))
+    pieces = inspection.search(1).outputs[0].pieces
     for step, piece in enumerate(pieces, start=1):
-        change = question.instead(step, piece)
+        change = inspection.replace_token(step, piece)
         assert change.changed.text == change.original.text
         assert change.changed.log_probabilities == pytest.approx(change.original.log_probabilities)
 
 
-def test_the_alternatives_of_all_steps_hold_what_was_said(run: Run) -> None:
-    question = Question.of(run, "a b c", BeamConfig(width=1))
-    [best] = replay(question.search(1).record)
-    steps = question.alternatives(best.tokens, count=99)
-    said = [*best.tokens, END]
-    for token, own, choices in zip(said, best.log_probabilities, steps, strict=True):
-        known = {each.token: each.log_probability for each in choices}
-        assert known[token] == pytest.approx(own, abs=1e-5)
-        assert sum(2.718281828**value for value in known.values()) == pytest.approx(1, abs=1e-4)
+def test_alternatives_of_every_step_contain_the_chosen_token(run: Run) -> None:
+    inspection = SearchInspection.of(run, "a b c", BeamConfig(width=1))
+    [best] = replay(inspection.search(1).record)
+    steps = inspection.alternatives(best.tokens, count=99)
+    tokens = [*best.tokens, END]
+    for token, log_probability, choices in zip(tokens, best.log_probabilities, steps, strict=True):
+        log_probabilities = {each.token: each.log_probability for each in choices}
+        assert log_probabilities[token] == pytest.approx(log_probability, abs=1e-5)
+        assert sum(map(math.exp, log_probabilities.values())) == pytest.approx(1, abs=1e-4)
 
 
-def test_an_output_can_be_ended_early(reverse: Path, run: Run) -> None:
-    change = Question.of(run, "a b c", BeamConfig(width=2)).instead(2, "</s>")
+def test_replacement_can_end_the_output(reverse: Path, run: Run) -> None:
+    change = SearchInspection.of(run, "a b c", BeamConfig(width=2)).replace_token(2, "</s>")
     assert change.changed.finished
     assert len(change.changed.pieces) == 2
-    answer = call("search", reverse, "a b c", "--beam", "2", "--instead", "2=</s>")
-    assert answer.code == 0
-    assert "what if" in answer.out
+    result = run_cli("search", reverse, "a b c", "--beam", "2", "--instead", "2=</s>")
+    assert result.exit_code == 0
+    assert "what if" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "exit_code", "message"),
     [
-        (["a b", "--instead", "99=a"], 65, "steps, so there is no step 99; give one from 1 to"),
-        (["a b", "--instead", "1=日本"], 65, "'日本': the run does not know this token"),
-        (["a b", "--instead", "word"], 2, "give a step and a token, as 3=word"),
-        (["  "], 65, "the text is blank; give a sentence"),
-        (["a b", "--out", "tree.txt"], 78, "pictures are png, svg, pdf"),
-        (["a b", "--n-best", "3", "--beam", "2"], 78, "3 outputs a text need a beam of 3"),
-        (["a b", "--to", "fr"], 78, "translates in one way only"),
+        (["a b", "--instead", "99=a"], 65, "--instead 99=a: "),
+        (["a b", "--instead", "1=日本"], 65, "'日本': "),
+        (
+            ["a b", "--instead", "word"],
+            2,
+            "give a step, counted from 1, and a token, for example 3=word",
+        ),
+        (["  "], 65, "the text is blank"),
+        (["a b", "--out", "tree.txt"], 78, "png, svg, pdf"),
+        (["a b", "--n-best", "3", "--beam", "2"], 78, "--beam 3"),
+        (["a b", "--to", "fr"], 78, "reverse: translates"),
     ],
 )
-def test_what_cannot_be_searched_is_told(
-    reverse: Path, arguments: list[str], code: int, words: str
+def test_invalid_input_is_rejected(
+    reverse: Path, arguments: list[str], exit_code: int, message: str
 ) -> None:
-    answer = call("search", reverse, *arguments)
-    assert answer.code == code
-    assert words in " ".join(answer.err.split()).replace("│ ", "")
+    result = run_cli("search", reverse, *arguments)
+    assert result.exit_code == exit_code
+    assert message in result.error
 
 
-def test_the_closest_tokens_are_named(sentences: Path) -> None:
-    question = Question.of(load(sentences), "", BeamConfig(width=2))
-    assert len(question.tokens_of("see")) == 3
-    with pytest.raises(DataError, match=r"'see1': the run does not know this token; closest to it"):
-        question.tokens_of("see1")
+def test_unknown_token_lists_the_closest_tokens(sentences: Path) -> None:
+    inspection = SearchInspection.of(load(sentences), "", BeamConfig(width=2))
+    assert len(inspection.parse_token("see")) == 3
+    with pytest.raises(DataError, match="'see1': "):
+        inspection.parse_token("see1")
 
 
-def test_minimum_bayes_risk_has_no_steps(run: Run) -> None:
-    with pytest.raises(ConfigError, match=r"compares whole texts and has no steps to show"):
-        Question.of(run, "a b", MinimumBayesRiskConfig())
+def test_minimum_bayes_risk_decoding_cannot_be_traced(run: Run) -> None:
+    with pytest.raises(ConfigError, match="no steps"):
+        SearchInspection.of(run, "a b", MinimumBayesRiskConfig())
 
 
-def test_a_record_that_is_none_is_refused() -> None:
-    with pytest.raises(DataError, match="this is no record of a search"):
+def test_invalid_trace_is_rejected() -> None:
+    with pytest.raises(DataError, match="seqloom search --out"):
         Record.from_json({"steps": [[{"token": 3}]]})

@@ -1,12 +1,14 @@
-"""The command line as users have learned it. A change here is a change for all of them."""
+"""The commands, options and help panels. A change here is a change for every user."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cli_runner import run_cli
 from typer.main import get_command
 
 from seqloom.cli.main import app
-from seqloom.cli.output import program
+from seqloom.cli.output import program_name
 
 SURFACE = {
     "demo": {"--run", "--set"},
@@ -32,7 +34,7 @@ SURFACE = {
         *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json", "--set"),
         *("--with", "--to"),
     },
-    "slips": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
+    "error-propagation": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
     "compare": {
         *("RUN", "[FILE]...", "--text", "--split", "--shown", "--beam", "--out", "--json", "--set"),
     },
@@ -56,47 +58,73 @@ SURFACE = {
         *("--symmetrise", "--json", "--with"),
     },
 }
-EVERYWHERE = {"--version", "--install-completion", "--show-completion"}
+GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion"}
+PANELS = {
+    "Train": ["demo", "train", "config", "doctor"],
+    "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
+    "Evaluate": ["evaluate", "compare", "align"],
+    "Look inside": ["inspect", "search", "explain", "gradients", "error-propagation", "lab"],
+    "Serve": ["serve"],
+}
+COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
 
 
-def names_of(command: object) -> set[str]:
-    """Options by their long name, arguments by what help calls them."""
+def parameter_names(command: object) -> set[str]:
+    """Options by their long name, arguments by their metavar."""
     parameters = getattr(command, "params", [])
-    found = {
+    names = {
         parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
         for parameter in parameters
     }
-    return found - {"-h", "--help"}
+    return names - {"-h", "--help"}
 
 
-def test_the_commands_and_their_options_are_these() -> None:
-    group = get_command(app)
-    commands = getattr(group, "commands", {})
-    assert {name: names_of(command) for name, command in commands.items()} == SURFACE
-    assert names_of(group) == EVERYWHERE
+def test_commands_and_options_are_frozen() -> None:
+    assert {name: parameter_names(command) for name, command in COMMANDS.items()} == SURFACE
+    assert parameter_names(get_command(app)) == GROUP_OPTIONS
 
 
-def test_every_command_and_every_option_explains_itself() -> None:
-    commands = getattr(get_command(app), "commands", {})
-    for name, command in commands.items():
+def test_every_command_and_option_has_help_and_every_command_an_example() -> None:
+    for name, command in COMMANDS.items():
         assert command.help, name
         assert f"seqloom {name}" in command.epilog
         assert command.epilog.startswith("Example: ")
         assert all(parameter.help for parameter in command.params), name
 
 
-def test_the_next_command_is_one_that_can_be_typed(
+def test_every_command_is_in_one_panel() -> None:
+    panels: dict[str, list[str]] = {}
+    for name, command in COMMANDS.items():
+        panels.setdefault(command.rich_help_panel, []).append(name)
+    assert panels == PANELS
+
+
+@pytest.mark.parametrize("command", ["", *SURFACE])
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_help_shows_no_python_types(
+    command: str, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    result = run_cli(*([command] if command else []), "--help")
+    assert result.exit_code == 0
+    assert f"Usage: seqloom {command}".rstrip() in result.stdout
+    for python_type in ("<bool>", "<path>", "<int", "<float", "<str", "list[", "{RUN}"):
+        assert python_type not in result.stdout
+    assert all(len(line) <= int(columns) for line in result.stdout.splitlines())
+
+
+def test_program_name_can_be_typed_into_the_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From an environment that is not activated, the bare name would not be found."""
-    away = tmp_path / "bin" / "seqloom"
-    away.parent.mkdir()
-    away.write_text("#!/bin/sh\n", encoding="utf-8")
-    away.chmod(0o755)
-    monkeypatch.setattr("sys.argv", [str(away)])
+    """In an environment that is not activated, PATH does not contain the program."""
+    script = tmp_path / "bin" / "seqloom"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(script)])
     monkeypatch.setenv("PATH", "/nowhere")
-    assert program() == str(away)
-    monkeypatch.setenv("PATH", str(away.parent))
-    assert program() == "seqloom"
+    assert program_name() == str(script)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program_name() == "seqloom"
     monkeypatch.setattr("sys.argv", ["/usr/bin/pytest"])
-    assert program() == "seqloom"
+    assert program_name() == "seqloom"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import seqloom
+from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.data.series import Window
-from seqloom.inside.explain import explain
-from seqloom.runs.question import Question
 from server_process import ServerProcess
 from small_runs import picture
 
@@ -231,7 +231,7 @@ def test_a_search_is_returned_with_all_candidates(
     server: ServerProcess, runs: dict[str, Path]
 ) -> None:
     response = server.post_json("/api/search", run="reverser", text="abc", beam=3)
-    inspection = Question.of(seqloom.load(runs["reverser"]), "abc")
+    inspection = SearchInspection.of(seqloom.load(runs["reverser"]), "abc")
     expected = inspection.run.translate(["abc"], beam=3)
     assert response["outputs"][0]["text"] == expected[0].text
     assert response["record"]["width"] == 3

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import seqloom
-from seqloom.inside.lecture import LectureScore, explain_lecture
-from seqloom.runs.question import Question
+from seqloom.analysis.explain.lecture_example import LectureScore, explain_lecture
+from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.serving.api.forecasts import example_window
 from seqloom.serving.api.lab_reports import find_reports
 from seqloom.serving.api.training_logs import has_event_log, read_events, training_status
@@ -25,7 +25,7 @@ def test_search_tree_has_the_layout_of_the_figures(
     response = server.post_json("/api/search/tree", run="reverser", text="abcd", beam=3, n_best=3)
     run = seqloom.load(runs["reverser"])
     decoding = run.config.decoding.model_copy(update={"width": 3})
-    searched = Question.of(run, "abcd", decoding).search(3)
+    searched = SearchInspection.of(run, "abcd", decoding).search(3)
     layout = layout_search_tree(searched)
     assert [[node["row"] for node in step] for step in response["tree"]["spots"]] == [
         [node.row for node in step] for step in layout.nodes

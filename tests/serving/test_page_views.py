@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import Visitor
-from seqloom.inside.lecture import LectureScore
+from seqloom.analysis.explain.lecture_example import LectureScore
 from server_process import ServerProcess
 
 pytestmark = pytest.mark.slow

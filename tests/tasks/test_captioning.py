@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 import seqloom
 import tiny_runs
+from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.gradients import trace_gradients
 from seqloom.cli.main import app
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import CaptionsConfig
@@ -24,8 +26,6 @@ from seqloom.data.captions import read_captions
 from seqloom.data.images import image_names, read_pixels
 from seqloom.data.packing import BucketLayout
 from seqloom.decoding import compiled
-from seqloom.inside.explain import explain
-from seqloom.inside.gradients import trace
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
 from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
@@ -166,7 +166,7 @@ def test_a_step_is_explained_by_the_cells_it_looked_at(run: Run, folder: Path) -
     torch.testing.assert_close(weights.values, expected[1])
     assert weights.labels[:2] == ("cell 1", "cell 2")
     with pytest.raises(ConfigError, match="there are no steps to go back through"):
-        trace(run, image)
+        trace_gradients(run, image)
 
 
 def test_all_captions_of_an_image_are_references(run: Run) -> None:

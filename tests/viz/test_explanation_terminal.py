@@ -6,8 +6,8 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from seqloom.inside.explanation import Explanation, Part, Token
-from seqloom.inside.lecture import explain_lecture
+from seqloom.analysis.explain.explanation import Explanation, TokenProbability, TracedValue
+from seqloom.analysis.explain.lecture_example import explain_lecture
 from seqloom.viz.explanation_terminal import draw_explanation
 
 UNUSUAL_TOKENS = (
@@ -20,13 +20,15 @@ def attention_step(tokens: tuple[str, ...]) -> Explanation:
     weights = torch.linspace(1, 2, len(tokens))
     weights = weights / weights.sum()
     parts = (
-        Part("attention", "query", "q = s₂", torch.randn(32)),
-        Part("attention", "keys", "k = h", torch.randn(len(tokens), 32), tokens),
-        Part("attention", "scores", "e = q · k / √32", torch.randn(len(tokens)), tokens),
-        Part("attention", "weights", "α = softmax(e)", weights, tokens),
+        TracedValue("attention", "query", "q = s₂", torch.randn(32)),
+        TracedValue("attention", "keys", "k = h", torch.randn(len(tokens), 32), tokens),
+        TracedValue("attention", "scores", "e = q · k / √32", torch.randn(len(tokens)), tokens),
+        TracedValue("attention", "weights", "α = softmax(e)", weights, tokens),
     )
-    token = Token(tokens[0], 4, 0.5)
-    return Explanation(tokens, tokens, 1, token, token, (token, Token("b", 5, 0.25)), 1, 1, parts)
+    token = TokenProbability(tokens[0], 4, 0.5)
+    return Explanation(
+        tokens, tokens, 1, token, token, (token, TokenProbability("b", 5, 0.25)), 1, 1, parts
+    )
 
 
 def test_columns_are_aligned_for_any_token() -> None:

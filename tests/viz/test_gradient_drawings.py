@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.analysis.gradients import GradientTrace, StepGradients
 from seqloom.core.errors import ConfigError
-from seqloom.inside.gradients import Steps, Trace
 from seqloom.viz.gradients import draw_gradients, save_gradients
 
 
-def example_trace() -> Trace:
-    source = Steps(("a", "</s>"), (1.0, 0.5), {"chain": (0.1, 0.4), "attention": (0.95, 0.2)})
-    target = Steps(("<s>",), (2.0,), {"own": (2.0,), "later": (0.0,)})
-    return Trace(("x",), 1, 0.7, source, target)
+def example_trace() -> GradientTrace:
+    source = StepGradients(
+        ("a", "</s>"), (1.0, 0.5), {"chain": (0.1, 0.4), "attention": (0.95, 0.2)}
+    )
+    target = StepGradients(("<s>",), (2.0,), {"own": (2.0,), "later": (0.0,)})
+    return GradientTrace(("x",), 1, 0.7, source, target)
 
 
 def test_each_step_has_one_bar_of_two_components() -> None:

@@ -1,5 +1,6 @@
-"""Where words go: data to stdout, everything else to stderr."""
+"""Printing. Data goes to stdout, everything else to stderr."""
 
+import json
 import os
 import shlex
 import shutil
@@ -12,56 +13,68 @@ import typer
 from seqloom.core.errors import SeqloomError
 
 
-def write_in_utf8() -> None:
-    """Text in and out is UTF-8, whatever the locale says."""
+def use_utf8() -> None:
+    """Write UTF-8 to stdout and stderr, whatever the locale is."""
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
-        # Under some test runners and embedders a stream is not a real text file.
+        # Some test runners and embedders replace a stream by an object that is not a text file.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors=errors)
 
 
-def colour_allowed(stream: TextIO) -> bool:
-    """https://no-color.org: any NO_COLOR that is not empty forbids it."""
+def allows_colour(stream: TextIO) -> bool:
+    """True for a terminal, unless TERM is "dumb" or NO_COLOR is not empty (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def program() -> str:
-    """How to call seqloom again: by its name if that finds it, else as it was called now."""
+def program_name() -> str:
+    """The command that calls this seqloom again: its name if PATH finds it, else its path."""
     called = sys.argv[0]
-    known = shutil.which("seqloom")
-    here = Path(called).name == "seqloom" and Path(called).exists()
-    if here and (known is None or not Path(known).samefile(called)):
+    on_path = shutil.which("seqloom")
+    is_script = Path(called).name == "seqloom" and Path(called).exists()
+    if is_script and (on_path is None or not Path(on_path).samefile(called)):
         return shlex.quote(called)
     return "seqloom"
 
 
-def tell(text: str = "") -> None:
-    """Say something to the person at the keyboard."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def warn(text: str) -> None:
-    tell(f"{_marked('warning:', typer.colors.YELLOW)} {text}")
-
-
-def complain(error: SeqloomError) -> None:
-    tell(f"{_marked('error:', typer.colors.RED)} {error}")
-
-
-def _marked(word: str, colour: str) -> str:
-    return typer.style(word, fg=colour, bold=True) if colour_allowed(sys.stderr) else word
-
-
-def styled(text: str, **style: Any) -> str:
-    """Text for stdout, in colour where that is wanted."""
-    return typer.style(text, **style) if text and colour_allowed(sys.stdout) else text
-
-
-def put(line: str) -> None:
-    """One line of data."""
+def print_line(line: str) -> None:
+    """Write one line of data to stdout."""
     sys.stdout.write(f"{line}\n")
 
 
-def put_now() -> None:
-    """Let whoever reads stdout have what was written so far."""
+def print_json(value: Any, indent: int | None = None) -> None:
+    """Write a value as JSON to stdout, in one line unless `indent` is given."""
+    print_line(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def write_json(path: Path, value: Any, indent: int | None = None) -> None:
+    """Write a value as JSON to a file."""
+    from seqloom.core.storage import write_file
+
+    write_file(path, json.dumps(value, ensure_ascii=False, indent=indent).encode())
+
+
+def flush_output() -> None:
+    """Pass the data written so far on to the reader of stdout."""
     sys.stdout.flush()
+
+
+def print_message(text: str = "") -> None:
+    """Write a message for the user to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_warning(text: str) -> None:
+    print_message(f"{_prefix('warning:', typer.colors.YELLOW)} {text}")
+
+
+def print_error(error: SeqloomError) -> None:
+    print_message(f"{_prefix('error:', typer.colors.RED)} {error}")
+
+
+def _prefix(word: str, colour: str) -> str:
+    return typer.style(word, fg=colour, bold=True) if allows_colour(sys.stderr) else word
+
+
+def styled(text: str, **style: Any) -> str:
+    """Text for stdout with a typer style, or unchanged if stdout does not allow colour."""
+    return typer.style(text, **style) if text and allows_colour(sys.stdout) else text

@@ -1,4 +1,4 @@
-"""Standard output that may go away: a reader who has seen enough, a disk that is full."""
+"""A standard output whose write errors have a type of their own."""
 
 import io
 import os
@@ -9,69 +9,73 @@ from contextlib import contextmanager
 from seqloom.core.errors import StorageError
 
 
-class ReaderGoneError(Exception):
-    """Whoever read standard output has closed it, as `head` does. No OSError: typer answers those."""
+class StdoutClosedError(Exception):
+    """The reader of standard output has closed it, as `head` does.
+
+    Not an OSError, because typer handles those itself.
+    """
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        _discard_the_rest()
-        raise ReaderGoneError from error
-    except OSError as error:
-        _discard_the_rest()
-        raise StorageError(
-            f"standard output: cannot be written: {error.strerror or error}; "
-            "what came out so far is not whole: make room, or write elsewhere, and run it again"
-        ) from error
+def checked_stdout() -> Iterator[None]:
+    """Raise StdoutClosedError or StorageError when writing to sys.stdout fails.
 
-
-def _discard_the_rest() -> None:
-    """What is left in buffers goes nowhere; else it would fail again when Python ends."""
-    try:
-        place = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return  # no real file, so nothing will be flushed to it later
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, place)
-    os.close(nowhere)
-
-
-class _Output(io.TextIOWrapper):
-    """Text to standard output, whose failures are told as its own."""
-
-    def write(self, text: str, /) -> int:
-        with _told():
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _told():
-            super().flush()
-
-
-@contextmanager
-def watched_stdout() -> Iterator[None]:
-    """Within, what cannot be written raises ReaderGoneError or StorageError, at the end as well."""
-    before = sys.stdout
-    # Under some test runners and embedders standard output is not a real text file.
-    if not isinstance(before, io.TextIOWrapper):
+    The context flushes stdout at its end, so that the last write is checked, too.
+    """
+    original = sys.stdout
+    # Some test runners and embedders replace stdout by an object that is not a text file.
+    if not isinstance(original, io.TextIOWrapper):
         yield
         return
-    before.flush()
-    output = _Output(
-        before.buffer,
+    original.flush()
+    checked = _CheckedStream(
+        original.buffer,
         encoding="utf-8",
         newline="" if os.linesep == "\n" else None,
-        line_buffering=before.line_buffering,
+        line_buffering=original.line_buffering,
     )
-    sys.stdout = output
+    sys.stdout = checked
     try:
         yield
     finally:
         try:
-            output.flush()
+            checked.flush()
         finally:
-            sys.stdout = before
-            output.detach()
+            sys.stdout = original
+            checked.detach()
+
+
+class _CheckedStream(io.TextIOWrapper):
+    def write(self, text: str, /) -> int:
+        with _translated_errors():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _translated_errors():
+            super().flush()
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        _discard_buffered_output()
+        raise StdoutClosedError from error
+    except OSError as error:
+        _discard_buffered_output()
+        raise StorageError(
+            f"standard output: writing failed: {error.strerror or error}. The output is "
+            "incomplete. Free some space or write to another file, then run the command again."
+        ) from error
+
+
+def _discard_buffered_output() -> None:
+    """Redirect stdout to os.devnull. Otherwise Python would fail again when it flushes at exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return  # stdout is not a real file, so Python does not flush it to one
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, descriptor)
+    os.close(devnull)

@@ -1,1 +1,9 @@
-"""The lab: what the lectures claim, as experiments that anyone can run again."""
+"""The lab: claims of the lectures as reproducible experiments.
+
+claims/     one module per claim: conditions, measurement, judgement, charts
+models/     trained and random models, toy languages that several claims share
+running/    runs every condition with every seed and caches the measurements
+reporting/  reports as objects, JSON and HTML
+
+claim.py, results.py and verdict.py hold the types; registry.py finds claims by name.
+"""

@@ -1,4 +1,4 @@
-"""A claim: a sentence of the lectures, and the experiment that decides about it."""
+"""Claim: a statement of the lectures, and the experiment that tests it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,40 +10,45 @@ from seqloom.lab.verdict import Verdict
 from seqloom.viz.chart import Chart
 
 Size = Literal["tiny", "small", "full"]
-"""tiny: only to see that it runs; small: minutes on two cores; full: for a GPU."""
-Settings = TypeVar("Settings")
-Tell = Callable[[str, float], None]
-"""What is being done now, and which share of this trial is done."""
+"""tiny: smoke test; small: minutes on two cores; full: for a GPU."""
+SettingsT = TypeVar("SettingsT")
+TrialProgress = Callable[[str, float], None]
+"""Receives the current activity and the completed fraction of a trial."""
 
 
 @dataclass(frozen=True)
-class Trial(Generic[Settings]):
-    """One condition with one seed, about to be measured.
+class Trial(Generic[SettingsT]):
+    """One condition with one seed, to be measured.
 
-    settings: how large everything is
-    models:   where trained models are kept; see `experiment.trained`
+    settings: sizes of models and data
+    models:   folder of trained models; see `trained_models.train_once`
+    progress: receives the progress of the trial
     """
 
     condition: str
     seed: int
-    settings: Settings
+    settings: SettingsT
     models: Path
-    tell: Tell
+    progress: TrialProgress
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: one of the numbers, and how people read it."""
+    """A column of the results table.
+
+    name:        name of the measured number
+    label:       heading of the column
+    format_spec: as in format(), for example ".1%"
+    """
 
     name: str
     label: str
-    form: str = ".3g"
-    """As in format(): ".1%" for shares."""
+    format_spec: str = ".3g"
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A published number, and which of ours stands beside it."""
+class PublishedFigure:
+    """A published number, and the condition and name of our corresponding number."""
 
     label: str
     value: float
@@ -52,24 +57,32 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Published:
-    """Numbers that others found with more: their order is compared with ours, not their size."""
+class PublishedResult:
+    """Numbers of a publication. Only their order is compared with ours: its experiments are larger.
+
+    where: publication and table
+    what:  metric and experiment
+    """
 
     where: str
     what: str
-    figures: Sequence[Figure]
+    figures: Sequence[PublishedFigure]
 
 
 @dataclass(frozen=True)
-class Claim(Generic[Settings]):
-    """What is claimed, how it is tried, and what would decide it.
+class Claim(Generic[SettingsT]):
+    """A claim and its experiment.
 
-    sentence:   the claim in our words
-    source:     documents and sections it comes from
-    setup:      what is done, in words
-    confirms, refutes: what would have to come out
-    conditions: what is compared; each is measured by itself, with every seed
-    sizes:      the settings of each size; they decide what is measured, so they are part of its key
+    sentence:   the claim
+    source:     documents and sections that make it
+    setup:      description of the experiment
+    confirms:   outcome that confirms the claim
+    refutes:    outcome that refutes the claim
+    conditions: what the experiment compares; each is measured separately with every seed
+    sizes:      settings of each size. They are part of the cache key of a measurement.
+    measure:    measures one condition with one seed
+    judge:      derives the verdict from all measurements
+    plot:       derives the charts from all measurements
     """
 
     name: str
@@ -79,9 +92,9 @@ class Claim(Generic[Settings]):
     confirms: str
     refutes: str
     conditions: Sequence[str]
-    sizes: Mapping[Size, Settings]
-    measure: Callable[[Trial[Settings]], Numbers]
+    sizes: Mapping[Size, SettingsT]
+    measure: Callable[[Trial[SettingsT]], Numbers]
     judge: Callable[[Results], Verdict]
     plot: Callable[[Results], Sequence[Chart]]
     columns: Sequence[Column]
-    published: Sequence[Published] = ()
+    published: Sequence[PublishedResult] = ()

@@ -1,16 +1,52 @@
-"""The claims by their names."""
+"""The claims, found by name. Every module in `lab/claims` holds one.
 
+This module imports nothing heavy, so that the command line can check names quickly.
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from seqloom.lab.claim import Claim
-from seqloom.lab.names import chosen_claims
+from seqloom.core.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from seqloom.lab.claim import Claim
+
+_CLAIMS_FOLDER = Path(__file__).parent / "claims"
+ALL = "all"
 
 
-def find_claim(name: str) -> Claim[Any]:
-    """The claim of this name: CLAIM in its file."""
-    [known] = chosen_claims([name])
-    module = import_module(f"seqloom.lab.claims.{known.replace('-', '_')}")
+def claim_names() -> list[str]:
+    """Names of all claims, in alphabetical order."""
+    stems = (path.stem for path in _CLAIMS_FOLDER.glob("*.py") if path.stem != "__init__")
+    return sorted(stem.replace("_", "-") for stem in stems)
+
+
+def select_claims(names: Sequence[str]) -> list[str]:
+    """The requested claims without duplicates. The name "all" selects every claim.
+
+    Raises NotFoundError that lists all unknown names.
+    """
+    available = claim_names()
+    unknown = [name for name in dict.fromkeys(names) if name not in (*available, ALL)]
+    if unknown:
+        problems = "; ".join(_describe_unknown(name, available) for name in unknown)
+        raise NotFoundError(f"{problems}; `seqloom lab` lists them")
+    return available if ALL in names else list(dict.fromkeys(names))
+
+
+def _describe_unknown(name: str, available: Sequence[str]) -> str:
+    closest = get_close_matches(name, [*available, ALL], 1)
+    hint = f" (did you mean {closest[0]}?)" if closest else ""
+    return f"there is no claim '{name}'{hint}"
+
+
+def find_claim(name: str) -> "Claim[Any]":
+    """The object `CLAIM` in the module of this claim."""
+    [selected] = select_claims([name])
+    module = import_module(f"seqloom.lab.claims.{selected.replace('-', '_')}")
     claim: Claim[Any] = module.CLAIM
-    assert claim.name == known, f"{module.__file__} holds the claim {claim.name}"
+    assert claim.name == selected, f"{module.__file__} defines the claim {claim.name}"
     return claim

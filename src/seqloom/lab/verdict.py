@@ -1,15 +1,15 @@
-"""When a claim holds: one rule for all of them.
+"""The rule that decides whether a claim holds.
 
-A claim is taken apart into effects. An effect is one number a seed, above zero where the claim is
-right: how much better one condition is than the other, or how far a number lies beyond a bound.
+A claim consists of statements, its effects. An effect is one number per seed that is positive if
+the statement is true: the difference of two conditions, or the distance from a bound.
 
-    confirmed   it is above zero with every seed, and its mean exceeds twice its standard error
-    refuted     it is below zero with every seed, and its mean is below minus twice that error
-    undecided   anything else, and whatever was measured with fewer than three seeds
+    confirmed   positive with every seed, and the mean exceeds twice its standard error
+    refuted     negative with every seed, and the mean is below minus twice its standard error
+    undecided   otherwise, and always with fewer than three seeds
 
 A claim is confirmed if all its effects are, refuted if one of them is, and undecided otherwise.
-With three seeds, an effect that is nothing but chance is confirmed about once in eleven times and
-refuted as often; more seeds make it rarer.
+With three seeds, a random effect is confirmed about once in eleven times and refuted as often; more
+seeds lower this rate.
 """
 
 import math
@@ -19,18 +19,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["confirmed", "refuted", "undecided"]
-LEAST_SEEDS = 3
+MIN_SEEDS = 3
 RULE = (
-    "A statement counts if its number lies on the same side of the bound with every seed (three or "
-    "more) and its mean is more than twice its standard error away from it. A claim is confirmed if "
-    "all its statements count for it, refuted if one counts against it, and undecided otherwise. "
-    "With three seeds, pure chance passes for a statement about once in eleven times."
+    "A statement holds if its number is on the required side of the bound with every seed (at least "
+    "three) and its mean is more than two standard errors away from the bound. It fails if the same "
+    "is true for the other side. A claim is confirmed if all its statements hold, refuted if one "
+    "fails, and undecided otherwise. With three seeds, a random number passes about once in eleven "
+    "times."
 )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out, and why, in words."""
+    """The state of a claim, and the reasons: one per statement, separated by "; "."""
 
     state: State
     reason: str
@@ -38,23 +39,25 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Effect:
-    """Something the claim says, as one number a seed that should be above (or below) a bound.
+    """A statement of a claim, as one number per seed that must be above or below a bound.
 
-    says: the statement, as "attention is more exact at length 30, by"
-    form: how its numbers are written, as in format()
-    unit: what is written behind them
+    statement:   for example "at length 30, attention is more accurate by"
+    above:       lower bound. Default: 0, unless `below` is given.
+    below:       upper bound
+    format_spec: format of the numbers, as in format()
+    unit:        text after the numbers
     """
 
-    says: str
+    statement: str
     values: Sequence[float]
     above: float | None = None
     below: float | None = None
-    form: str = ".3g"
+    format_spec: str = ".3g"
     unit: str = ""
 
     @property
     def margins(self) -> list[float]:
-        """How far each number is on the right side; above 0 where nothing else is asked for."""
+        """Distance of each number from the bound; positive on the required side."""
         if self.below is not None:
             return [self.below - value for value in self.values]
         return [value - (self.above or 0.0) for value in self.values]
@@ -62,7 +65,7 @@ class Effect:
     @property
     def state(self) -> State:
         margins = self.margins
-        if len(margins) < LEAST_SEEDS:
+        if len(margins) < MIN_SEEDS:
             return "undecided"
         mean = statistics.fmean(margins)
         error = statistics.stdev(margins) / math.sqrt(len(margins))
@@ -74,26 +77,26 @@ class Effect:
 
     @property
     def reason(self) -> str:
-        """The statement, its numbers, and whether they are enough."""
-        words = {"confirmed": "yes", "refuted": "no", "undecided": "not clear"}[self.state]
-        mean, low, high = (
-            format(value, self.form)
+        """The outcome, the statement, its numbers and the requirement."""
+        outcome = {"confirmed": "yes", "refuted": "no", "undecided": "not clear"}[self.state]
+        mean, lowest, highest = (
+            format(value, self.format_spec)
             for value in (statistics.fmean(self.values), min(self.values), max(self.values))
         )
-        span = mean if low == high else f"{mean} ({low} to {high})"
+        numbers = mean if lowest == highest else f"{mean} ({lowest} to {highest})"
         unit = f" {self.unit}" if self.unit else ""
-        few = f" and {LEAST_SEEDS} seeds" if len(self.values) < LEAST_SEEDS else ""
-        return f"{words}: {self.says} {span}{unit}, {self._wanted} wanted{few}"
+        seeds = f" and {MIN_SEEDS} seeds" if len(self.values) < MIN_SEEDS else ""
+        return f"{outcome}: {self.statement} {numbers}{unit}, required: {self._requirement}{seeds}"
 
     @property
-    def _wanted(self) -> str:
+    def _requirement(self) -> str:
         if self.below is not None:
-            return f"less than {format(self.below, self.form)}"
-        return f"more than {format(self.above or 0.0, self.form)}"
+            return f"less than {format(self.below, self.format_spec)}"
+        return f"more than {format(self.above or 0.0, self.format_spec)}"
 
 
 def conclude(*effects: Effect) -> Verdict:
-    """The verdict on a claim that says all of this."""
+    """The verdict on a claim with these statements."""
     states = {effect.state for effect in effects}
     state: State = "undecided"
     if states == {"confirmed"}:

@@ -5,9 +5,9 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from seqloom.analysis.comparison import OutputPair, RunComparison
 from seqloom.core.storage import write_file
 from seqloom.metrics.sentences import word_difference
-from seqloom.runs.comparing import Comparison, Pair
 from seqloom.runs.prediction import Prediction
 from seqloom.viz.search_tree_layout import shorten_piece
 
@@ -32,7 +32,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def save_comparison_page(path: Path, comparison: Comparison, shown: int) -> None:
+def save_comparison_page(path: Path, comparison: RunComparison, shown: int) -> None:
     """Write the page with the first `shown` sentences; those that differ most come first."""
     pairs = comparison.pairs[:shown]
     summary = f"{len(comparison.differing):,} of {len(comparison.pairs):,} outputs differ."
@@ -48,7 +48,7 @@ def save_comparison_page(path: Path, comparison: Comparison, shown: int) -> None
     write_file(path, page.encode())
 
 
-def _score_table(comparison: Comparison) -> str:
+def _score_table(comparison: RunComparison) -> str:
     if not comparison.scores[0]:
         return ""
     headers = "".join(f"<th>{escape(name)}</th>" for name in comparison.names)
@@ -60,7 +60,7 @@ def _score_table(comparison: Comparison) -> str:
     return f"<table><thead><tr><td></td>{headers}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _pair_section(pair: Pair, names: tuple[str, str]) -> str:
+def _pair_section(pair: OutputPair, names: tuple[str, str]) -> str:
     references = "".join(
         f'<p class="line"><span>reference</span><q dir="auto">{escape(reference)}</q></p>'
         for reference in pair.references
@@ -72,7 +72,7 @@ def _pair_section(pair: Pair, names: tuple[str, str]) -> str:
     )
 
 
-def _output_column(pair: Pair, index: int, name: str) -> str:
+def _output_column(pair: OutputPair, index: int, name: str) -> str:
     output = pair.outputs[index]
     quality = "" if pair.qualities is None else f"chrF {pair.qualities[index]:.1f} · "
     numbers = f"{quality}log p {sum(output.log_probabilities):.2f} · score {output.score:.3f}"
@@ -82,7 +82,7 @@ def _output_column(pair: Pair, index: int, name: str) -> str:
     )
 
 
-def _marked_text(pair: Pair, index: int) -> str:
+def _marked_text(pair: OutputPair, index: int) -> str:
     """Return one output as HTML, with <mark> around the words that the other does not have."""
     spans = []
     for part in word_difference(pair.outputs[0].text, pair.outputs[1].text):

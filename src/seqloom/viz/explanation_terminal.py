@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from torch import Tensor
 
-from seqloom.inside.explanation import Explanation, Part, Token
+from seqloom.analysis.explain.explanation import Explanation, TokenProbability, TracedValue
 from seqloom.viz.terminal_format import (
     draw_bar,
     fit_to_line,
@@ -52,7 +52,7 @@ def draw_explanation(
     """
     renderer = _ExplanationRenderer(min(width, _MAX_LINE_CELLS), ascii_only, full)
     drawing = renderer.header(explanation)
-    for section, section_values in groupby(explanation.parts, key=lambda part: part.chapter):
+    for section, section_values in groupby(explanation.parts, key=lambda part: part.section):
         drawing.append(f"\n{renderer.formula(section)}\n", "bold blue")
         parts = list(section_values)
         name_width = max(len(part.name) for part in parts)
@@ -63,13 +63,13 @@ def draw_explanation(
     return drawing
 
 
-def group_by_table(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
     """Group values that have one number for each token, to print them as columns of one table.
 
     A group ends with values that sum to one, such as attention weights. A scalar between two
     columns, such as the scale of a dot product, stays in the group.
     """
-    group: list[Part] = []
+    group: list[TracedValue] = []
     for part in parts:
         fits = has_number_per_token(part) or (part.values.dim() == 0 and bool(group))
         if not fits and group:
@@ -83,7 +83,7 @@ def group_by_table(parts: Sequence[Part]) -> Iterator[list[Part]]:
         yield group
 
 
-def has_number_per_token(part: Part) -> bool:
+def has_number_per_token(part: TracedValue) -> bool:
     """True if the value is a vector with one label for each number."""
     return bool(part.labels) and part.values.dim() == 1
 
@@ -139,7 +139,7 @@ class _ExplanationRenderer:
     def _token(self, piece: str) -> str:
         return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, self.ascii_only)
 
-    def group(self, parts: Sequence[Part], name_width: int) -> Text:
+    def group(self, parts: Sequence[TracedValue], name_width: int) -> Text:
         """Print names and formulas, and the numbers below them."""
         drawing = Text()
         for part in parts:
@@ -151,7 +151,7 @@ class _ExplanationRenderer:
             drawing.append(self._vectors(parts[0]))
         return drawing
 
-    def _title(self, part: Part, name_width: int) -> Text:
+    def _title(self, part: TracedValue, name_width: int) -> Text:
         """Print the name, the formula, the value if it is a scalar, and the shape on the right."""
         line = Text("  ")
         line.append(part.name.ljust(name_width + 2), "bold")
@@ -171,7 +171,7 @@ class _ExplanationRenderer:
         """Replace mathematical symbols if the terminal prints only ASCII."""
         return text if not self.ascii_only else text.translate(_ASCII_SYMBOLS)
 
-    def _table(self, parts: Sequence[Part]) -> Text:
+    def _table(self, parts: Sequence[TracedValue]) -> Text:
         """Print a line for each token, a column for each value, and bars for a distribution."""
         tokens = [self._token(label) for label in parts[0].labels]
         margin = max(map(cell_len, tokens))
@@ -197,7 +197,7 @@ class _ExplanationRenderer:
             drawing.append("\n")
         return drawing
 
-    def _vectors(self, part: Part) -> Text:
+    def _vectors(self, part: TracedValue) -> Text:
         """Print one vector, or one for each token, with aligned numbers."""
         vectors = part.values if part.values.dim() == 2 else part.values.unsqueeze(0)
         tokens = [self._token(label) for label in part.labels]
@@ -235,7 +235,7 @@ class _ExplanationRenderer:
         drawing = Text()
         drawing.append("\nmost probable tokens\n", "bold blue")
         answer = explanation.answer
-        shown: list[Token] = list(explanation.best)
+        shown: list[TokenProbability] = list(explanation.best)
         if answer is not None and answer.id not in {token.id for token in shown}:
             shown.append(answer)
         labels = [self._token(token.piece) for token in shown]

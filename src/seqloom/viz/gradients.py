@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.inside.gradients import Profile, Steps, Trace
+from seqloom.analysis.gradients import GradientProfile, GradientTrace, StepGradients
 from seqloom.viz.figures import create_figure, save_figure
 from seqloom.viz.terminal_format import (
     fit_to_line,
@@ -41,23 +41,23 @@ LEGENDS = {
 """Legend entries of the figure."""
 
 
-def draw_gradients(gradients: Trace | Profile, *, ascii_only: bool = False) -> Text:
+def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bool = False) -> Text:
     """Print a table for the source and one for the decoder input: gradient norms and bars."""
     drawing = Text()
     drawing.append(f"{headline(gradients)}\n", "bold")
     for name, title in SIDES.items():
-        steps: Steps = getattr(gradients, name)
+        steps: StepGradients = getattr(gradients, name)
         if steps.labels and any(steps.whole):
-            counts = gradients.counts[name] if isinstance(gradients, Profile) else ()
+            counts = gradients.counts[name] if isinstance(gradients, GradientProfile) else ()
             drawing.append(f"\n{title}\n", "bold blue")
             drawing.append(_table(steps, counts, ascii_only))
     return drawing
 
 
-def headline(gradients: Trace | Profile) -> str:
+def headline(gradients: GradientTrace | GradientProfile) -> str:
     """Name the loss whose gradients these are."""
     loss = "of all steps" if gradients.step is None else f"at step {gradients.step}"
-    if isinstance(gradients, Profile):
+    if isinstance(gradients, GradientProfile):
         return f"gradients of the loss {loss}, mean over {gradients.sentences:,} sentences"
     token = ""
     if gradients.step is not None:
@@ -65,7 +65,7 @@ def headline(gradients: Trace | Profile) -> str:
     return f"gradients of the loss {loss}{token}, loss {gradients.loss:.3f}"
 
 
-def _table(steps: Steps, counts: Sequence[int], ascii_only: bool) -> Text:
+def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Text:
     """Print a line for each step. `counts`: sentences averaged at each step of a profile."""
     labels = [_label(label, ascii_only) for label in steps.labels]
     if counts:
@@ -95,7 +95,7 @@ def _table(steps: Steps, counts: Sequence[int], ascii_only: bool) -> Text:
     return drawing
 
 
-def _stacked_bars(steps: Steps, ascii_only: bool) -> list[Text]:
+def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
     """Draw the two components of each step as one bar. The longest bar has `_BAR_CELLS` cells."""
     marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
     rows = list(zip(*steps.parts.values(), strict=True))
@@ -113,7 +113,7 @@ def _label(piece: str, ascii_only: bool = False) -> str:
     return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, ascii_only)
 
 
-def save_gradients(path: Path, gradients: Trace | Profile) -> None:
+def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> None:
     """Draw source and decoder input side by side. The suffix of `path` selects the format."""
     sides = [name for name in SIDES if any(getattr(gradients, name).whole)]
     sizes = [max(len(getattr(gradients, name).labels), 6) for name in sides]
@@ -121,7 +121,7 @@ def save_gradients(path: Path, gradients: Trace | Profile) -> None:
     figure = create_figure(path, (width, 4.2), "drawing gradients")
     grid = figure.subplots(1, len(sides), squeeze=False, width_ratios=sizes)[0]
     for axes, name in zip(grid, sides, strict=True):
-        if isinstance(gradients, Profile):
+        if isinstance(gradients, GradientProfile):
             _draw_curves(axes, getattr(gradients, name))
         else:
             _draw_bars(axes, getattr(gradients, name))
@@ -133,7 +133,7 @@ def save_gradients(path: Path, gradients: Trace | Profile) -> None:
     save_figure(path, figure)
 
 
-def _draw_bars(axes: Any, steps: Steps) -> None:
+def _draw_bars(axes: Any, steps: StepGradients) -> None:
     """Draw two bars for each step and a mark for the norm of their sum."""
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
@@ -147,7 +147,7 @@ def _draw_bars(axes: Any, steps: Steps) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _draw_curves(axes: Any, steps: Steps) -> None:
+def _draw_curves(axes: Any, steps: StepGradients) -> None:
     """Draw means over the distance to the end, on a logarithmic axis that shows how they decay."""
     positions = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):

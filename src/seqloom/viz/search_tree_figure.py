@@ -4,9 +4,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.extras import import_optional
 from seqloom.decoding.record import Fate
-from seqloom.runs.question import Searched
 from seqloom.viz.figures import create_figure, image_format, save_figure
 from seqloom.viz.search_tree_layout import (
     SearchTreeLayout,
@@ -28,7 +28,7 @@ _DARK_BLUE, _PALE_BLUE, _BLUE, _GREY, _PALE_GREY = (
 )
 
 
-def save_search_tree(path: Path, searched: Searched) -> None:
+def save_search_tree(path: Path, searched: InspectedSearch) -> None:
     """Draw every step of a search. The suffix of `path` selects the image format."""
     image_format(path)
     layout = layout_search_tree(searched)

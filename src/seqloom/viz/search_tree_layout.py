@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.decoding.record import ROOT, Candidate, Fate
-from seqloom.runs.question import Searched
 from seqloom.viz.terminal_format import strip_word_marker
 
 MAX_LABEL_LENGTH = 16
@@ -68,7 +68,7 @@ class SearchTreeLayout:
 
 
 def layout_search_tree(
-    searched: Searched, dropped_per_step: int = DROPPED_PER_STEP
+    searched: InspectedSearch, dropped_per_step: int = DROPPED_PER_STEP
 ) -> SearchTreeLayout:
     """Place children beside their parent, in the order of their parents, without overlap."""
     record = searched.record
@@ -155,7 +155,7 @@ def format_probability(log_probability: float) -> str:
     return f"{probability:.2f}".removeprefix("0") if probability < 0.995 else "1.0"
 
 
-def search_title(searched: Searched) -> str:
+def search_title(searched: InspectedSearch) -> str:
     """Return "source text  ·  beam of 4"; without a source text, the kind of search alone."""
     record = searched.record
     names = {"beam": f"beam of {record.width}", "sample": f"{record.width} samples"}

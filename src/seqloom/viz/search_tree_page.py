@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.storage import write_file
 from seqloom.decoding.record import Candidate
-from seqloom.runs.question import Searched
 from seqloom.viz.search_tree_layout import (
     SearchTreeLayout,
     TreeNode,
@@ -59,7 +59,7 @@ aria-labelledby="candidates-title"></div></section>
 """
 
 
-def save_search_tree_page(path: Path, searched: Searched) -> None:
+def save_search_tree_page(path: Path, searched: InspectedSearch) -> None:
     """Write the page to `path`."""
     data = search_tree_data(searched)
     assets = files("seqloom.viz") / "assets"
@@ -75,7 +75,7 @@ def save_search_tree_page(path: Path, searched: Searched) -> None:
     write_file(path, page.encode())
 
 
-def _output_rows(searched: Searched) -> str:
+def _output_rows(searched: InspectedSearch) -> str:
     rows = []
     for rank, output in enumerate(searched.outputs, start=1):
         note = "" if output.finished else ' <small class="note">without END</small>'
@@ -85,7 +85,7 @@ def _output_rows(searched: Searched) -> str:
     return "\n".join(rows)
 
 
-def search_tree_data(searched: Searched) -> dict[str, Any]:
+def search_tree_data(searched: InspectedSearch) -> dict[str, Any]:
     """Return what a script needs to draw the tree and to list its candidates, as plain JSON values.
 
     The HTTP route /api/search/tree returns the same object, so its keys are part of the API.
@@ -125,7 +125,7 @@ def _node_data(layout: SearchTreeLayout, node: TreeNode) -> dict[str, Any]:
     }
 
 
-def _candidate_data(searched: Searched, candidate: Candidate) -> dict[str, Any]:
+def _candidate_data(searched: InspectedSearch, candidate: Candidate) -> dict[str, Any]:
     return {
         "piece": shorten_piece(searched.pieces[candidate.token]),
         "p": format_probability(candidate.log_probability),

@@ -11,9 +11,9 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
 from seqloom.decoding.record import Candidate, Fate
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.question import Changed, Searched
 from seqloom.viz.search_tree_layout import (
     DROPPED_PER_STEP,
     candidates_to_draw,
@@ -30,7 +30,7 @@ _MAX_PREFIX_LENGTH = 44
 
 
 def draw_search_steps(
-    searched: Searched, *, dropped: int | None = DROPPED_PER_STEP, ascii_only: bool = False
+    searched: InspectedSearch, *, dropped: int | None = DROPPED_PER_STEP, ascii_only: bool = False
 ) -> Table:
     """Return a table of the candidates of each step.
 
@@ -62,7 +62,9 @@ def draw_search_steps(
     return table
 
 
-def _candidate_cells(searched: Searched, candidate: Candidate, ascii_only: bool) -> tuple[str, ...]:
+def _candidate_cells(
+    searched: InspectedSearch, candidate: Candidate, ascii_only: bool
+) -> tuple[str, ...]:
     marks = _ASCII_MARKS if ascii_only else _MARKS
     fate = str(candidate.fate if candidate.reason is None else candidate.reason)
     return (
@@ -104,7 +106,7 @@ def draw_outputs(outputs: Sequence[Prediction]) -> Table:
     return table
 
 
-def draw_change(change: Changed, *, ascii_only: bool = False) -> Table:
+def draw_change(change: TokenReplacement, *, ascii_only: bool = False) -> Table:
     """Return a table of the original and the changed output, token by token."""
     table = _create_table(">step", "original", ">p", "changed", ">p")
     outputs = (change.original, change.changed)

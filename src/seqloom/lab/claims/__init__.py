@@ -1,1 +1,1 @@
-"""The claims, one a file. Each file ends in CLAIM; its name is the file's, with hyphens."""
+"""Claims of the lectures, one module each. Every module ends in `CLAIM`."""

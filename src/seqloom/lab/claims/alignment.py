@@ -1,4 +1,4 @@
-"""Where a decoder looks is which source word it translates."""
+"""Attention weights align target words with the source words that they translate."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -8,54 +8,69 @@ from torch import Tensor
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import Tables, letters, recipe, trained, training, unseen
-from seqloom.lab.made_languages import ENGLISH, FRENCH, alignment, clauses, sentence, write_pairs
+from seqloom.lab.models.toy_languages import (
+    ENGLISH,
+    FRENCH,
+    alignment,
+    clauses,
+    sentence,
+    write_pairs,
+)
+from seqloom.lab.models.trained_models import (
+    Tables,
+    build_recipe,
+    letter_corpus,
+    strings_to_test,
+    train_once,
+    training_tables,
+)
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
-COPY, REVERSE, SWAP = "copy", "reverse", "adjectives behind nouns"
+COPY, REVERSE, SWAP = "copy", "reverse", "adjectives after nouns"
 TASKS = (COPY, REVERSE, SWAP)
 LONGEST = 10
-AWAY = (-3, -2, -1, 0, 1, 2, 3)
-NAMES = [f"weight at {away:+d}" for away in AWAY]
+OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
+OFFSET_WEIGHTS = [f"weight at {offset:+d}" for offset in OFFSETS]
 
 
 @dataclass(frozen=True)
-class Settings:
+class AlignmentSettings:
+    """nouns: nouns of the toy languages."""
+
     examples: int
     steps: int
     width: int
     tests: int
-    words: int
-    """Nouns of the made-up languages."""
+    nouns: int
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """A pair of texts, and for each target token the place of its source token."""
+class AlignedPair:
+    """A sentence pair, and for each target token the index of its source token."""
 
     source: str
     target: str
-    truth: list[int]
+    alignment: list[int]
 
 
-def configure(trial: Trial[Settings]) -> RunConfig:
-    """A GRU with attention. Between strings of letters it is told what stands where."""
+def configure(trial: Trial[AlignmentSettings]) -> RunConfig:
+    """A GRU with attention. For strings of letters, its inputs include their positions."""
     settings = trial.settings
     shared: Tables = {"kind": "recurrent"}
     if trial.condition == SWAP:
         data = {"folder": str(_folder(trial)), "train": _FILES, "dev": _FILES | {"last_line": 20}}
         tokenizer = "whitespace"
     else:
-        corpus = letters(trial.condition, 1, LONGEST)
+        corpus = letter_corpus(trial.condition, 1, LONGEST)
         train = {**corpus, "examples": settings.examples, "seed": trial.seed}
         data = {"train": train, "dev": {**corpus, "examples": 20}}
         tokenizer = "characters"
         width = settings.width // 2
         shared["positions"] = {"kind": "sinusoidal", "join": "append", "width": width}
     attention = {"score": {"kind": "bilinear"}}
-    return recipe(
+    return build_recipe(
         {
             "data": data,
             "text": {"tokenizer": {"kind": tokenizer}},
@@ -63,7 +78,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
                 "encoder": {**shared, "width": settings.width // 2},
                 "decoder": {**shared, "width": settings.width, "attention": attention},
             },
-            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
+            "training": training_tables(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
         }
     )
 
@@ -71,56 +86,65 @@ def configure(trial: Trial[Settings]) -> RunConfig:
 _FILES = {"kind": "parallel", "source": "en-fr.en", "target": "en-fr.fr"}
 
 
-def _folder(trial: Trial[Settings]) -> Path:
+def _folder(trial: Trial[AlignmentSettings]) -> Path:
     settings = trial.settings
-    return trial.models / f"en-fr-{settings.words}-{settings.examples}-{trial.seed}"
+    return trial.models / f"en-fr-{settings.nouns}-{settings.examples}-{trial.seed}"
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """Where the decoder looks on its way through the true target, against where it should.
+def measure(trial: Trial[AlignmentSettings]) -> Numbers:
+    """Attention under teacher forcing, compared with the known alignment.
 
-    weight at +1: the mean weight of the source token one place behind the right one
+    weight at +1: mean weight of the source token one position after the correct one
     """
     settings = trial.settings
     if trial.condition == SWAP:
         pair = [(ENGLISH, FRENCH)]
-        write_pairs(_folder(trial), pair, settings.examples, trial.seed, settings.words)
-    run = trained(trial, configure(trial))
-    tests = _tests(trial)
-    scored = run.score([one.source for one in tests], [one.target for one in tests])
-    found = [
-        look_at(one.attention[row], place, row)
-        for one, test in zip(scored, tests, strict=True)
-        if one.attention is not None
-        for row, place in enumerate(test.truth)
+        write_pairs(_folder(trial), pair, settings.examples, trial.seed, settings.nouns)
+    run = train_once(trial, configure(trial))
+    pairs = _test_pairs(trial)
+    scored = run.score([pair.source for pair in pairs], [pair.target for pair in pairs])
+    per_token = [
+        compare_with_alignment(prediction.attention[row], source_index, row)
+        for prediction, pair in zip(scored, pairs, strict=True)
+        if prediction.attention is not None
+        for row, source_index in enumerate(pair.alignment)
     ]
-    return {name: sum(one[name] for one in found) / len(found) for name in found[0]}
+    return {name: sum(each[name] for each in per_token) / len(per_token) for name in per_token[0]}
 
 
-def _tests(trial: Trial[Settings]) -> list[Aligned]:
+def _test_pairs(trial: Trial[AlignmentSettings]) -> list[AlignedPair]:
     count = trial.settings.tests
     if trial.condition == SWAP:
         return [
-            Aligned(sentence(one, ENGLISH), sentence(one, FRENCH), alignment(one, ENGLISH, FRENCH))
-            for one in islice(clauses("test", 0, trial.settings.words), count)
+            AlignedPair(
+                sentence(clause, ENGLISH),
+                sentence(clause, FRENCH),
+                alignment(clause, ENGLISH, FRENCH),
+            )
+            for clause in islice(clauses("test", 0, trial.settings.nouns), count)
         ]
-    places = list(range(LONGEST))
-    truth = places if trial.condition == COPY else places[::-1]
-    pairs = unseen(letters(trial.condition, 1, LONGEST), LONGEST, count)
-    return [Aligned(one.source, one.target, truth) for one in pairs]
+    indices = list(range(LONGEST))
+    correct = indices if trial.condition == COPY else indices[::-1]
+    examples = strings_to_test(letter_corpus(trial.condition, 1, LONGEST), LONGEST, count)
+    return [AlignedPair(example.source, example.target, correct) for example in examples]
 
 
-def look_at(weights: Tensor, place: int, row: int) -> Numbers:
-    """weights (S,): where target token `row` looks. place: where it should. END is the last."""
-    beside = {
-        name: float(weights[place + away]) if 0 <= place + away < len(weights) else 0.0
-        for away, name in zip(AWAY, NAMES, strict=True)
+def compare_with_alignment(weights: Tensor, source_index: int, row: int) -> Numbers:
+    """Compare the attention weights (S,) of target token `row` with its correct source token.
+
+    The last source token is END.
+    """
+    near = {
+        name: float(weights[source_index + offset])
+        if 0 <= source_index + offset < len(weights)
+        else 0.0
+        for offset, name in zip(OFFSETS, OFFSET_WEIGHTS, strict=True)
     }
     return {
-        "right": float(int(weights.argmax()) == place),
-        "diagonal": float(row == place),
-        "even": 1 / len(weights),
-        **beside,
+        "correct": float(int(weights.argmax()) == source_index),
+        "diagonal": float(row == source_index),
+        "uniform": 1 / len(weights),
+        **near,
     }
 
 
@@ -128,18 +152,18 @@ def judge(results: Results) -> Verdict:
     return conclude(
         *(
             Effect(
-                f"{task}: the token that is looked at most is the right one in",
-                results.over_seeds(task, "right"),
+                f"{task}: the token with the largest weight is correct in",
+                results.over_seeds(task, "correct"),
                 above=0.5,
-                form=".1%",
+                format_spec=".1%",
             )
             for task in TASKS
         ),
         *(
             Effect(
-                f"{task}: that is more often than on the diagonal, by",
-                results.between((task, "right"), (task, "diagonal")),
-                form=".1%",
+                f"{task}: it is correct more often than the diagonal, by",
+                results.between((task, "correct"), (task, "diagonal")),
+                format_spec=".1%",
             )
             for task in (REVERSE, SWAP)
         ),
@@ -147,45 +171,47 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [Series(task, AWAY, results.curve(task, NAMES)) for task in TASKS]
-    bars = [(task, "right") for task in TASKS] + [(SWAP, "diagonal"), (SWAP, "even")]
+    series = [Series(task, OFFSETS, results.curve(task, OFFSET_WEIGHTS)) for task in TASKS]
+    bars = [(task, "correct") for task in TASKS] + [(SWAP, "diagonal"), (SWAP, "uniform")]
     names = (*TASKS, f"diagonal, {SWAP}", f"at random, {SWAP}")
     return [
-        LineChart("source tokens away from the right one", "mean attention weight", series),
+        LineChart("offset from the correct source token", "mean attention weight", series),
         BarChart(
-            "share of target tokens aligned rightly", names, [results.over_seeds(*b) for b in bars]
+            "fraction of correctly aligned target tokens",
+            names,
+            [results.over_seeds(*bar) for bar in bars],
         ),
     ]
 
 
 CLAIM = Claim(
     name="alignment",
-    sentence="Attention weights are alignments: a decoder looks at the source word that it "
-    "translates, along the diagonal where the order is kept, and off it where adjectives and nouns "
-    "change places.",
+    sentence="Attention weights are alignments: the decoder attends to the source word that it "
+    "translates, on the diagonal if the word order is the same, and off it where adjectives and "
+    "nouns change places.",
     source="L2, Visualizing attention weights (European economic area, zone économique européenne)",
     setup="A bidirectional GRU with attention learns to copy and to reverse strings of 1 to 10 "
-    "letters, and to translate between two made-up languages, of which one has its adjectives "
-    "before the noun and the other behind it, in reverse order. Nobody tells it the alignment, "
-    "which is known. The decoder is led through the true targets of unseen sources; compared: the "
-    "source token with the largest weight, and the right one. Baselines: the token at the same "
-    "place (the diagonal), and any token (at random).",
-    confirms="In all three, most tokens are looked at rightly; in reversing and translating, more "
-    "than the diagonal gets.",
-    refutes="One of these is the other way round with every seed.",
+    "letters, and to translate between two toy languages. One has adjectives before the noun, the "
+    "other after the noun, in reverse order. Training does not use the alignment, which is known. "
+    "On unseen sources, under teacher forcing, the source token with the largest weight is compared "
+    "with the correct one. Baselines: the token at the same position (the diagonal), and a random "
+    "token.",
+    confirms="In all three tasks most tokens are aligned correctly; in reversing and translating, "
+    "more than on the diagonal.",
+    refutes="The opposite of one of these statements holds with every seed.",
     conditions=TASKS,
     sizes={
-        "tiny": Settings(examples=60, steps=2, width=8, tests=2, words=4),
-        "small": Settings(examples=8_000, steps=300, width=64, tests=200, words=20),
-        "full": Settings(examples=100_000, steps=2_000, width=256, tests=1_000, words=100),
+        "tiny": AlignmentSettings(examples=60, steps=2, width=8, tests=2, nouns=4),
+        "small": AlignmentSettings(examples=8_000, steps=300, width=64, tests=200, nouns=20),
+        "full": AlignmentSettings(examples=100_000, steps=2_000, width=256, tests=1_000, nouns=100),
     },
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
-        Column("right", "looked at rightly", ".1%"),
+        Column("correct", "aligned correctly", ".1%"),
         Column("diagonal", "on the diagonal", ".1%"),
-        Column("even", "at random", ".1%"),
-        Column(NAMES[AWAY.index(0)], "weight of the right token", ".1%"),
+        Column("uniform", "at random", ".1%"),
+        Column(OFFSET_WEIGHTS[OFFSETS.index(0)], "weight of the correct token", ".1%"),
     ),
 )

@@ -1,91 +1,92 @@
-"""A wider beam finds likelier and better outputs, and most of it at width 2."""
+"""A wider beam finds more probable and better outputs, with most of the gain at width 2."""
 
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
-from seqloom.lab.experiment import trained
-from seqloom.lab.results import Numbers, Results
-from seqloom.lab.translators import (
-    TRANSLATOR_SIZES,
-    TranslatorSettings,
-    translator,
-    unseen_sentences,
+from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.models.trained_models import train_once
+from seqloom.lab.models.translation_models import (
+    TRANSLATION_SIZES,
+    TranslationSettings,
+    read_test_sentences,
+    translation_recipe,
 )
+from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.viz.chart import Chart, LineChart, Series
 
 WIDTHS = {f"beam {width}": width for width in (1, 2, 5, 12)}
 GREEDY, NARROW, WIDE = "beam 1", "beam 2", "beam 12"
-GOOD, LIKELY = "BLEU", "log p a piece"
+BLEU, LOG_P = "BLEU", "log p per token"
 
 
-def measure(trial: Trial[TranslatorSettings]) -> Numbers:
-    """BLEU, and the mean log-probability of a piece: what the search looks for."""
-    run = trained(trial, translator(trial.settings, trial.seed))
-    sentences = unseen_sentences(run, trial.settings.sentences)
+def measure(trial: Trial[TranslationSettings]) -> Numbers:
+    """BLEU, and the mean log-probability per token, which the search maximises."""
+    run = train_once(trial, translation_recipe(trial.settings, trial.seed))
+    sentences = read_test_sentences(run, trial.settings.sentences)
     beam = BeamConfig(width=WIDTHS[trial.condition])
-    found = run.translate([one.source for one in sentences], decoding=beam, attention=False)
+    outputs = run.translate([each.source for each in sentences], decoding=beam, attention=False)
+    references = [each.references for each in sentences]
     return {
-        GOOD: bleu([one.text for one in found], [one.references for one in sentences]).value,
-        LIKELY: sum(one.score for one in found) / len(found),
+        BLEU: bleu([output.text for output in outputs], references).value,
+        LOG_P: sum(output.score for output in outputs) / len(outputs),
     }
 
 
 def judge(results: Results) -> Verdict:
-    first = results.difference(GOOD, NARROW, GREEDY)
-    second = results.difference(GOOD, WIDE, NARROW)
+    first_gain = results.difference(BLEU, NARROW, GREEDY)
+    second_gain = results.difference(BLEU, WIDE, NARROW)
     return conclude(
         Effect(
-            "a beam of 2 finds likelier outputs than a beam of 1, log p a piece higher by",
-            results.difference(LIKELY, NARROW, GREEDY),
+            "beam 2 finds more probable outputs than beam 1, log p per token higher by",
+            results.difference(LOG_P, NARROW, GREEDY),
         ),
         Effect(
-            "a beam of 12 finds likelier outputs than a beam of 2, higher by",
-            results.difference(LIKELY, WIDE, NARROW),
+            "beam 12 finds more probable outputs than beam 2, higher by",
+            results.difference(LOG_P, WIDE, NARROW),
         ),
-        Effect("a beam of 2 is ahead of a beam of 1 by", first, unit=GOOD),
+        Effect("beam 2 scores higher than beam 1 by", first_gain, unit=BLEU),
         Effect(
-            "from 1 to 2 more is gained than from 2 to 12, by",
-            [one - other for one, other in zip(first, second, strict=True)],
-            unit=GOOD,
+            "the gain from beam 1 to 2 exceeds the gain from 2 to 12 by",
+            [first - second for first, second in zip(first_gain, second_gain, strict=True)],
+            unit=BLEU,
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
     def line(name: str) -> LineChart:
-        values = [results.over_seeds(one, name) for one in WIDTHS]
+        values = [results.over_seeds(condition, name) for condition in WIDTHS]
         series = [Series("beam search", list(WIDTHS.values()), values)]
-        return LineChart("width of the beam", name, series, logarithmic_x=True, zero=False)
+        return LineChart("beam width", name, series, logarithmic_x=True, zero=False)
 
-    return [line(GOOD), line(LIKELY)]
+    return [line(BLEU), line(LOG_P)]
 
 
 CLAIM = Claim(
     name="beam-width",
-    sentence="Keeping several beginnings finds likelier outputs than taking the likeliest word at "
-    "each step, and better ones; a beam of 2 already brings most of it.",
+    sentence="Beam search finds more probable outputs than greedy search, and better ones; a beam "
+    "of 2 already brings most of the gain.",
     source="L1, Beam search intuition and example; L3, Basic translator: inference (top-k)",
-    setup="A translator from German to English, trained on Tatoeba, is searched with beams of 1 to "
-    "12, hypotheses compared by their log-probability over their length. Measured: BLEU, and the "
-    "mean log-probability of a piece.",
-    confirms="Outputs become likelier from beam 1 to 2 and from 2 to 12; BLEU rises from 1 to 2, by "
-    "more than from 2 to 12.",
-    refutes="One of these is the other way round with every seed.",
+    setup="A German to English model trained on Tatoeba decodes with beams of 1 to 12. Hypotheses "
+    "are ranked by log-probability divided by length. Measured: BLEU, and the mean log-probability "
+    "per token.",
+    confirms="Outputs become more probable from beam 1 to 2 and from 2 to 12; BLEU rises from 1 to "
+    "2, by more than from 2 to 12.",
+    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(WIDTHS),
-    sizes=TRANSLATOR_SIZES,
+    sizes=TRANSLATION_SIZES,
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(Column(GOOD, GOOD, ".2f"), Column(LIKELY, LIKELY, ".4f")),
+    columns=(Column(BLEU, BLEU, ".2f"), Column(LOG_P, LOG_P, ".4f")),
     published=(
-        Published(
+        PublishedResult(
             where="Sutskever et al. 2014, table 1",
-            what="BLEU, English to French, five reversed LSTMs together",
+            what="BLEU, English to French, ensemble of five LSTMs that read the source in reverse",
             figures=(
-                Figure("beam of 1", 33.0, GREEDY, GOOD),
-                Figure("beam of 2", 34.5, NARROW, GOOD),
-                Figure("beam of 12", 34.81, WIDE, GOOD),
+                PublishedFigure("beam of 1", 33.0, GREEDY, BLEU),
+                PublishedFigure("beam of 2", 34.5, NARROW, BLEU),
+                PublishedFigure("beam of 12", 34.81, WIDE, BLEU),
             ),
         ),
     ),

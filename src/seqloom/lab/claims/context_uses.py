@@ -1,17 +1,17 @@
-"""Whatever receives the context vector, it is better than having none."""
+"""The context vector helps wherever the decoder uses it."""
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Trial
-from seqloom.lab.copiers import (
+from seqloom.lab.models.copy_models import (
+    ACCURACIES,
     COLUMNS,
-    COPIER_SIZES,
+    COPY_SIZES,
     LONGEST,
-    NAMES,
     NO_ATTENTION,
-    CopierSettings,
-    copied,
-    copier,
-    drawn,
+    CopySettings,
+    copy_recipe,
+    measure_copying,
+    plot_copying,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
@@ -27,26 +27,26 @@ USES: dict[str, tuple[str, ...]] = {
 }
 
 
-def configure(trial: Trial[CopierSettings]) -> RunConfig:
-    """All have two layers in the decoder, because one of the uses lies between them."""
+def configure(trial: Trial[CopySettings]) -> RunConfig:
+    """All decoders have two layers, because one use of the context is between the layers."""
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
     if trial.condition == NONE:
-        return copier(trial, {"layers": 2, "attention": NO_ATTENTION})
+        return copy_recipe(trial, {"layers": 2, "attention": NO_ATTENTION})
     uses = USES[trial.condition]
-    return copier(trial, {"layers": 2, "attention": attention, "context": uses})
+    return copy_recipe(trial, {"layers": 2, "attention": attention, "context": uses})
 
 
-def measure(trial: Trial[CopierSettings]) -> Numbers:
-    return copied(trial, configure(trial))
+def measure(trial: Trial[CopySettings]) -> Numbers:
+    return measure_copying(trial, configure(trial))
 
 
 def judge(results: Results) -> Verdict:
     return conclude(
         *(
             Effect(
-                f"at {LONGEST} letters, with the context as {use} the lead over no attention is",
-                results.difference(NAMES[-1], use, NONE),
-                form=".1%",
+                f"at {LONGEST} letters, the context as {use} is better than no attention by",
+                results.difference(ACCURACIES[-1], use, NONE),
+                format_spec=".1%",
             )
             for use in USES
         )
@@ -54,23 +54,23 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    every = (NONE, *USES)
-    return drawn(results, every, every)
+    conditions = (NONE, *USES)
+    return plot_copying(results, conditions, conditions)
 
 
 CLAIM = Claim(
     name="context-uses",
-    sentence="The context vector can be put to use in various ways: in the input of the next step, "
-    "in the readout, in the next recurrent layer, or in place of the state. Each of them helps.",
+    sentence="A decoder can use the context vector in various places: in the input of the next "
+    "step, in the readout, in the next recurrent layer, or as the new state. Each of them helps.",
     source="L1, Attention (who receives it?) and Attention equations; L3, Attention: computing "
     "output (readout, or as a new state)",
-    setup="A bidirectional GRU reads strings of 1 to 20 letters and one of two layers copies them. "
-    "The conditions differ in where the context vector goes, and one has no attention. Same number "
-    "of steps for all. Tested on unseen strings by greedy search.",
-    confirms="At 20 letters every use has more right letters than the model without attention.",
-    refutes="One of the uses has fewer with every seed.",
+    setup="A bidirectional GRU encoder reads strings of 1 to 20 letters and a GRU decoder of two "
+    "layers copies them. The conditions differ in the use of the context vector; one has no "
+    "attention. All train for the same number of steps. Tested on unseen strings by greedy search.",
+    confirms="At 20 letters every use has more correct letters than the model without attention.",
+    refutes="One of the uses has fewer correct letters with every seed.",
     conditions=(NONE, *USES),
-    sizes=COPIER_SIZES,
+    sizes=COPY_SIZES,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -1,4 +1,4 @@
-"""One wrong word leads to others; looking for the likeliest sentence avoids some of them."""
+"""One wrong word leads to more; a search for the most probable sentence avoids some of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,127 +6,139 @@ from dataclasses import dataclass
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import trained
-from seqloom.lab.results import Numbers, Results
-from seqloom.lab.translators import (
-    TRANSLATOR_SIZES,
-    TranslatorSettings,
-    translator,
-    unseen_sentences,
+from seqloom.lab.models.trained_models import train_once
+from seqloom.lab.models.translation_models import (
+    TRANSLATION_SIZES,
+    TranslationSettings,
+    read_test_sentences,
+    translation_recipe,
 )
+from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.metrics.rouge import rouge
 from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
-RIGHT, WRONG = "first word right", "first word wrong"
+CORRECT, WRONG = "correct first word", "wrong first word"
 GREEDY, BEAM = "greedy", "beam of 5"
-AFTER = (1, 2, 3, 4)
-NAMES = [f"right {count} words later" for count in AFTER]
-LATEST = 100
+DISTANCES = (1, 2, 3, 4)
+ACCURACIES = [f"accuracy {distance} words later" for distance in DISTANCES]
+MAX_WORDS = 100
 """No sentence has more words."""
-ALTERNATIVES = 10
-"""Hypotheses among which a wrong first word is looked for."""
+CANDIDATES = 10
+"""Hypotheses to take a wrong first word from."""
 
 
-def measure(trial: Trial[TranslatorSettings]) -> Numbers:
-    """Either a search over whole sentences, or greedy search from a first word that is given."""
-    run = trained(trial, translator(trial.settings, trial.seed))
-    sentences = unseen_sentences(run, trial.settings.sentences)
+def measure(trial: Trial[TranslationSettings]) -> Numbers:
+    """A search over complete sentences, or greedy search after a given first word."""
+    run = train_once(trial, translation_recipe(trial.settings, trial.seed))
+    sentences = read_test_sentences(run, trial.settings.sentences)
     if trial.condition in (GREEDY, BEAM):
-        beam = BeamConfig(width=5) if trial.condition == BEAM else GreedyConfig()
-        return _search(run, sentences, beam)
-    chosen = _mistakes(run, sentences)
-    words = [one.first if trial.condition == RIGHT else one.wrong for one in chosen]
-    return _go_on(run, [one.sentence for one in chosen], words)
+        decoding = BeamConfig(width=5) if trial.condition == BEAM else GreedyConfig()
+        return _measure_search(run, sentences, decoding)
+    first_words = _find_first_words(run, sentences)
+    words = [each.correct if trial.condition == CORRECT else each.wrong for each in first_words]
+    return _measure_rest(run, [each.sentence for each in first_words], words)
 
 
-def _search(run: Run, sentences: Sequence[Example], decoding: DecodingConfig) -> Numbers:
-    found = run.translate([one.source for one in sentences], decoding=decoding, attention=False)
-    likelihood = [sum(one.log_probabilities) / len(one.log_probabilities) for one in found]
+def _measure_search(run: Run, sentences: Sequence[Example], decoding: DecodingConfig) -> Numbers:
+    outputs = run.translate([each.source for each in sentences], decoding=decoding, attention=False)
+    log_p = [sum(output.log_probabilities) / len(output.log_probabilities) for output in outputs]
+    references = [each.references for each in sentences]
     return {
-        "BLEU": bleu([one.text for one in found], [one.references for one in sentences]).value,
-        "log p a piece": sum(likelihood) / len(likelihood),
+        "BLEU": bleu([output.text for output in outputs], references).value,
+        "log p per token": sum(log_p) / len(log_p),
     }
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A sentence, its first word, and one that the model might have taken and that no reference
-    begins with."""
+class FirstWords:
+    """A sentence, its correct first word, and a plausible wrong one.
+
+    wrong: first word of a hypothesis that no reference starts with
+    """
 
     sentence: Example
-    first: str
+    correct: str
     wrong: str
 
 
-def _mistakes(run: Run, sentences: Sequence[Example]) -> list[Mistake]:
-    """Sentences of three words or more for which the model has a wrong first word to offer."""
-    sources = [one.source for one in sentences]
-    beam = BeamConfig(width=ALTERNATIVES, finished=ALTERNATIVES)
-    offers = run.translate_n_best(sources, ALTERNATIVES, decoding=beam, attention=False)
-    chosen = []
-    for sentence, several in zip(sentences, offers, strict=True):
-        firsts = {_first(reference) for reference in sentence.references}
-        wrong = [word for one in several if (word := _first(one.text)) and word not in firsts]
+def _find_first_words(run: Run, sentences: Sequence[Example]) -> list[FirstWords]:
+    """Sentences of at least three words with a hypothesis that starts with a wrong word."""
+    sources = [each.source for each in sentences]
+    beam = BeamConfig(width=CANDIDATES, finished=CANDIDATES)
+    candidates = run.translate_n_best(sources, CANDIDATES, decoding=beam, attention=False)
+    selected = []
+    for sentence, hypotheses in zip(sentences, candidates, strict=True):
+        correct = {_first_word(reference) for reference in sentence.references}
+        wrong = [
+            word
+            for hypothesis in hypotheses
+            if (word := _first_word(hypothesis.text)) and word not in correct
+        ]
         if wrong and len(sentence.target.split()) > 2:
-            chosen.append(Mistake(sentence, _first(sentence.target), wrong[0]))
-    return chosen
+            selected.append(FirstWords(sentence, _first_word(sentence.target), wrong[0]))
+    return selected
 
 
-def _first(text: str) -> str:
+def _first_word(text: str) -> str:
     return (text.split() or [""])[0]
 
 
-def _go_on(run: Run, sentences: Sequence[Example], words: Sequence[str]) -> Numbers:
-    """Greedy search from these first words: what becomes of the rest."""
+def _measure_rest(run: Run, sentences: Sequence[Example], first_words: Sequence[str]) -> Numbers:
+    """Continue the first words by greedy search and score the rest."""
     if not sentences:
-        return dict.fromkeys(("rest", "later", "sentences", *NAMES), 0.0)
-    found = run.translate(
-        [one.source for one in sentences],
+        return dict.fromkeys(("rest", "later", "sentences", *ACCURACIES), 0.0)
+    outputs = run.translate(
+        [each.source for each in sentences],
         decoding=GreedyConfig(),
         attention=False,
-        prefixes=words,
+        prefixes=first_words,
     )
-    rests = [one.text.split()[1:] for one in found]
-    wanted = [one.target.split()[1:] for one in sentences]
-    texts, references = ([" ".join(words) for words in side] for side in (rests, wanted))
+    rests = [output.text.split()[1:] for output in outputs]
+    reference_rests = [each.target.split()[1:] for each in sentences]
+    texts, references = ([" ".join(words) for words in side] for side in (rests, reference_rests))
     return {
         "rest": rouge("rouge-1", texts, [(reference,) for reference in references]).value,
-        "later": _right(rests, wanted, range(2, LATEST)),
+        "later": _accuracy(rests, reference_rests, range(2, MAX_WORDS)),
         "sentences": float(len(sentences)),
-        **{name: _right(rests, wanted, [count]) for count, name in zip(AFTER, NAMES, strict=True)},
+        **{
+            name: _accuracy(rests, reference_rests, [distance])
+            for distance, name in zip(DISTANCES, ACCURACIES, strict=True)
+        },
     }
 
 
-def _right(
-    rests: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], after: Sequence[int]
+def _accuracy(
+    rests: Sequence[Sequence[str]],
+    reference_rests: Sequence[Sequence[str]],
+    distances: Sequence[int],
 ) -> float:
-    """The share of right words so many words after the first, where a reference has so many."""
+    """Fraction of correct words at these distances from the first, where the reference has one."""
     pairs = [
-        (rest[count - 1 : count], [true[count - 1]])
-        for rest, true in zip(rests, wanted, strict=True)
-        for count in after
-        if len(true) >= count
+        (rest[distance - 1 : distance], [reference[distance - 1]])
+        for rest, reference in zip(rests, reference_rests, strict=True)
+        for distance in distances
+        if len(reference) >= distance
     ]
-    return sum(one == other for one, other in pairs) / max(1, len(pairs))
+    return sum(word == reference for word, reference in pairs) / max(1, len(pairs))
 
 
 def judge(results: Results) -> Verdict:
     return conclude(
         Effect(
-            "after a wrong first word, the rest is less like the reference, by",
-            results.difference("rest", RIGHT, WRONG),
+            "after a wrong first word, the similarity of the rest to the reference is lower by",
+            results.difference("rest", CORRECT, WRONG),
             unit="points of ROUGE-1",
         ),
         Effect(
-            "two words after it and later, right words are rarer by",
-            results.difference("later", RIGHT, WRONG),
-            form=".1%",
+            "at distance two and more, the fraction of correct words is lower by",
+            results.difference("later", CORRECT, WRONG),
+            format_spec=".1%",
         ),
         Effect(
-            "a beam of 5 is ahead of greedy search by",
+            "a beam of 5 scores higher than greedy search by",
             results.difference("BLEU", BEAM, GREEDY),
             unit="BLEU",
         ),
@@ -134,35 +146,38 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [Series(one, AFTER, results.curve(one, NAMES)) for one in (RIGHT, WRONG)]
-    bars = [results.over_seeds(one, "BLEU") for one in (GREEDY, BEAM)]
+    series = [
+        Series(condition, DISTANCES, results.curve(condition, ACCURACIES))
+        for condition in (CORRECT, WRONG)
+    ]
+    bars = [results.over_seeds(condition, "BLEU") for condition in (GREEDY, BEAM)]
     return [
-        LineChart("words after the first", "share of right words", series),
+        LineChart("words after the first", "fraction of correct words", series),
         BarChart("BLEU", (GREEDY, BEAM), bars),
     ]
 
 
 CLAIM = Claim(
     name="early-mistake",
-    sentence="Taking the likeliest word at each step, one early mistake leads to others; looking "
-    "for the likeliest sentence, with a beam, avoids some of them.",
+    sentence="In greedy search one early mistake leads to others; a beam, which searches for the "
+    "most probable sentence, avoids some of them.",
     source="L3, Basic translator: inference (a small mistake can lead to a sequence of mistakes)",
-    setup="A translator from German to English, trained on Tatoeba. Where the ten best hypotheses "
-    "begin with a word that no reference begins with, greedy search is made to begin with it, or "
-    "with the reference's word, and goes on by itself: the rest is compared with the reference's "
-    "(ROUGE-1 F, and word by word). Beside it, whole sentences by greedy search and by a beam of 5.",
-    confirms="After a wrong first word the rest shares fewer words with the reference, even two "
-    "words later and beyond fewer are right, and the beam has the higher BLEU.",
-    refutes="One of these is the other way round with every seed.",
-    conditions=(RIGHT, WRONG, GREEDY, BEAM),
-    sizes=TRANSLATOR_SIZES,
+    setup="A German to English model trained on Tatoeba. If one of the ten best hypotheses starts "
+    "with a word that no reference starts with, greedy search continues from that word or from the "
+    "reference's first word. The rest is compared with the rest of the reference (ROUGE-1 F, and "
+    "word by word). In addition, complete sentences by greedy search and by a beam of 5.",
+    confirms="After a wrong first word the rest shares fewer words with the reference, fewer words "
+    "are correct even at distance two and more, and the beam has the higher BLEU.",
+    refutes="The opposite of one of these statements holds with every seed.",
+    conditions=(CORRECT, WRONG, GREEDY, BEAM),
+    sizes=TRANSLATION_SIZES,
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
         Column("rest", "the rest, ROUGE-1", ".1f"),
-        Column("later", "right words, later", ".1%"),
+        Column("later", "correct words, distance 2 and more", ".1%"),
         Column("BLEU", "BLEU", ".1f"),
-        Column("log p a piece", "log p a piece", ".3f"),
+        Column("log p per token", "log p per token", ".3f"),
     ),
 )

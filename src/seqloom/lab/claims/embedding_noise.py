@@ -1,4 +1,4 @@
-"""Noise on the vectors of words is the augmentation that text allows: it regularises."""
+"""Noise on word embeddings regularises: it is the data augmentation that text allows."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,12 @@ from seqloom.core.storage import storage_errors, write_file
 from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import Tables, recipe, trained, training
+from seqloom.lab.models.trained_models import (
+    Tables,
+    build_recipe,
+    train_once,
+    training_tables,
+)
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
@@ -21,33 +26,34 @@ from seqloom.runs.run import Run
 from seqloom.viz.chart import Chart, LineChart, Series
 
 NOISES = {"no noise": 0.0, "noise 0.3": 0.3, "noise 1": 1.0}
-WITHOUT, SOME, MUCH = NOISES
-SEEN, UNSEEN, GOOD = "perplexity, learned from", "perplexity, unseen", "BLEU"
+NO_NOISE, SOME_NOISE, STRONG_NOISE = NOISES
+TRAIN_PERPLEXITY, TEST_PERPLEXITY, BLEU = "perplexity, training", "perplexity, unseen", "BLEU"
 _CORPUS = BundledConfig(source="de", target="en")
 _FILES: Tables = {"kind": "parallel", "source": "de", "target": "en"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class NoiseSettings:
+    """examples: training sentences, few enough to overfit; pieces: size of the vocabulary."""
+
     examples: int
-    """Sentences to learn from: few, so that there is something to regularise."""
     steps: int
     width: int
     pieces: int
     tests: int
 
 
-def _folder(trial: Trial[Settings]) -> Path:
+def _folder(trial: Trial[NoiseSettings]) -> Path:
     return trial.models / f"tatoeba-{trial.settings.examples}-{trial.seed}"
 
 
-def configure(trial: Trial[Settings]) -> RunConfig:
-    """A GRU with attention and nothing else that regularises."""
+def configure(trial: Trial[NoiseSettings]) -> RunConfig:
+    """A GRU with attention and no other regularisation."""
     settings = trial.settings
     embedding = {"kind": "learned", "noise": NOISES[trial.condition]}
     shared = {"kind": "recurrent", "width": settings.width, "embedding": embedding}
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
-    return recipe(
+    return build_recipe(
         {
             "data": {
                 "folder": str(_folder(trial)),
@@ -56,101 +62,104 @@ def configure(trial: Trial[Settings]) -> RunConfig:
             },
             "text": {"tokenizer": {"kind": "subwords", "size": settings.pieces}},
             "model": {"encoder": shared, "decoder": {**shared, "attention": attention}},
-            "training": training(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
+            "training": training_tables(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
         }
     )
 
 
-def _few(trial: Trial[Settings]) -> list[Example]:
-    """The sentences to learn from, other ones with each seed, in files."""
-    everything = list(read_bundled(_CORPUS, "train"))
-    few = Random(trial.seed).sample(everything, trial.settings.examples)
+def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
+    """Draw the training sentences of this seed and write them to files."""
+    corpus = list(read_bundled(_CORPUS, "train"))
+    sample = Random(trial.seed).sample(corpus, trial.settings.examples)
     with storage_errors(_folder(trial)):
         _folder(trial).mkdir(parents=True, exist_ok=True)
-    for name, side in (("de", [one.source for one in few]), ("en", [one.target for one in few])):
-        write_file(_folder(trial) / name, "".join(f"{line}\n" for line in side).encode())
-    return few
+    sides = (("de", [each.source for each in sample]), ("en", [each.target for each in sample]))
+    for name, lines in sides:
+        write_file(_folder(trial) / name, "".join(f"{line}\n" for line in lines).encode())
+    return sample
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """How probable the targets are that were learned from, and unseen ones."""
-    few = _few(trial)
-    run = trained(trial, configure(trial))
+def measure(trial: Trial[NoiseSettings]) -> Numbers:
+    """Perplexity of training and unseen sentences, and BLEU of the unseen ones."""
+    training_sentences = _write_training_sentences(trial)
+    run = train_once(trial, configure(trial))
     unseen = Random(0).sample(list(read_bundled(_CORPUS, "test")), trial.settings.tests)
-    found = run.translate([one.source for one in unseen], decoding=GreedyConfig(), attention=False)
+    sources = [each.source for each in unseen]
+    outputs = run.translate(sources, decoding=GreedyConfig(), attention=False)
     return {
-        SEEN: _perplexity(run, few[: trial.settings.tests]),
-        UNSEEN: _perplexity(run, unseen),
-        GOOD: bleu([one.text for one in found], [one.references for one in unseen]).value,
+        TRAIN_PERPLEXITY: _perplexity(run, training_sentences[: trial.settings.tests]),
+        TEST_PERPLEXITY: _perplexity(run, unseen),
+        BLEU: bleu([each.text for each in outputs], [each.references for each in unseen]).value,
     }
 
 
 def _perplexity(run: Run, examples: Sequence[Example]) -> float:
-    """Of a piece, END included."""
+    """Per token, END included."""
     scored = run.score(
-        [one.source for one in examples], [one.target for one in examples], attention=False
+        [each.source for each in examples], [each.target for each in examples], attention=False
     )
-    pieces = [value for one in scored for value in one.log_probabilities]
-    return math.exp(-sum(pieces) / len(pieces))
+    log_p = [value for prediction in scored for value in prediction.log_probabilities]
+    return math.exp(-sum(log_p) / len(log_p))
 
 
 def judge(results: Results) -> Verdict:
-    gaps = [
-        [
-            math.log(unseen / seen)
-            for unseen, seen in zip(
-                results.over_seeds(one, UNSEEN), results.over_seeds(one, SEEN), strict=True
-            )
-        ]
-        for one in (WITHOUT, SOME)
-    ]
+    def gaps(condition: str) -> list[float]:
+        """Log perplexity of unseen minus that of training sentences."""
+        perplexities = zip(
+            results.over_seeds(condition, TEST_PERPLEXITY),
+            results.over_seeds(condition, TRAIN_PERPLEXITY),
+            strict=True,
+        )
+        return [math.log(unseen / training) for unseen, training in perplexities]
+
+    pairs = zip(gaps(NO_NOISE), gaps(SOME_NOISE), strict=True)
     return conclude(
         Effect(
-            "noise of 0.3 brings unseen sentences nearer to those learned from, in log perplexity "
+            "noise of 0.3 narrows the gap in log perplexity between unseen and training sentences "
             "by",
-            [one - other for one, other in zip(*gaps, strict=True)],
+            [without - with_noise for without, with_noise in pairs],
         ),
         Effect(
-            "with noise of 0.3 the perplexity of unseen sentences is lower by",
-            results.difference(UNSEEN, WITHOUT, SOME),
+            "noise of 0.3 lowers the perplexity of unseen sentences by",
+            results.difference(TEST_PERPLEXITY, NO_NOISE, SOME_NOISE),
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
     def line(name: str) -> LineChart:
-        values = [results.over_seeds(one, name) for one in NOISES]
+        values = [results.over_seeds(condition, name) for condition in NOISES]
         series = [Series("GRU with attention", list(NOISES.values()), values)]
-        label = "standard deviation of the noise (entries of a vector begin with 1)"
+        label = "standard deviation of the noise (that of initial embeddings is 1)"
         return LineChart(label, name, series, zero=False)
 
-    return [line(UNSEEN), line(SEEN)]
+    return [line(TEST_PERPLEXITY), line(TRAIN_PERPLEXITY)]
 
 
 CLAIM = Claim(
     name="embedding-noise",
-    sentence="Random noise on the vectors of words regularises: learned from few sentences, a model "
-    "with it knows them less by heart and does better on others.",
+    sentence="Random noise on word embeddings regularises: trained on few sentences, a model with "
+    "noise memorises them less and performs better on others.",
     source="L0 §1.3.4 (how do we do data augmentation for language data?)",
-    setup="A GRU with attention learns from few German sentences of Tatoeba and their English "
-    "translations, many times over, with Gaussian noise on the embeddings of both sides or without, "
-    "and with no other regularisation. Measured at the end: the perplexity of sentences that were "
-    "learned from and of unseen ones, and BLEU of the latter by greedy search.",
+    setup="A GRU with attention trains on few German sentences of Tatoeba and their English "
+    "translations for many epochs, with or without Gaussian noise on the embeddings of both sides, "
+    "and without other regularisation. Measured at the end: the perplexity of training sentences "
+    "and of unseen ones, and BLEU of the unseen ones by greedy search.",
     confirms="With noise of standard deviation 0.3 the gap between the two perplexities is "
-    "narrower, and unseen sentences have the lower perplexity.",
-    refutes="One of these is the other way round with every seed.",
+    "narrower, and the perplexity of unseen sentences is lower.",
+    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(NOISES),
     sizes={
-        "tiny": Settings(examples=60, steps=2, width=8, pieces=100, tests=2),
-        "small": Settings(examples=400, steps=250, width=96, pieces=400, tests=300),
-        "full": Settings(examples=5_000, steps=2_000, width=256, pieces=2_000, tests=1_000),
+        "tiny": NoiseSettings(examples=60, steps=2, width=8, pieces=100, tests=2),
+        "small": NoiseSettings(examples=400, steps=250, width=96, pieces=400, tests=300),
+        "full": NoiseSettings(examples=5_000, steps=2_000, width=256, pieces=2_000, tests=1_000),
     },
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
-        Column(SEEN, SEEN, ".3f"),
-        Column(UNSEEN, UNSEEN, ".1f"),
-        Column(GOOD, GOOD, ".1f"),
+        Column(TRAIN_PERPLEXITY, TRAIN_PERPLEXITY, ".3f"),
+        Column(TEST_PERPLEXITY, TEST_PERPLEXITY, ".1f"),
+        Column(BLEU, BLEU, ".1f"),
     ),
 )

@@ -1,50 +1,53 @@
-"""Self-attention without positions sees a set: it can sort, and it cannot reverse."""
+"""Self-attention without positions treats its input as a set: it can sort but not reverse."""
 
 from dataclasses import dataclass
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import (
+from seqloom.lab.models.trained_models import (
     Tables,
-    letters,
-    recipe,
-    right_letters,
-    trained,
-    training,
-    unseen,
+    build_recipe,
+    letter_accuracy,
+    letter_corpus,
+    strings_to_test,
+    train_once,
+    training_tables,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import BarChart, Chart
 
 LONGEST = 6
-CORPORA = {task: letters(task, 1, LONGEST, symbols=10) for task in ("reverse", "sort")}
-BARE, CHAIN = "Transformer, none", "GRU, none"
+CORPORA = {task: letter_corpus(task, 1, LONGEST, symbols=10) for task in ("reverse", "sort")}
+NO_POSITIONS, GRU = "Transformer without positions", "GRU without positions"
 POSITIONS: dict[str, tuple[str, Tables]] = {
-    BARE: ("transformer", {"kind": "none"}),
+    NO_POSITIONS: ("transformer", {"kind": "none"}),
     "Transformer, one-hot appended": ("transformer", {"kind": "one-hot", "max_length": 16}),
     "Transformer, sines appended": ("transformer", {"kind": "sinusoidal", "join": "append"}),
     "Transformer, sines added": ("transformer", {"kind": "sinusoidal", "join": "add"}),
     "Transformer, learned added": ("transformer", {"kind": "learned", "max_length": 16}),
-    CHAIN: ("recurrent", {"kind": "none"}),
+    GRU: ("recurrent", {"kind": "none"}),
     "GRU, sines appended": ("recurrent", {"kind": "sinusoidal", "join": "append"}),
 }
-TOLD = [name for name, (kind, _) in POSITIONS.items() if kind == "transformer" and name != BARE]
+WITH_POSITIONS = [
+    name for name, (kind, _) in POSITIONS.items() if kind == "transformer" and name != NO_POSITIONS
+]
 
 
 @dataclass(frozen=True)
-class Settings:
+class PositionsSettings:
+    """layers: of a Transformer; a GRU has one."""
+
     examples: int
     steps: int
     width: int
     layers: int
-    """Of a Transformer; a GRU has one."""
     tests: int
 
 
-def configure(trial: Trial[Settings], task: str = "reverse") -> RunConfig:
-    """Both sides are told the positions in the same way, or not at all."""
+def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConfig:
+    """Encoder and decoder have the same positional encoding, or none."""
     settings, corpus = trial.settings, CORPORA[task]
     kind, positions = POSITIONS[trial.condition]
     if kind == "transformer":
@@ -61,7 +64,7 @@ def configure(trial: Trial[Settings], task: str = "reverse") -> RunConfig:
         encoder = {**shared, "width": settings.width // 2}
         attention = {"score": {"kind": "dot"}, "projection": "linear"}
         decoder = {**shared, "width": settings.width, "attention": attention}
-    return recipe(
+    return build_recipe(
         {
             "data": {
                 "train": {**corpus, "examples": settings.examples, "seed": trial.seed},
@@ -69,77 +72,80 @@ def configure(trial: Trial[Settings], task: str = "reverse") -> RunConfig:
             },
             "text": {"tokenizer": {"kind": "characters"}},
             "model": {"encoder": encoder, "decoder": decoder},
-            "training": training(settings.steps, trial.seed, 3e-3, batch_tokens=1_024),
+            "training": training_tables(settings.steps, trial.seed, 3e-3, batch_tokens=1_024),
         }
     )
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """The share of right letters: of strings to be reversed, and where nobody is told the
-    positions also of strings to be sorted."""
+def measure(trial: Trial[PositionsSettings]) -> Numbers:
+    """Letter accuracy of reversing, and without positions also of sorting."""
     numbers = {}
     for task, corpus in CORPORA.items():
-        if task == "sort" and trial.condition not in (BARE, CHAIN):
+        if task == "sort" and trial.condition not in (NO_POSITIONS, GRU):
             continue
-        run = trained(trial, configure(trial, task))
-        pairs = unseen(corpus, LONGEST, trial.settings.tests)
-        sources = [one.source for one in pairs]
-        found = run.translate(sources, decoding=GreedyConfig(), attention=False)
-        numbers[task] = right_letters([one.text for one in found], [one.target for one in pairs])
+        run = train_once(trial, configure(trial, task))
+        examples = strings_to_test(corpus, LONGEST, trial.settings.tests)
+        sources = [example.source for example in examples]
+        outputs = run.translate(sources, decoding=GreedyConfig(), attention=False)
+        numbers[task] = letter_accuracy(
+            [output.text for output in outputs], [example.target for example in examples]
+        )
     return numbers
 
 
 def judge(results: Results) -> Verdict:
-    told = [results.over_seeds(one, "reverse") for one in TOLD]
-    worst = [min(values) for values in zip(*told, strict=True)]
-    bare = results.over_seeds(BARE, "reverse")
+    with_positions = [results.over_seeds(condition, "reverse") for condition in WITH_POSITIONS]
+    worst = [min(values) for values in zip(*with_positions, strict=True)]
+    without = results.over_seeds(NO_POSITIONS, "reverse")
     return conclude(
         Effect(
-            "a Transformer told the positions, in the worst of four ways, reverses more letters "
-            "than one without, by",
-            [one - other for one, other in zip(worst, bare, strict=True)],
-            form=".1%",
+            "the worst of four Transformers with positions reverses more letters correctly than "
+            "the one without, by",
+            [first - second for first, second in zip(worst, without, strict=True)],
+            format_spec=".1%",
         ),
         Effect(
-            "without positions, a Transformer sorts more letters than it reverses, by",
-            results.between((BARE, "sort"), (BARE, "reverse")),
-            form=".1%",
+            "without positions, a Transformer sorts more letters correctly than it reverses, by",
+            results.between((NO_POSITIONS, "sort"), (NO_POSITIONS, "reverse")),
+            format_spec=".1%",
         ),
         Effect(
-            "without positions, a recurrent network reverses more letters than a Transformer, by",
-            results.difference("reverse", CHAIN, BARE),
-            form=".1%",
+            "without positions, a recurrent network reverses more letters correctly than a "
+            "Transformer, by",
+            results.difference("reverse", GRU, NO_POSITIONS),
+            format_spec=".1%",
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
     def bars(task: str, conditions: tuple[str, ...]) -> BarChart:
-        values = [results.over_seeds(one, task) for one in conditions]
-        return BarChart(f"share of right letters, {LONGEST} letters to {task}", conditions, values)
+        values = [results.over_seeds(condition, task) for condition in conditions]
+        return BarChart(
+            f"fraction of correct letters, {LONGEST} letters to {task}", conditions, values
+        )
 
-    return [bars("reverse", tuple(POSITIONS)), bars("sort", (BARE, CHAIN))]
+    return [bars("reverse", tuple(POSITIONS)), bars("sort", (NO_POSITIONS, GRU))]
 
 
 CLAIM = Claim(
     name="positions",
-    sentence="Attention by itself does not know what stands where: without positional encodings a "
-    "Transformer can learn what depends on the set of its inputs alone, and not what depends on "
-    "their order. Every positional encoding mends it; a recurrent network, which counts, needs "
-    "none.",
+    sentence="Attention alone has no notion of position: without positional encodings a "
+    "Transformer can learn what depends on the set of its inputs, but not what depends on their "
+    "order. Every positional encoding solves this; a recurrent network needs none.",
     source="L4 §1 (d) and (e) (one-hot and sine positional encodings)",
     setup="Transformers and a GRU with attention, with positions of each kind or without, learn to "
-    "reverse strings of 1 to 6 letters; those without also learn to sort them, for which the order "
-    "of the input does not matter. Same number of steps for all. Tested on unseen strings of 6 "
-    "letters by greedy search.",
-    confirms="A Transformer without positions reverses fewer letters than each of those with, fewer "
-    "than it sorts, and fewer than a GRU without positions.",
-    refutes="One of these is the other way round with every seed.",
+    "reverse strings of 1 to 6 letters. Those without positions also learn to sort them, for which "
+    "the order of the input does not matter. All train for the same number of steps. Tested on "
+    "unseen strings of 6 letters by greedy search.",
+    confirms="A Transformer without positions reverses fewer letters correctly than each of those "
+    "with positions, fewer than it sorts, and fewer than a GRU without positions.",
+    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(POSITIONS),
     sizes={
-        "tiny": Settings(examples=60, steps=2, width=8, layers=1, tests=2),
-        "small": Settings(examples=8_000, steps=300, width=64, layers=1, tests=200),
-        "full": Settings(examples=100_000, steps=1_500, width=128, layers=2, tests=1_000),
+        "tiny": PositionsSettings(examples=60, steps=2, width=8, layers=1, tests=2),
+        "small": PositionsSettings(examples=8_000, steps=300, width=64, layers=1, tests=200),
+        "full": PositionsSettings(examples=100_000, steps=1_500, width=128, layers=2, tests=1_000),
     },
     measure=measure,
     judge=judge,

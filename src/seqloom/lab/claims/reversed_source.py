@@ -1,45 +1,46 @@
-"""A model with nothing but a vector between encoder and decoder reads better in reverse."""
+"""A model without attention learns better if it reads the source in reverse."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Column, Figure, Published, Trial
-from seqloom.lab.experiment import (
+from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.models.trained_models import (
     Tables,
-    letters,
-    recipe,
-    right_letters,
-    trained,
-    training,
-    unseen,
+    build_recipe,
+    letter_accuracy,
+    letter_corpus,
+    strings_to_test,
+    train_once,
+    training_tables,
 )
+from seqloom.lab.models.translation_models import BUNDLED, SUBWORDS
 from seqloom.lab.results import Numbers, Results
-from seqloom.lab.translators import BUNDLED, SUBWORDS
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import BarChart, Chart
 
 FORWARD, REVERSED = "read forwards", "read in reverse"
 LENGTHS = (4, 8, 12)
-CORPUS = letters("copy", 1, LENGTHS[-1], symbols=10)
+CORPUS = letter_corpus("copy", 1, LENGTHS[-1], symbols=10)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReversedSourceSettings:
+    """examples: training strings, for the task "letters"; rate: learning rate."""
+
     task: Literal["letters", "sentences"]
     examples: int
-    """Strings of letters to learn from."""
     steps: int
     width: int
     rate: float
 
 
-def configure(trial: Trial[Settings]) -> RunConfig:
-    """A plain encoder-decoder; the conditions differ in the direction of the encoder alone."""
+def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
+    """An encoder-decoder without attention. Conditions differ in the encoder's direction."""
     settings = trial.settings
     direction = "forward" if trial.condition == FORWARD else "backward"
-    sides: Tables = {
+    model: Tables = {
         "encoder": {"kind": "recurrent", "width": settings.width, "direction": direction},
         "decoder": {
             "kind": "recurrent",
@@ -49,7 +50,7 @@ def configure(trial: Trial[Settings]) -> RunConfig:
         },
     }
     if settings.task == "sentences":
-        for side in sides.values():
+        for side in model.values():
             side["dropout"] = 0.3
         data, text = BUNDLED, SUBWORDS
     else:
@@ -57,25 +58,28 @@ def configure(trial: Trial[Settings]) -> RunConfig:
         split = {**CORPUS, "examples": max(20, settings.examples // 20)}
         data = {"train": train, "dev": split, "test": split}
         text = {"tokenizer": {"kind": "characters"}}
-    how = training(settings.steps, trial.seed, settings.rate)
-    return recipe({"data": data, "text": text, "model": sides, "training": how})
+    training = training_tables(settings.steps, trial.seed, settings.rate)
+    return build_recipe({"data": data, "text": text, "model": model, "training": training})
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """Perplexity of the test split, and BLEU of sentences or the share of right letters."""
-    run = trained(trial, configure(trial))
+def measure(trial: Trial[ReversedSourceSettings]) -> Numbers:
+    """Perplexity of the test split, and BLEU of sentences or letter accuracy in percent."""
+    run = train_once(trial, configure(trial))
     report = run.evaluate("test", decoding=GreedyConfig())
     scores = {score.name.lower(): score.value for score in report.scores}
     numbers = {"perplexity": scores["perplexity"]}
     if trial.settings.task == "sentences":
         return {**numbers, "score": scores["bleu"]}
     for length in LENGTHS:
-        pairs = unseen(CORPUS, length, max(2, trial.settings.examples // 50))
-        found = run.translate([one.source for one in pairs], decoding=GreedyConfig())
-        share = right_letters([one.text for one in found], [one.target for one in pairs])
-        numbers[f"accuracy at {length}"] = share
-    outputs, targets = report.outputs, [one.target for one in report.examples]
-    return {**numbers, "score": 100 * right_letters(outputs, targets)}
+        examples = strings_to_test(CORPUS, length, max(2, trial.settings.examples // 50))
+        sources = [example.source for example in examples]
+        predictions = run.translate(sources, decoding=GreedyConfig())
+        numbers[f"accuracy at {length}"] = letter_accuracy(
+            [prediction.text for prediction in predictions],
+            [example.target for example in examples],
+        )
+    targets = [example.target for example in report.examples]
+    return {**numbers, "score": 100 * letter_accuracy(report.outputs, targets)}
 
 
 def judge(results: Results) -> Verdict:
@@ -92,37 +96,37 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    ways = (FORWARD, REVERSED)
+    conditions = (FORWARD, REVERSED)
     return [
         BarChart(
-            "BLEU of sentences, or right letters in percent",
-            ways,
-            [results.over_seeds(one, "score") for one in ways],
+            "BLEU of sentences, or correct letters in percent",
+            conditions,
+            [results.over_seeds(condition, "score") for condition in conditions],
         ),
         BarChart(
             "perplexity of the test split",
-            ways,
-            [results.over_seeds(one, "perplexity") for one in ways],
+            conditions,
+            [results.over_seeds(condition, "perplexity") for condition in conditions],
         ),
     ]
 
 
 CLAIM = Claim(
     name="reversed-source",
-    sentence="A plain encoder-decoder learns better if the source is read in reverse: the first "
-    "words read last are near the first words written.",
+    sentence="An encoder-decoder without attention learns better if it reads the source in reverse, "
+    "because the first source words are then close to the first target words.",
     source="L1, What if we condition on another sequence? (read in reverse, why?)",
-    setup="A GRU reads, forwards or in reverse, and hands its last state to another, which writes; "
-    "there is no attention. Small: strings of up to 12 letters are copied, and the score is the "
-    "share of right letters in percent. Full: German to English sentences of Tatoeba, and the "
+    setup="A GRU encoder reads forwards or in reverse, and its last state initialises a GRU "
+    "decoder; there is no attention. Small: strings of up to 12 letters are copied, and the score "
+    "is the percentage of correct letters. Full: German to English sentences of Tatoeba, and the "
     "score is BLEU. Greedy search.",
     confirms="In reverse the score is higher and perplexity lower, with every seed.",
     refutes="The score is lower or perplexity higher in reverse, with every seed.",
     conditions=(FORWARD, REVERSED),
     sizes={
-        "tiny": Settings("letters", examples=60, steps=3, width=8, rate=4e-3),
-        "small": Settings("letters", examples=10_000, steps=300, width=64, rate=4e-3),
-        "full": Settings("sentences", examples=0, steps=4_000, width=512, rate=1e-3),
+        "tiny": ReversedSourceSettings("letters", examples=60, steps=3, width=8, rate=4e-3),
+        "small": ReversedSourceSettings("letters", examples=10_000, steps=300, width=64, rate=4e-3),
+        "full": ReversedSourceSettings("sentences", examples=0, steps=4_000, width=512, rate=1e-3),
     },
     measure=measure,
     judge=judge,
@@ -132,20 +136,20 @@ CLAIM = Claim(
         Column("perplexity", "perplexity", ".2f"),
     ),
     published=(
-        Published(
+        PublishedResult(
             where="Sutskever et al. 2014, §3.3",
             what="BLEU, English to French, LSTM of four layers",
             figures=(
-                Figure("read forwards", 25.9, FORWARD, "score"),
-                Figure("read in reverse", 30.6, REVERSED, "score"),
+                PublishedFigure("read forwards", 25.9, FORWARD, "score"),
+                PublishedFigure("read in reverse", 30.6, REVERSED, "score"),
             ),
         ),
-        Published(
+        PublishedResult(
             where="Sutskever et al. 2014, §3.3",
             what="Perplexity of the test set, English to French",
             figures=(
-                Figure("read forwards", 5.8, FORWARD, "perplexity"),
-                Figure("read in reverse", 4.7, REVERSED, "perplexity"),
+                PublishedFigure("read forwards", 5.8, FORWARD, "perplexity"),
+                PublishedFigure("read in reverse", 4.7, REVERSED, "perplexity"),
             ),
         ),
     ),

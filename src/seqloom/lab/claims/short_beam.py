@@ -1,64 +1,69 @@
-"""Beam search that sums log-probabilities prefers short outputs; divided by length it does not."""
+"""Beam search with sums of log-probabilities prefers short outputs; a length penalty helps."""
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import trained
-from seqloom.lab.results import Numbers, Results
-from seqloom.lab.translators import (
-    TRANSLATOR_SIZES,
-    TranslatorSettings,
-    translator,
-    unseen_sentences,
+from seqloom.lab.models.trained_models import train_once
+from seqloom.lab.models.translation_models import (
+    TRANSLATION_SIZES,
+    TranslationSettings,
+    read_test_sentences,
+    translation_recipe,
 )
+from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.viz.chart import Chart, LineChart, Series
 
 SUM, MEAN = "sum of log p", "divided by length"
 WIDTHS = (1, 2, 5, 10, 20)
-LONG = [f"length at {width}" for width in WIDTHS]
-GOOD = [f"BLEU at {width}" for width in WIDTHS]
-USUAL = WIDTHS.index(5)
+LENGTH_RATIOS = [f"length at {width}" for width in WIDTHS]
+BLEUS = [f"BLEU at {width}" for width in WIDTHS]
+BEAM_5 = WIDTHS.index(5)
 
 
-def measure(trial: Trial[TranslatorSettings]) -> Numbers:
-    """Words put out for each word of the references, and BLEU, at each width of the beam."""
-    run = trained(trial, translator(trial.settings, trial.seed))
-    sentences = unseen_sentences(run, trial.settings.sentences)
-    references = [one.references for one in sentences]
-    wanted = sum(len(one.target.split()) for one in sentences)
+def measure(trial: Trial[TranslationSettings]) -> Numbers:
+    """Output words per reference word, and BLEU, at each beam width."""
+    run = train_once(trial, translation_recipe(trial.settings, trial.seed))
+    sentences = read_test_sentences(run, trial.settings.sentences)
+    sources = [each.source for each in sentences]
+    references = [each.references for each in sentences]
+    reference_words = sum(len(each.target.split()) for each in sentences)
     exponent = 0.0 if trial.condition == SUM else 1.0
     numbers = {}
-    for width, long, good in zip(WIDTHS, LONG, GOOD, strict=True):
+    for width, length_ratio, bleu_name in zip(WIDTHS, LENGTH_RATIOS, BLEUS, strict=True):
         decoding = BeamConfig(width=width, length_exponent=exponent)
-        found = run.translate([one.source for one in sentences], decoding=decoding, attention=False)
-        numbers[long] = sum(len(one.text.split()) for one in found) / wanted
-        numbers[good] = bleu([one.text for one in found], references).value
+        outputs = run.translate(sources, decoding=decoding, attention=False)
+        words = sum(len(output.text.split()) for output in outputs)
+        numbers[length_ratio] = words / reference_words
+        numbers[bleu_name] = bleu([output.text for output in outputs], references).value
     return numbers
 
 
 def judge(results: Results) -> Verdict:
-    unit = "words for each word of a reference"
-    costs = [results.between((one, GOOD[USUAL]), (one, GOOD[-1])) for one in (SUM, MEAN)]
+    unit = "words per reference word"
+    bleu_losses = [
+        results.between((condition, BLEUS[BEAM_5]), (condition, BLEUS[-1]))
+        for condition in (SUM, MEAN)
+    ]
     return conclude(
         Effect(
-            "with sums, a beam of 5 makes outputs shorter than a beam of 1, by",
-            results.between((SUM, LONG[0]), (SUM, LONG[USUAL])),
+            "with sums, outputs of beam 5 are shorter than those of beam 1 by",
+            results.between((SUM, LENGTH_RATIOS[0]), (SUM, LENGTH_RATIOS[BEAM_5])),
             unit=unit,
         ),
         Effect(
-            "with sums, a beam of 20 makes them shorter than a beam of 5, by",
-            results.between((SUM, LONG[USUAL]), (SUM, LONG[-1])),
+            "with sums, outputs of beam 20 are shorter than those of beam 5 by",
+            results.between((SUM, LENGTH_RATIOS[BEAM_5]), (SUM, LENGTH_RATIOS[-1])),
             unit=unit,
         ),
         Effect(
-            "divided by length, a beam of 5 makes them longer than with sums, by",
-            results.difference(LONG[USUAL], MEAN, SUM),
+            "with beam 5, outputs are longer if divided by length than with sums, by",
+            results.difference(LENGTH_RATIOS[BEAM_5], MEAN, SUM),
             unit=unit,
         ),
         Effect(
-            "divided by length, going from a beam of 5 to one of 20 costs less than with sums, by",
-            [one - other for one, other in zip(*costs, strict=True)],
+            "from beam 5 to 20, the loss with sums exceeds the loss if divided by length by",
+            [sums - means for sums, means in zip(*bleu_losses, strict=True)],
             unit="BLEU",
         ),
     )
@@ -66,31 +71,38 @@ def judge(results: Results) -> Verdict:
 
 def plot(results: Results) -> list[Chart]:
     def lines(names: list[str], label: str) -> LineChart:
-        series = [Series(one, WIDTHS, results.curve(one, names)) for one in (SUM, MEAN)]
-        return LineChart("width of the beam", label, series, logarithmic_x=True, zero=False)
+        series = [
+            Series(condition, WIDTHS, results.curve(condition, names)) for condition in (SUM, MEAN)
+        ]
+        return LineChart("beam width", label, series, logarithmic_x=True, zero=False)
 
-    return [lines(LONG, "words put out for each word of a reference"), lines(GOOD, "BLEU")]
+    return [lines(LENGTH_RATIOS, "output words per reference word"), lines(BLEUS, "BLEU")]
 
 
 CLAIM = Claim(
     name="short-beam",
-    sentence="A beam that sums log-probabilities prefers short outputs, the more so the wider it "
-    "is, for every word makes the sum smaller; dividing by the length makes up for much of it.",
+    sentence="Beam search with sums of log-probabilities prefers short outputs, and more so with "
+    "wider beams, because every word lowers the sum; dividing by the length corrects much of it.",
     source="L1, Which sequence do we pick? (-4.5, -3.2, -7.2); L3, normalised log-likelihood",
-    setup="A translator from German to English, trained on Tatoeba, is searched with beams of 1 to "
-    "20, hypotheses compared by their sum of log-probabilities or by that sum over the length. "
-    "Measured: words put out for each word of the references, and BLEU.",
+    setup="A German to English model trained on Tatoeba decodes with beams of 1 to 20. Hypotheses "
+    "are ranked by their sum of log-probabilities or by that sum divided by the length. Measured: "
+    "output words per reference word, and BLEU.",
     confirms="With sums, outputs become shorter from beam 1 to 5 and from 5 to 20; divided by the "
-    "length they are longer, and a wide beam costs less BLEU.",
-    refutes="One of these is the other way round with every seed.",
+    "length they are longer, and a wide beam loses less BLEU.",
+    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(SUM, MEAN),
-    sizes=TRANSLATOR_SIZES,
+    sizes=TRANSLATION_SIZES,
     measure=measure,
     judge=judge,
     plot=plot,
     columns=tuple(
-        Column(name, label, form)
-        for names, what, form in ((LONG, "length", ".3f"), (GOOD, "BLEU", ".1f"))
-        for name, label in zip(names, [f"{what}, beam {width}" for width in WIDTHS], strict=True)
+        Column(name, label, format_spec)
+        for names, quantity, format_spec in (
+            (LENGTH_RATIOS, "length", ".3f"),
+            (BLEUS, "BLEU", ".1f"),
+        )
+        for name, label in zip(
+            names, [f"{quantity}, beam {width}" for width in WIDTHS], strict=True
+        )
     ),
 )

@@ -1,4 +1,4 @@
-"""Fed the truth a decoder learns faster than fed its own words; fed a mixture it is more robust."""
+"""Teacher forcing learns faster than free running; scheduled sampling is more robust."""
 
 from dataclasses import dataclass
 
@@ -6,48 +6,50 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.experiment import (
+from seqloom.lab.models.trained_models import (
     Tables,
+    build_recipe,
     learning_curve,
-    letters,
-    recipe,
-    right_letters,
-    trained,
-    training,
-    unseen,
+    letter_accuracy,
+    letter_corpus,
+    strings_to_test,
+    train_once,
+    training_tables,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
-TRUTH, FREE, MIXTURE = "the truth", "its own words", "a mixture"
+TEACHER_FORCING, FREE_RUNNING = "teacher forcing", "free running"
+SCHEDULED_SAMPLING = "scheduled sampling"
+CONDITIONS = (TEACHER_FORCING, SCHEDULED_SAMPLING, FREE_RUNNING)
 LONGEST = 8
-CORPUS = letters("copy", 2, LONGEST, symbols=10)
-LOOKS = 10
-"""Evaluations on the way."""
-MOMENTS = [f"exact after {tenth} tenths" for tenth in range(1, LOOKS + 1)]
+MIDDLE = LONGEST // 2
+CORPUS = letter_corpus("copy", 2, LONGEST, symbols=10)
+EVALUATIONS = 10
+"""Evaluations during the training."""
+EXACT = [f"exact after {tenth} tenths" for tenth in range(1, EVALUATIONS + 1)]
 
 
 @dataclass(frozen=True)
-class Settings:
+class TeacherForcingSettings:
     examples: int
     steps: int
     width: int
     tests: int
 
 
-def configure(trial: Trial[Settings]) -> RunConfig:
-    """A plain encoder-decoder copies strings; the conditions differ in what it is fed."""
+def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
+    """An encoder-decoder without attention. Conditions differ in the decoder's inputs."""
     settings = trial.settings
-    feeding: dict[str, Tables] = {
-        TRUTH: {"kind": "teacher-forcing"},
-        FREE: {"kind": "free-running"},
-        MIXTURE: {"kind": "scheduled-sampling", "end": 0.5, "steps": settings.steps},
+    decoder_inputs: dict[str, Tables] = {
+        TEACHER_FORCING: {"kind": "teacher-forcing"},
+        FREE_RUNNING: {"kind": "free-running"},
+        SCHEDULED_SAMPLING: {"kind": "scheduled-sampling", "end": 0.5, "steps": settings.steps},
     }
     decoder = {"kind": "recurrent", "width": settings.width, "handover": "whole"}
-    every = settings.steps // LOOKS
-    return recipe(
+    return build_recipe(
         {
             "task": {"scores": ["exact-match"]},
             "data": {
@@ -60,9 +62,9 @@ def configure(trial: Trial[Settings]) -> RunConfig:
                 "decoder": {**decoder, "attention": {"kind": "none"}},
             },
             "training": {
-                **training(settings.steps, trial.seed, 4e-3),
-                "feeding": feeding[trial.condition],
-                "evaluate_every": every,
+                **training_tables(settings.steps, trial.seed, 4e-3),
+                "feeding": decoder_inputs[trial.condition],
+                "evaluate_every": settings.steps // EVALUATIONS,
                 "evaluate_examples": settings.tests,
                 "stopping": {"score": "exact-match"},
             },
@@ -70,35 +72,43 @@ def configure(trial: Trial[Settings]) -> RunConfig:
     )
 
 
-def measure(trial: Trial[Settings]) -> Numbers:
-    """Exact outputs on the way, and right letters after one that was wrong."""
-    run = trained(trial, configure(trial))
+def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
+    """Exact match during the training, and letter accuracy after a forced error."""
+    run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "exact-match")]
-    pairs = unseen(CORPUS, LONGEST, trial.settings.tests)
-    plain = run.translate([one.source for one in pairs], decoding=GreedyConfig())
+    examples = strings_to_test(CORPUS, LONGEST, trial.settings.tests)
+    predictions = run.translate([example.source for example in examples], decoding=GreedyConfig())
     return {
-        **dict(zip(MOMENTS, curve, strict=True)),
-        "speed": sum(curve) / len(curve),
-        "at the end": curve[-1],
-        "rest": right_letters(
-            [one.text[LONGEST // 2 + 1 :] for one in plain],
-            [one.target[LONGEST // 2 + 1 :] for one in pairs],
+        **dict(zip(EXACT, curve, strict=True)),
+        "mean exact match": sum(curve) / len(curve),
+        "final exact match": curve[-1],
+        "second half": _second_half_accuracy(
+            [prediction.text for prediction in predictions], examples
         ),
-        "rest after a mistake": _after_a_mistake(run, pairs),
+        "second half after an error": _accuracy_after_error(run, examples),
     }
 
 
-def _after_a_mistake(run: Run, pairs: list[Example]) -> float:
-    """The share of right letters behind one in the middle that is made to be wrong."""
-    middle = LONGEST // 2
-    begun = [one.target[:middle] + _another(one.target[middle]) for one in pairs]
-    found = run.translate([one.source for one in pairs], decoding=GreedyConfig(), prefixes=begun)
-    return right_letters(
-        [one.text[middle + 1 :] for one in found], [one.target[middle + 1 :] for one in pairs]
+def _second_half_accuracy(outputs: list[str], examples: list[Example]) -> float:
+    """Fraction of correct letters after the middle one."""
+    return letter_accuracy(
+        [output[MIDDLE + 1 :] for output in outputs],
+        [example.target[MIDDLE + 1 :] for example in examples],
     )
 
 
-def _another(letter: str) -> str:
+def _accuracy_after_error(run: Run, examples: list[Example]) -> float:
+    """Fraction of correct letters after the middle one, which is forced to be wrong."""
+    prefixes = [
+        example.target[:MIDDLE] + _next_letter(example.target[MIDDLE]) for example in examples
+    ]
+    predictions = run.translate(
+        [example.source for example in examples], decoding=GreedyConfig(), prefixes=prefixes
+    )
+    return _second_half_accuracy([prediction.text for prediction in predictions], examples)
+
+
+def _next_letter(letter: str) -> str:
     """The next letter of the alphabet of ten."""
     return chr(ord("a") + (ord(letter) - ord("a") + 1) % 10)
 
@@ -106,57 +116,61 @@ def _another(letter: str) -> str:
 def judge(results: Results) -> Verdict:
     return conclude(
         Effect(
-            "averaged over the training, being fed the truth is ahead of its own words by",
-            results.difference("speed", TRUTH, FREE),
+            "averaged over the training, teacher forcing is better than free running by",
+            results.difference("mean exact match", TEACHER_FORCING, FREE_RUNNING),
             unit="percent of exact outputs",
         ),
         Effect(
-            "after a mistake, the mixture gets more letters right than the truth, by",
-            results.difference("rest after a mistake", MIXTURE, TRUTH),
-            form=".1%",
+            "after an error, scheduled sampling has more correct letters than teacher forcing, by",
+            results.difference("second half after an error", SCHEDULED_SAMPLING, TEACHER_FORCING),
+            format_spec=".1%",
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
-    ways = (TRUTH, MIXTURE, FREE)
-    tenths = [tenth / LOOKS for tenth in range(1, LOOKS + 1)]
-    series = [Series(f"fed {one}", tenths, results.curve(one, MOMENTS)) for one in ways]
+    fractions = [tenth / EVALUATIONS for tenth in range(1, EVALUATIONS + 1)]
+    series = [
+        Series(condition, fractions, results.curve(condition, EXACT)) for condition in CONDITIONS
+    ]
     return [
-        LineChart("share of the training", "exact outputs, percent", series),
+        LineChart("fraction of the training", "exact outputs, percent", series),
         BarChart(
-            "share of right letters after a mistake",
-            [f"fed {one}" for one in ways],
-            [results.over_seeds(one, "rest after a mistake") for one in ways],
+            "fraction of correct letters after an error",
+            CONDITIONS,
+            [results.over_seeds(each, "second half after an error") for each in CONDITIONS],
         ),
     ]
 
 
 CLAIM = Claim(
     name="teacher-forcing",
-    sentence="A decoder that is fed the true previous token learns faster than one that is fed its "
-    "own; fed a mixture of both, it becomes more robust against its own mistakes.",
+    sentence="A decoder learns faster if it reads the previous reference token (teacher forcing) "
+    "than if it reads its own predictions (free running); with a mixture of both (scheduled "
+    "sampling) it becomes more robust against its own mistakes.",
     source="L0 §1.3.3 and §1.3.4 (teacher forcing, autoregression)",
-    setup="A GRU without attention copies strings of 2 to 8 letters, fed the truth, its own words, "
-    "or a mixture whose share of truth falls from 1 to a half (scheduled sampling). Measured: the "
-    "share of exact outputs by greedy search at ten moments of the training; and, at its end, the "
-    "share of right letters behind one in the middle of a string that was made to be wrong.",
-    confirms="Averaged over the training, more outputs are exact with the truth than with its own "
-    "words; after a forced mistake, more letters are right with the mixture than with the truth.",
-    refutes="One of these is the other way round with every seed.",
-    conditions=(TRUTH, MIXTURE, FREE),
+    setup="A GRU without attention copies strings of 2 to 8 letters. Training uses teacher forcing, "
+    "free running, or scheduled sampling in which the share of reference tokens falls from 1 to a "
+    "half. Measured: the percentage of exact outputs by greedy search at ten evaluations during the "
+    "training; and, at its end, the fraction of correct letters after the middle letter was forced "
+    "to be wrong.",
+    confirms="Averaged over the training, more outputs are exact with teacher forcing than with "
+    "free running; after a forced error, more letters are correct with scheduled sampling than with "
+    "teacher forcing.",
+    refutes="The opposite of one of these statements holds with every seed.",
+    conditions=CONDITIONS,
     sizes={
-        "tiny": Settings(examples=60, steps=10, width=8, tests=4),
-        "small": Settings(examples=10_000, steps=300, width=64, tests=200),
-        "full": Settings(examples=100_000, steps=4_000, width=256, tests=1_000),
+        "tiny": TeacherForcingSettings(examples=60, steps=10, width=8, tests=4),
+        "small": TeacherForcingSettings(examples=10_000, steps=300, width=64, tests=200),
+        "full": TeacherForcingSettings(examples=100_000, steps=4_000, width=256, tests=1_000),
     },
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
-        Column("speed", "exact, mean of the training", ".1f"),
-        Column("at the end", "exact at the end", ".1f"),
-        Column("rest", "right letters, second half", ".1%"),
-        Column("rest after a mistake", "the same after a mistake", ".1%"),
+        Column("mean exact match", "exact, mean over the training", ".1f"),
+        Column("final exact match", "exact at the end", ".1f"),
+        Column("second half", "correct letters, second half", ".1%"),
+        Column("second half after an error", "the same after an error", ".1%"),
     ),
 )

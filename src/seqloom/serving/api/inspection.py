@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
+from seqloom.analysis.attention import check_has_text_source, no_attention_error
+from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explain.explanation import HeadSelection
+from seqloom.analysis.explain.lecture_example import LectureScore, explain_lecture
+from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
-from seqloom.inside.explain import explain
-from seqloom.inside.explanation import Focus
-from seqloom.inside.lecture import LectureScore, explain_lecture
 from seqloom.nn.attention import Selection
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.question import Alternative, Question
 from seqloom.runs.run import Run
-from seqloom.runs.seeing import no_attention, refuse_sourceless
 from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
@@ -74,8 +74,8 @@ class InspectionContext:
         request = self._request
         return choose_decoding(self.run, request.beam, n_best, request.length_exponent)
 
-    def search_inspection(self, n_best: int = 1) -> Question:
-        return Question.of(self.run, self.text, self.decoding(n_best))
+    def search_inspection(self, n_best: int = 1) -> SearchInspection:
+        return SearchInspection.of(self.run, self.text, self.decoding(n_best))
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function in the thread of the run, after admission."""
@@ -104,7 +104,7 @@ async def post_attention(
     check_not_blank("text", [request.text])
 
     def predict() -> Prediction:
-        refuse_sourceless(context.run)
+        check_has_text_source(context.run)
         if request.output is not None:
             return context.run.score([context.text], [request.output], heads=True)[0]
         [[prediction]] = context.run.predict(
@@ -114,7 +114,7 @@ async def post_attention(
 
     prediction = await context.call(predict)
     if prediction.attention is None or prediction.heads is None:
-        raise no_attention(context.run)
+        raise no_attention_error(context.run)
     head_maps = prediction.attention_map(prediction.heads, merged=not request.pieces)
     mean_map = prediction.attention_map(prediction.attention, merged=not request.pieces)
     return AttentionResponse(
@@ -194,7 +194,7 @@ async def post_continue(request: ContinueRequest, service: ServiceDependency) ->
     context = InspectionContext(service, request)
     _check_tokens(service, context.run, "begin", request.begin)
     inspection = context.search_inspection()
-    prediction = await context.call(lambda: inspection.decode_on(request.begin))
+    prediction = await context.call(lambda: inspection.continue_from(request.begin))
     return ContinueResponse(run=context.loaded.name, output=Output.from_prediction(prediction))
 
 
@@ -204,7 +204,7 @@ async def post_instead(request: InsteadRequest, service: ServiceDependency) -> I
     context = InspectionContext(service, request)
     service.limits.check_texts("piece", [request.piece])
     inspection = context.search_inspection()
-    result = await context.call(lambda: inspection.instead(request.step, request.piece))
+    result = await context.call(lambda: inspection.replace_token(request.step, request.piece))
     return InsteadResponse(
         run=context.loaded.name,
         step=result.step,
@@ -226,7 +226,7 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
             context.text,
             request.step,
             target=request.output,
-            focus=Focus(request.layer, request.head),
+            focus=HeadSelection(request.layer, request.head),
             decoding=context.decoding(),
         )
     )

@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 
 from seqloom import __version__
+from seqloom.analysis.explain.explainer import count_attention_heads
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.config.schema.tags import tag_display_name
-from seqloom.inside.explain import looks_of
 from seqloom.runs.forecaster import Forecaster
 from seqloom.serving.api.dependencies import ServiceDependency
 from seqloom.serving.api.errors import ErrorResponse, stopping_error
@@ -46,7 +46,7 @@ async def get_ready(service: ServiceDependency) -> HealthResponse:
 def describe_run(loaded: LoadedRun) -> RunDescription:
     run = loaded.run
     decoding = run.config.decoding
-    layers, heads = looks_of(run.model.decoder)
+    layers, heads = count_attention_heads(run.model.decoder)
     description = RunDescription(
         name=loaded.name,
         kind=loaded.kind,

@@ -1,0 +1,35 @@
+"""Analysis of trained models: decoder steps, searches, gradients, errors and comparisons.
+
+explain/            every value of one decoder step, with its formula
+gradients           gradient norms at every step of a sentence
+gradient_flow       the gradients themselves, for any model and batch
+error_propagation   the effect of the first wrong token on the rest of an output
+search_inspection   a traced search, alternatives, and the replacement of a token
+comparison          two runs on the same sentences
+attention           checks for commands that show attention
+"""
+
+from seqloom.analysis.comparison import RunComparison, compare_runs
+from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
+from seqloom.analysis.gradient_flow import GradientFlow, measure_gradients
+from seqloom.analysis.gradients import (
+    GradientProfile,
+    GradientTrace,
+    profile_gradients,
+    trace_gradients,
+)
+from seqloom.analysis.search_inspection import SearchInspection
+
+__all__ = [
+    "ErrorPropagation",
+    "GradientFlow",
+    "GradientProfile",
+    "GradientTrace",
+    "RunComparison",
+    "SearchInspection",
+    "compare_runs",
+    "measure_error_propagation",
+    "measure_gradients",
+    "profile_gradients",
+    "trace_gradients",
+]

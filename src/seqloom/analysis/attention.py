@@ -1,0 +1,44 @@
+"""Checks that a run has attention over source tokens that can be shown."""
+
+from typing import assert_never
+
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.transformer import TransformerDecoderConfig
+from seqloom.core.errors import ConfigError
+from seqloom.core.signature import NoSource, Pixels
+from seqloom.runs.run import Run
+
+
+def check_has_text_source(run: Run) -> None:
+    """Raise ConfigError unless the run reads a source text."""
+    source = run.task.signature.source
+    if isinstance(source, NoSource):
+        raise ConfigError(
+            f"{run.name}: is a language model, which reads no source to attend to; use a run that "
+            "reads a source, for example a translation run"
+        )
+    if isinstance(source, Pixels):
+        raise ConfigError(
+            f"{run.name}: reads images; show the attention of a caption with "
+            "`seqloom caption RUN IMAGE --show FILE`"
+        )
+
+
+def no_attention_error(run: Run) -> ConfigError:
+    """The error for a run without attention, with the setting that adds it."""
+    decoder = run.config.model.decoder
+    match decoder:
+        case RecurrentDecoderConfig() | TransformerDecoderConfig():
+            reason = (
+                "its decoder has no attention; train with model.decoder.attention.kind = "
+                "'attention'"
+            )
+        case LabelsDecoderConfig():
+            reason = (
+                "a label decoder predicts each label from one state or from a summary of all; "
+                "train with model.decoder.kind = 'recurrent' or 'transformer' to get attention"
+            )
+        case _:
+            assert_never(decoder)
+    return ConfigError(f"{run.name}: has no attention over the source: {reason}")

@@ -1,0 +1,274 @@
+"""Error propagation: the effect of the first wrong token on the rest of an output.
+
+Training feeds the decoder the reference; in use it reads its own output (exposure bias). At the
+first token that differs from the reference, position s, the output makes an error. From there on,
+three prefixes can precede position t of the reference:
+
+    reference     r_1 … r_{t-1}                         as in training
+    one error     r_1 … r_{s-1} o_s r_{s+1} … r_{t-1}   one wrong token, otherwise the reference
+    output        o_1 … o_{t-1}                         as in use
+
+The loss of log p(r_t) after the second and the third prefix is the cost of the error.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.signature import NoSource
+from seqloom.data.example import Example
+from seqloom.decoding.build import build_search
+from seqloom.decoding.search import Request, log_softmax
+from seqloom.models.interface import Memory
+from seqloom.runs.length_limits import output_limit
+from seqloom.runs.options import greedy_config
+from seqloom.runs.predictor import ProgressCallback
+from seqloom.runs.run import Run
+from seqloom.tasks.task import ModelInput
+from seqloom.text.vocabulary import END, PAD, START
+
+BATCH_SIZE = 64
+"""Sentences per batch."""
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SentenceErrors:
+    """The first error of one output, and log p of the reference's tokens after three prefixes.
+
+    error_index:      index of the first wrong token; None if the output equals the reference
+    reference_pieces: tokens of the reference, END included
+    wrong_piece:      token of the output at the error; "" if the output has none there
+    after_reference:  log p of each reference token after the reference
+    after_error:      the same after the reference with one wrong token. Ends at the error if the
+                      wrong token is END, because no token follows END.
+    after_output:     the same after the model's own output; ends with the output
+
+    The three are equal up to and including the error.
+    """
+
+    source: str
+    reference: str
+    output: str
+    error_index: int | None
+    reference_pieces: tuple[str, ...]
+    wrong_piece: str
+    after_reference: tuple[float, ...]
+    after_error: tuple[float, ...]
+    after_output: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Means of log p at one distance from the error, over all sentences that are long enough.
+
+    distance:         tokens after the error
+    sentences:        number of sentences in `after_reference` and `after_error`
+    output_sentences: number of these whose output is long enough as well
+    after_output:     mean over the `output_sentences`
+    after_reference_same_sentences: mean over the `output_sentences`, for comparison
+    """
+
+    distance: int
+    sentences: int
+    after_reference: float
+    after_error: float
+    output_sentences: int
+    after_output: float | None
+    after_reference_same_sentences: float | None
+
+
+@dataclass(frozen=True)
+class ErrorPropagation:
+    """All sentences, and the means by distance from the error."""
+
+    run: str
+    sentences: tuple[SentenceErrors, ...]
+    curve: tuple[CurvePoint, ...]
+
+    @property
+    def with_error(self) -> list[SentenceErrors]:
+        """The sentences whose output differs from the reference."""
+        return [sentence for sentence in self.sentences if sentence.error_index is not None]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain Python objects."""
+        return {
+            "run": self.run,
+            "sentences": [sentence.__dict__ for sentence in self.sentences],
+            "with_error": len(self.with_error),
+            "curve": [point.__dict__ for point in self.curve],
+        }
+
+
+def measure_error_propagation(
+    run: Run, examples: Sequence[Example], advance: ProgressCallback | None = None
+) -> ErrorPropagation:
+    """Decode every source greedily and compare the output with its closest reference.
+
+    The closest reference is the one that shares the longest prefix with the output.
+    """
+    check_has_source(run)
+    if not examples:
+        raise DataError("there are no sentences to measure error propagation on; give some")
+    by_index: dict[int, SentenceErrors] = {}
+    for indices, batch in _batches(run, examples):
+        sentences = _measure_batch(run, [examples[index] for index in indices], batch)
+        by_index.update(zip(indices, sentences, strict=True))
+        if advance is not None:
+            advance(len(by_index), len(examples))
+    ordered = tuple(by_index[index] for index in range(len(examples)))
+    return ErrorPropagation(run.name, ordered, tuple(mean_curve(ordered)))
+
+
+def check_has_source(run: Run) -> None:
+    """Raise ConfigError for a language model, whose outputs have no references."""
+    if isinstance(run.task.signature.source, NoSource):
+        raise ConfigError(
+            f"{run.name}: is a language model, whose outputs have no references; error "
+            "propagation needs a run that reads a source"
+        )
+
+
+def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[ModelInput]]]:
+    """Batches of examples with similar source lengths, and the indices of these examples."""
+    prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
+    run.predictor.check_input_lengths(prepared)
+    order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
+    for start in range(0, len(order), BATCH_SIZE):
+        indices = order[start : start + BATCH_SIZE]
+        yield indices, [prepared[index] for index in indices]
+
+
+@torch.inference_mode()
+def _measure_batch(
+    run: Run, examples: Sequence[Example], batch: Sequence[ModelInput]
+) -> list[SentenceErrors]:
+    memory = run.predictor.encode(batch)
+    outputs = _decode_greedily(run, batch, memory)
+    encode, prefixes = run.task.target_tokenizer.encode, [prepared.prefix for prepared in batch]
+    references: list[Tokens] = []
+    texts: list[str] = []
+    for example, output, prefix in zip(examples, outputs, prefixes, strict=True):
+        candidates = [(*prefix, *encode(text.strip()), END) for text in example.references]
+        best = max(
+            range(len(candidates)), key=lambda i: common_prefix_length(output, candidates[i])
+        )
+        references.append(candidates[best])
+        texts.append(example.references[best])
+    run.predictor.check_target_lengths([reference[:-1] for reference in references])
+    errors = [common_prefix_length(*pair) for pair in zip(outputs, references, strict=True)]
+    with_one_error = [
+        (*reference[:error], *output[error : error + 1], *reference[error + 1 :])
+        for reference, output, error in zip(references, outputs, errors, strict=True)
+    ]
+    after_reference, after_error, after_output = (
+        _reference_log_probabilities(run, memory, prefix_tokens, references)
+        for prefix_tokens in (references, with_one_error, outputs)
+    )
+    tokenizer = run.task.target_tokenizer
+    sentences = []
+    for i, (example, output, error) in enumerate(zip(examples, outputs, errors, strict=True)):
+        is_correct = output == references[i]
+        continues = is_correct or output[error : error + 1] not in ((), (END,))
+        end_of_output = len(output) + (END not in output)
+        sentences.append(
+            SentenceErrors(
+                source=example.source,
+                reference=texts[i],
+                output=tokenizer.decode(output),
+                error_index=None if is_correct else error,
+                reference_pieces=tuple(tokenizer.pieces(references[i])),
+                wrong_piece="".join(tokenizer.pieces(output[error : error + 1])),
+                after_reference=tuple(after_reference[i]),
+                after_error=tuple(after_error[i] if continues else after_error[i][: error + 1]),
+                after_output=tuple(after_output[i][:end_of_output]),
+            )
+        )
+    return sentences
+
+
+def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
+    """The output of each source, with END if the search reached it."""
+    decoding: GreedyConfig = greedy_config(run.config.decoding)
+    request = Request(
+        max_lengths=[output_limit(prepared, decoding, run.model, None) for prepared in batch],
+        prefixes=[prepared.prefix for prepared in batch],
+    )
+    hypotheses = build_search(decoding)(run.model.decoder, memory, request)
+    return [(*best.tokens, *[END] * best.finished) for [best] in hypotheses]
+
+
+def _reference_log_probabilities(
+    run: Run, memory: Memory, prefixes: Sequence[Tokens], references: Sequence[Tokens]
+) -> list[list[float]]:
+    """log p(r_t | the first t - 1 tokens of the prefix) for every t."""
+    length = max(map(len, references))
+    # END is never a decoder input. The positions after it are cut off later.
+    inputs = [[token for token in prefix if token != END] for prefix in prefixes]
+    input_ids = torch.tensor([_pad((START, *row), length) for row in inputs])
+    targets = torch.tensor([_pad(reference, length) for reference in references])
+    device = memory.mask.device
+    logits: Tensor = run.model.decoder.teach(input_ids.to(device), memory).logits()  # (B, T, V)
+    log_probabilities = log_softmax(logits).gather(2, targets.to(device).unsqueeze(2))
+    rows = log_probabilities.squeeze(2).cpu().tolist()
+    return [row[: len(reference)] for row, reference in zip(rows, references, strict=True)]
+
+
+def _pad(tokens: Sequence[int], length: int) -> list[int]:
+    """Truncate or pad to this length."""
+    return [*tokens[:length], *[PAD] * (length - len(tokens))]
+
+
+def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int:
+    """Number of equal tokens at the start of both."""
+    pairs = zip(output, reference, strict=False)
+    return next(
+        (index for index, (o, r) in enumerate(pairs) if o != r), min(len(output), len(reference))
+    )
+
+
+def mean_curve(
+    sentences: Sequence[SentenceErrors], before: int = 4, after: int = 12
+) -> list[CurvePoint]:
+    """Means by distance from the error. At distance 0 and before, all prefixes are equal."""
+    with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
+    points = []
+    for distance in range(-before, after + 1):
+        reached = [
+            (sentence, error + distance)
+            for sentence, error in with_error
+            if 0 <= error + distance < len(sentence.after_error)
+        ]
+        if not reached:
+            continue
+        by_output = [(each, index) for each, index in reached if index < len(each.after_output)]
+        points.append(
+            CurvePoint(
+                distance=distance,
+                sentences=len(reached),
+                after_reference=_mean([each.after_reference[index] for each, index in reached]),
+                after_error=_mean([each.after_error[index] for each, index in reached]),
+                output_sentences=len(by_output),
+                after_output=_mean([each.after_output[index] for each, index in by_output])
+                if by_output
+                else None,
+                after_reference_same_sentences=_mean(
+                    [each.after_reference[index] for each, index in by_output]
+                )
+                if by_output
+                else None,
+            )
+        )
+    return points
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))

@@ -1,0 +1,129 @@
+"""Explanation: the values of one decoder step, in the order in which the decoder computes them."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TracedValue:
+    """One value of a decoder step.
+
+    section: part of the step that computes it, for example "attention"
+    name:    for example "query"
+    formula: how this model computes it, for example "q₃ = Wq s₂ + bq"
+    values:  () a number, (D,) a vector, (N,) a number per position, (N, D) a vector per position
+    labels:  tokens at the N positions; empty for a single number or vector
+    note:    remark that complements the formula; may be empty
+    """
+
+    section: str
+    name: str
+    formula: str
+    values: Tensor
+    labels: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain Python objects. HTTP clients know the section as "chapter"."""
+        return {
+            "chapter": self.section,
+            "name": self.name,
+            "formula": self.formula,
+            "note": self.note,
+            "shape": list(self.shape),
+            "labels": list(self.labels),
+            "values": _to_lists(self.values),
+        }
+
+
+def _to_lists(values: Tensor) -> Any:
+    """Nested lists. Infinite values, such as logits of impossible tokens, become None for JSON."""
+
+    def replace_infinite(value: Any) -> Any:
+        if isinstance(value, list):
+            return [replace_infinite(each) for each in value]
+        return value if math.isfinite(value) else None
+
+    return replace_infinite(values.tolist())
+
+
+@dataclass(frozen=True)
+class TokenProbability:
+    """A token and its probability at this step; None if the probability was not computed."""
+
+    piece: str
+    id: int
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanation of one decoder step.
+
+    source:   source pieces; empty for a language model
+    output:   pieces of the complete output
+    step:     the explained position of the output, counted from 1
+    previous: token that the decoder reads at this step
+    answer:   token of the output at this step
+    best:     the most probable tokens, best first
+    layer:    layer of the explained attention, counted from 1; None without attention
+    head:     head of the explained attention, counted from 1; None without attention
+    parts:    all values, in the order of computation
+    """
+
+    source: tuple[str, ...]
+    output: tuple[str, ...]
+    step: int
+    previous: TokenProbability | None
+    answer: TokenProbability | None
+    best: tuple[TokenProbability, ...]
+    layer: int | None
+    head: int | None
+    parts: tuple[TracedValue, ...]
+
+    def find(self, name: str, section: str | None = None) -> TracedValue:
+        """The first value with this name, in any section by default."""
+        return next(
+            value for value in self.parts if value.name == name and section in (None, value.section)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain Python objects."""
+        return {
+            "source": list(self.source),
+            "output": list(self.output),
+            "step": self.step,
+            "previous": None if self.previous is None else asdict(self.previous),
+            "answer": None if self.answer is None else asdict(self.answer),
+            "best": [asdict(token) for token in self.best],
+            "layer": self.layer,
+            "head": self.head,
+            "parts": [value.to_json() for value in self.parts],
+        }
+
+
+@dataclass(frozen=True)
+class PositionLabels:
+    """The tokens at the positions of the source and of the decoder's inputs."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HeadSelection:
+    """The attention head to explain, counted from 1.
+
+    layer: Default: the top layer.
+    head:  Default: the first head.
+    """
+
+    layer: int | None = None
+    head: int | None = None

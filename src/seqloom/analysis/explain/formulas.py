@@ -1,0 +1,203 @@
+"""Formulas of the modules of a model, with its own options and widths filled in."""
+
+from typing import assert_never
+
+from torch import nn
+
+from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
+from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
+from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.positions import (
+    LearnedPositions,
+    OneHotPositions,
+    Positions,
+    PositionTable,
+    SinusoidalPositions,
+)
+from seqloom.nn.recurrent import Cell, RecurrentLayer
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def indexed(letter: str, step: int) -> str:
+    """s, 3 -> s₃"""
+    return f"{letter}{step}".translate(_SUBSCRIPTS)
+
+
+def indexed_layer(letter: str, layer: int, layers: int, step: int) -> str:
+    """s of layer 2 of 2 at step 3 -> s²₃. A single layer has no superscript."""
+    superscript = "" if layers == 1 else str(layer).translate(_SUPERSCRIPTS)
+    return f"{letter}{superscript}{str(step).translate(_SUBSCRIPTS)}"
+
+
+def concatenated(symbols: list[str]) -> str:
+    """[s₃; a₃]. A single symbol has no brackets."""
+    return symbols[0] if len(symbols) == 1 else f"[{'; '.join(symbols)}]"
+
+
+def embedding(lookup: Lookup, token: str) -> str:
+    """The embedding of a token."""
+    match lookup:
+        case LearnedLookup(scale=1.0):
+            return f"E[{token}]"
+        case LearnedLookup():
+            return f"√{lookup.width} · E[{token}]"
+        case OneHotLookup():
+            return f"one-hot({token})"
+        case _:
+            return f"W {token} + b"
+
+
+def position(positions: Positions, step: int) -> str:
+    """The encoding of a position, counted from 0."""
+    match positions:
+        case SinusoidalPositions():
+            return f"[sin(ω₁·{step}), cos(ω₁·{step}), …], ω_k = 10000^(-2k/{positions.width})"
+        case OneHotPositions():
+            return f"one-hot({step})"
+        case LearnedPositions():
+            return f"P[{step}]"
+        case _:
+            raise AssertionError("only tables of positions have a formula")
+
+
+def with_position(positions: PositionTable) -> str:
+    """The token embedding w combined with the position encoding p."""
+    return "[w; p]" if positions.join == "append" else "w + p"
+
+
+def fitted(vector: str, fit: nn.Module) -> str:
+    """The vector, projected to the width of the network if its width differs."""
+    return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
+
+
+def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
+    """The query of one head, from a state."""
+    plan = attention.plan
+    projected = _activated(plan, _projected(attention.to_query, "q", state))
+    formula = _slice(projected, head, plan.heads, plan.query_head)
+    return f"rotated by {position} × ω, {formula}" if attention.rotary else formula
+
+
+def key(attention: MultiHeadAttention, state: str, head: int) -> str:
+    """The keys of one head, from the source states."""
+    plan = attention.plan
+    projected = _activated(plan, _projected(attention.to_key, "k", state))
+    formula = _slice(projected, head, plan.heads, plan.key_head)
+    return f"rotated by the position × ω, {formula}" if attention.rotary else formula
+
+
+def value(attention: MultiHeadAttention, state: str, head: int) -> str:
+    """The values of one head, from the source states."""
+    plan = attention.plan
+    projected = _projected(attention.to_value, "v", state)
+    return _slice(projected, head, plan.heads, plan.value_width // plan.heads)
+
+
+def _projected(module: nn.Module, letter: str, state: str) -> str:
+    """Wq s + bq. Without a projection, the state itself; a bias of zero is omitted."""
+    if not isinstance(module, nn.Linear):
+        return state
+    bias = f" + b{letter}" if bool(module.bias.any()) else ""
+    return f"W{letter} {state}{bias}"
+
+
+def _activated(plan: AttentionPlan, projected: str) -> str:
+    match plan.projection:
+        case "none" | "linear":
+            return projected
+        case "sigmoid":
+            return f"σ({projected})"
+        case "tanh":
+            return f"tanh({projected})"
+        case _:
+            assert_never(plan.projection)
+
+
+def _slice(formula: str, head: int, heads: int, width: int) -> str:
+    """The dimensions of one head, counted from 1."""
+    if heads == 1:
+        return formula
+    is_single_term = " " not in formula or formula.endswith(")")
+    inner = formula if is_single_term else f"({formula})"
+    return f"{inner}[{head * width + 1}…{(head + 1) * width}]"
+
+
+def score(score: Score, width: int) -> str:
+    """The score of q and k; width: of the query."""
+    match score:
+        case DotScore():
+            return "q · k" if score.divisor == 1 else f"q · k / {divisor(score, width)}"
+        case BilinearScore():
+            return "qᵀ W k"
+        case AdditiveScore():
+            return "v · tanh(Wq q + Wk k + b)"
+        case RbfScore():
+            return "-‖q - k‖²" if score.gamma == 1 else f"-{score.gamma:g} ‖q - k‖²"
+        case _:
+            raise AssertionError(f"no formula for {type(score).__name__}")
+
+
+def divisor(score: DotScore, width: int) -> str:
+    """√64 or 64."""
+    return str(width) if score.divisor == width else f"√{width}"
+
+
+def score_note(score: Score) -> str:
+    """The sizes of the learned parameters of a score."""
+    match score:
+        case BilinearScore(weight=weight):
+            _, rows, columns = weight.shape
+            return f"W is {rows} × {columns}"
+        case AdditiveScore(to_score=to_score):
+            return f"the hidden layer has width {to_score.shape[1]}"
+        case RbfScore():
+            return "the logarithm of a radial basis function"
+        case _:
+            return ""
+
+
+def weights(attention: MultiHeadAttention) -> str:
+    """Attention weights from scores."""
+    match attention.selection:
+        case "softmax":
+            return "softmax(e)"
+        case "argmax":
+            nearest = isinstance(attention.score, RbfScore)
+            return f"1 for the {'nearest key' if nearest else 'best score'}, else 0"
+        case _:
+            assert_never(attention.selection)
+
+
+def context(attention: MultiHeadAttention) -> str:
+    """The context vector from the head outputs rᵢ."""
+    heads = attention.plan.heads
+    outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
+    return outputs if isinstance(attention.merge, nn.Identity) else f"Wo {outputs} + bo"
+
+
+def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
+    """The new state of a recurrent layer."""
+    if layer.cell == "rnn":
+        return f"tanh(W {input_} + U {state} + b)"
+    return f"{layer.cell.upper()}({input_}, {state})"
+
+
+def cell_note(kind: Cell) -> str:
+    """The equations of a cell with input x and state s, without biases."""
+    match kind:
+        case "rnn":
+            return ""
+        case "gru":
+            return (
+                "r = σ(Wr x + Ur s), z = σ(Wz x + Uz s), n = tanh(Wn x + r∘Un s), "
+                "s′ = (1 - z)∘n + z∘s"
+            )
+        case "lstm":
+            return (
+                "s has a cell m: i, f, o = σ(W x + U s), m′ = f∘m + i∘tanh(Wm x + Um s), "
+                "s′ = o∘tanh(m′)"
+            )
+        case _:
+            assert_never(kind)

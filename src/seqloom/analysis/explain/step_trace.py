@@ -1,0 +1,192 @@
+"""StepTrace collects the values of one decoder step.
+
+The functions here trace what all decoders have in common: the embedded input, attention, and the
+output layer with its optional copying.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.analysis.explain import formulas
+from seqloom.analysis.explain.explanation import PositionLabels, TracedValue
+from seqloom.models.interface import DecoderModule, Memory
+from seqloom.nn.attention import DotScore
+from seqloom.nn.copying import Copyable, Copying
+from seqloom.nn.embedding import Embedder
+from seqloom.nn.labels import LabelReadout
+from seqloom.nn.look import Look
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.positions import PositionTable
+
+
+@dataclass
+class StepTrace:
+    """The step to explain, and its values so far.
+
+    memory:  encoder output of one source
+    tokens:  (1, t) START and the t - 1 tokens before the step
+    layer:   layer of the attention to explain, counted from 0
+    head:    head of the attention to explain, counted from 0
+    section: section of the values that `add` appends
+    """
+
+    memory: Memory
+    tokens: Tensor
+    labels: PositionLabels
+    layer: int
+    head: int
+    section: str = ""
+    parts: list[TracedValue] = field(default_factory=list)
+
+    def begin_section(self, section: str) -> None:
+        self.section = section
+
+    def add(
+        self, name: str, formula: str, values: Tensor, labels: Sequence[str] = (), note: str = ""
+    ) -> None:
+        """Append a value to the current section. Values have no batch dimension."""
+        values = values.detach().cpu()
+        assert not labels or len(labels) == len(values), "expected one label per row"
+        self.parts.append(TracedValue(self.section, name, formula, values, tuple(labels), note))
+
+    @property
+    def step(self) -> int:
+        """Counted from 1."""
+        return self.tokens.shape[1]
+
+    @property
+    def source_mask(self) -> Tensor:
+        """(1, 1, 1, S)"""
+        return self.memory.mask[:, None, None]
+
+    def current(self, letter: str) -> str:
+        """The letter with this step as its index."""
+        return formulas.indexed(letter, self.step)
+
+    def previous(self, letter: str) -> str:
+        """The letter with the previous step as its index."""
+        return formulas.indexed(letter, self.step - 1)
+
+
+@dataclass(frozen=True)
+class AttentionSymbols:
+    """Symbols for the formulas of an attention.
+
+    query:  symbol of the state that queries, for example s₃
+    source: symbol of the states that provide keys and values, for example h
+    labels: tokens at the positions of the source
+    """
+
+    query: str
+    source: str
+    labels: tuple[str, ...]
+
+
+def trace_input(embedder: Embedder, trace: StepTrace) -> Tensor:
+    """The embedding of the last token: (1, D)"""
+    positions = embedder.positions
+    token = trace.tokens[:, -1]
+    vector = embedder.lookup(token)  # (1, E)
+    formula = formulas.embedding(embedder.lookup, trace.previous("y"))
+    if not isinstance(positions, PositionTable):
+        embedded = embedder.fit(vector)
+        formula = formulas.fitted(formula, embedder.fit)
+        trace.add("embedding", f"{trace.current('x')} = {formula}", embedded[0])
+        return embedded
+    table = positions.tabulate(trace.step, vector)
+    assert table is not None
+    row = table[trace.step - 1 :]  # (1, P)
+    trace.add("embedding", f"w = {formula}", vector[0])
+    trace.add("position", f"p = {formulas.position(positions, trace.step - 1)}", row[0])
+    embedded = embedder.fit(positions.join_row(vector, row))
+    formula = formulas.fitted(formulas.with_position(positions), embedder.fit)
+    trace.add("input", f"{trace.current('x')} = {formula}", embedded[0])
+    return embedded
+
+
+def trace_attention(
+    attention: MultiHeadAttention,
+    attended: Look,
+    symbols: AttentionSymbols,
+    trace: StepTrace,
+    note: str = "",
+) -> None:
+    """The selected head from its query to its output, then the context vector of all heads."""
+    plan, head, labels = attention.plan, trace.head, symbols.labels
+    query = formulas.query(attention, symbols.query, head, trace.step - 1)
+    trace.add("query", f"q = {query}", attended.queries[0, head, 0])
+    key = formulas.key(attention, symbols.source, head)
+    trace.add("keys", f"k = {key}", attended.keys[0, head], labels)
+    scores = attended.scores[0, head, 0]  # (S,)
+    score = attention.score
+    if isinstance(score, DotScore) and score.divisor != 1:
+        trace.add("products", "q · k", scores * score.divisor, labels)
+        scale = f"1 / {formulas.divisor(score, plan.query_head)}"
+        trace.add("scale", scale, torch.tensor(1 / score.divisor))
+    formula = formulas.score(score, plan.query_head)
+    trace.add("scores", f"e = {formula}", scores, labels, formulas.score_note(score))
+    weights = f"α = {formulas.weights(attention)}"
+    trace.add("weights", weights, attended.weights[0, head, 0], labels)
+    if plan.heads > 1:
+        all_weights = attended.weights[0, :, 0].transpose(0, 1)  # (S, H)
+        trace.add("weights of all heads", "α of each head", all_weights, labels)
+    value = formulas.value(attention, symbols.source, head)
+    trace.add("values", f"v = {value}", attended.values[0, head], labels)
+    single = plan.heads == 1 and isinstance(attention.merge, nn.Identity)
+    if not single:
+        letter = formulas.indexed("r", head + 1) if plan.heads > 1 else "r"
+        trace.add("head output", f"{letter} = Σ α v", attended.read[0, head, 0])
+    context = "Σ α v" if single else formulas.context(attention)
+    trace.add("context", f"{trace.current('a')} = {context}", attended.context[0, 0], note=note)
+
+
+def trace_output(
+    decoder: DecoderModule, features: Tensor, formula: str, trace: StepTrace
+) -> Tensor:
+    """From the features (1, F) of the step to the probabilities of the next token: (V,)"""
+    readout = decoder.readout
+    trace.begin_section("output")
+    # The last feature of a label decoder only marks the end of the labels.
+    inputs = features[:, :-1] if isinstance(readout, LabelReadout) else features
+    trace.add("features", f"{trace.current('f')} = {formula}", inputs[0])
+    symbol = trace.current("f")
+    if not isinstance(readout.bend, nn.Identity):
+        trace.add("hidden layer", f"u = tanh(W {symbol} + b)", readout.bend(inputs)[0])
+        symbol = "u"
+    logits = readout(features)  # (1, V)
+    copyable = decoder.copyable(trace.memory)
+    trace.add("logits", f"z = W {symbol} + b", logits[0], note=_impossible_tokens(logits))
+    if decoder.copying is None or copyable is None:
+        probabilities = logits[0].softmax(dim=-1)
+        trace.add("probabilities", "p = softmax(z)", probabilities)
+        return probabilities
+    trace_copying(decoder.copying, features.unsqueeze(0), copyable, trace)
+    probabilities = decoder.speak(features, copyable)[0].softmax(dim=-1)
+    mixture = "p(y) = g · softmax(z)(y) + (1 - g) · Σ α over the source positions of y"
+    trace.add("probabilities", mixture, probabilities)
+    return probabilities
+
+
+def _impossible_tokens(logits: Tensor) -> str:
+    count = int(logits.isinf().sum())
+    return f"{count} logits are -∞: these tokens are impossible here" if count else ""
+
+
+def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: StepTrace) -> None:
+    """The pointer into the source and the gate; features (1, 1, F)"""
+    labels = trace.labels.source
+    queries = copying.to_query(features)  # (1, 1, D)
+    scores = queries @ source.keys.transpose(1, 2) * copying.scale  # (1, 1, S)
+    shares = copying.shares(features, source)
+    trace.begin_section("copying")
+    symbol = trace.current("f")
+    trace.add("pointer query", f"q = Wq {symbol} + bq", queries[0, 0])
+    trace.add("pointer keys", "k = Wk h", source.keys[0], labels)
+    trace.add("pointer scores", f"e = q · k / √{queries.shape[-1]}", scores[0, 0], labels)
+    trace.add("pointer", "α = softmax(e)", shares.pointer[0, 0], labels)
+    gate = f"g = σ(W [{symbol}; Σ α k] + b)"
+    note = "g is the share of the vocabulary distribution; 1 - g is the share of copying"
+    trace.add("gate", gate, shares.speaks[0, 0, 0].exp(), note=note)

@@ -1,0 +1,200 @@
+"""Gradients of a loss with respect to the input of every encoder and decoder step.
+
+    ∂L/∂x_s = chain + attention     of source step s
+    ∂L/∂x_t = own + later           of target step t
+
+x is the embedded token that a step reads. A gradient passes from the decoder to the encoder on two
+paths: through the summary that initialises the decoder state (the chain), and through the encoder
+states that the decoder attends to or copies from (attention). A decoder step contributes to its own
+prediction and to later ones, through the recurrence or through self-attention. Both sums are exact
+for every model: the graph is cut at the encoder output, and each path is differentiated separately.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.batch import Batch, Padded
+from seqloom.core.errors import ConfigError
+from seqloom.models.ensemble import EnsembleDecoder
+from seqloom.models.interface import Memory
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from seqloom.models.seq2seq import Model
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.nn.embedding import Embedder
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.text.vocabulary import PAD
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    """Gradients of a loss with respect to the inputs of all steps.
+
+    loss:      (B,)      loss of each row
+    chain:     (B, S, D) of the source, through the encoder summary
+    attention: (B, S, D) of the source, through the encoder states
+    own:       (B, T, E) of the target, from the prediction of the same step
+    later:     (B, T, E) of the target, from the predictions of later steps
+
+    S is 0 without an encoder. E is 0 if the decoder reads no tokens.
+    """
+
+    loss: Tensor
+    chain: Tensor
+    attention: Tensor
+    own: Tensor
+    later: Tensor
+
+    @property
+    def source(self) -> Tensor:
+        """(B, S, D) the sum of both paths."""
+        return self.chain + self.attention
+
+    @property
+    def target(self) -> Tensor:
+        """(B, T, E) the sum over all predictions."""
+        return self.own + self.later
+
+
+def measure_gradients(model: Model, batch: Batch, step: int | None = None) -> GradientFlow:
+    """Differentiate the loss of a batch with respect to the inputs of all steps.
+
+    step: differentiate only the loss of this prediction, counted from 1. Rows with fewer steps
+          have no loss. Default: the losses of all predictions.
+
+    The parameters of the model do not change, and their gradients are not accumulated.
+    """
+    _check_model(model)
+    # The recurrent kernels of cuDNN have no backward pass in evaluation mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        source_inputs, memory = _encode(model, batch)
+        cut = replace(memory, states=_leaf(memory.states), summary=_leaf(memory.summary))
+        target_inputs, losses = _decode(model, batch, cut)
+        selected = losses if step is None else _select_step(losses, step)
+        states, summary, inputs = _gradients(
+            selected.sum(), (cut.states, cut.summary, target_inputs)
+        )
+        own = _own_gradients(selected, target_inputs)
+        return GradientFlow(
+            loss=selected.sum(1).detach(),
+            chain=_backward_through(memory.summary, source_inputs, summary),
+            attention=_backward_through(memory.states, source_inputs, states),
+            own=own,
+            later=inputs - own,
+        )
+
+
+def _check_model(model: Model) -> None:
+    if isinstance(model.decoder, EnsembleDecoder):
+        raise ConfigError(
+            "an ensemble is not trained, so it has no gradient; measure each member by itself"
+        )
+    if model.encoder is not None and _embedder(model.encoder) is None:
+        raise ConfigError(
+            "an image encoder reads the complete image in one step, so there are no source steps "
+            "to measure gradients at"
+        )
+
+
+def _embedder(part: nn.Module | None) -> Embedder | None:
+    """The module that embeds the tokens of an encoder or decoder."""
+    match part:
+        case RecurrentEncoder() | TransformerEncoder() | RecurrentDecoder() | TransformerDecoder():
+            return part.embedder
+        case _:
+            return None
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """The same values as a new leaf of the autograd graph."""
+    return tensor.detach().requires_grad_()
+
+
+@contextmanager
+def _capture_inputs(part: nn.Module | None) -> Iterator[list[Tensor]]:
+    """Turn the embeddings of an encoder or decoder into leaves, and collect them."""
+    captured: list[Tensor] = []
+
+    def capture(module: nn.Module, arguments: object, vectors: Tensor) -> Tensor:
+        captured.append(_leaf(vectors))
+        return captured[-1]
+
+    embedder = _embedder(part)
+    with ExitStack() as stack:
+        if embedder is not None:
+            stack.callback(embedder.register_forward_hook(capture).remove)
+        yield captured
+
+
+def _encode(model: Model, batch: Batch) -> tuple[Tensor, Memory]:
+    """The inputs of the encoder (B, S, D) and its output."""
+    with _capture_inputs(model.encoder) as captured:
+        memory = model.encode(batch.source, batch.size, batch.packing)
+    return captured[0] if captured else memory.states, memory
+
+
+def _decode(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]:
+    """The inputs of the decoder (B, T, E) and the losses of its predictions (B, T)."""
+    with _capture_inputs(model.decoder) as captured:
+        output = model.decoder.teach(batch.inputs.values, memory, batch.packing)
+        logits = output.logits()  # (B, T, V)
+    targets = Padded(batch.targets.values, batch.targets.lengths)
+    is_real = targets.mask & (targets.values != PAD)
+    indices = targets.values.masked_fill(~is_real, 0).unsqueeze(-1)
+    losses = -logits.log_softmax(dim=-1).gather(-1, indices).squeeze(-1)
+    inputs = captured[0] if captured else logits.new_zeros(*logits.shape[:2], 0)
+    return inputs, torch.where(is_real, losses, 0.0)
+
+
+def _select_step(losses: Tensor, step: int) -> Tensor:
+    """The losses (B, T), set to zero except at one step, counted from 1."""
+    steps = torch.arange(1, losses.shape[1] + 1, device=losses.device)
+    return losses * (steps == step)
+
+
+def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
+    """The gradient at each leaf; zero if the loss does not depend on it."""
+    required = [leaf for leaf in leaves if leaf.requires_grad]
+    computed: list[Tensor | None] = []
+    if loss.requires_grad and required:
+        computed = list(torch.autograd.grad(loss, required, retain_graph=True, allow_unused=True))
+    by_leaf = {id(leaf): gradient for leaf, gradient in zip(required, computed, strict=False)}
+    gradients = [by_leaf.get(id(leaf)) for leaf in leaves]
+    return [
+        torch.zeros_like(leaf) if gradient is None else gradient
+        for leaf, gradient in zip(leaves, gradients, strict=True)
+    ]
+
+
+def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
+    """(B, T), (B, T, E) -> (B, T, E): gradient of each step's loss at the input of the same step."""
+    own = [
+        _gradients(loss.sum(), (inputs,))[0][:, step] for step, loss in enumerate(losses.unbind(1))
+    ]
+    return torch.stack(own, dim=1)
+
+
+def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient at the encoder's inputs (B, S, D), given the gradient at one of its outputs."""
+    if not output.requires_grad:
+        return torch.zeros_like(inputs)
+    [result] = torch.autograd.grad(output, inputs, gradient, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(inputs) if result is None else result
+
+
+def attention_gradients(
+    attention: MultiHeadAttention, states: Tensor, source: Tensor, mask: Tensor
+) -> dict[str, Tensor]:
+    """Gradients of ½‖context‖² with respect to "queries", "keys" and "values".
+
+    states (B, T, Dq), source (B, S, Dk), mask broadcast to (B, H, T, S). A gradient is zero if the
+    context does not depend on the tensor: hard attention gives no gradient to queries and keys.
+    """
+    with torch.enable_grad():
+        attended = attention.lay_open(_leaf(states), _leaf(source), mask)
+        tensors = {"queries": attended.queries, "keys": attended.keys, "values": attended.values}
+        loss = attended.context.square().sum() / 2
+        return dict(zip(tensors, _gradients(loss, tuple(tensors.values())), strict=True))

@@ -1,0 +1,283 @@
+"""SearchInspection: a text that is encoded once and searched repeatedly.
+
+It traces the search step by step, lists alternative tokens, and continues the search after a token
+has been replaced.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, assert_never
+
+import torch
+
+from seqloom.config.schema.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    ExhaustiveConfig,
+    GreedyConfig,
+    MinimumBayesRiskConfig,
+    SampleConfig,
+    SearchConfig,
+)
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.signature import NoSource
+from seqloom.decoding.alternatives import alternatives
+from seqloom.decoding.build import build_search
+from seqloom.decoding.forced import force
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.record import Place, Record, replay
+from seqloom.decoding.recorder import Recorder
+from seqloom.decoding.search import Request
+from seqloom.models.interface import Memory
+from seqloom.runs.length_limits import output_limit, without_end
+from seqloom.runs.prediction import Prediction, build_prediction
+from seqloom.runs.run import Run
+from seqloom.tasks.task import ModelInput
+from seqloom.text.long_text import newline_id
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS, UNKNOWN
+
+SUGGESTIONS = 5
+"""Similar tokens in the message about an unknown token."""
+EXHAUSTIVE_OUTPUTS = 5
+"""Outputs of an exhaustive search."""
+MAX_TRACED_SEQUENCES = 20_000
+"""Maximum number of sequences of a traced exhaustive search. The trace holds every one."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A possible token at a step, with its display name."""
+
+    token: int
+    piece: str
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class InspectedSearch:
+    """A traced search for the outputs of one text.
+
+    pieces:  display name of each token in the trace
+    written: for each candidate of each step, the text of its hypothesis
+    """
+
+    text: str
+    record: Record
+    outputs: tuple[Prediction, ...]
+    pieces: dict[int, str]
+    written: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain Python objects."""
+        outputs = [output.to_json() for output in self.outputs]
+        for output in outputs:
+            del output["attention"], output["alignment"]
+        return {
+            "text": self.text,
+            "outputs": outputs,
+            "pieces": {str(token): piece for token, piece in sorted(self.pieces.items())},
+            "record": self.record.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class TokenReplacement:
+    """An output before and after the replacement of one token.
+
+    step:         position of the token, counted from 1
+    original:     best output of the search
+    changed:      best output that continues after the new token
+    alternatives: most probable tokens at the step
+    """
+
+    step: int
+    original: Prediction
+    changed: Prediction
+    alternatives: tuple[Alternative, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain Python objects."""
+        return {
+            "step": self.step,
+            "original": self.original.to_json(),
+            "changed": self.changed.to_json(),
+            "alternatives": [each.__dict__ for each in self.alternatives],
+        }
+
+
+@dataclass(frozen=True)
+class SearchInspection:
+    """A text prepared for a run, whose encoder output is computed once."""
+
+    run: Run
+    text: str
+    prepared: ModelInput
+    decoding: SearchConfig
+
+    @classmethod
+    def of(
+        cls, run: Run, text: str, decoding: DecodingConfig | None = None, to: str | None = None
+    ) -> "SearchInspection":
+        """Prepare a text.
+
+        decoding: the search. Default: the run's.
+        to:       target language, for multilingual runs.
+        """
+        decoding = run.config.decoding if decoding is None else decoding
+        if isinstance(decoding, MinimumBayesRiskConfig):
+            raise ConfigError(
+                "decoding: minimum Bayes risk compares complete texts and has no steps to show; "
+                "inspect a search, for example with --beam 5 (--set decoding.kind=beam)"
+            )
+        if isinstance(decoding, ExhaustiveConfig):
+            limit = min(decoding.max_sequences, MAX_TRACED_SEQUENCES)
+            decoding = decoding.model_copy(update={"max_sequences": limit})
+        if not text.strip() and not isinstance(run.task.signature.source, NoSource):
+            raise DataError("the text is blank; give a sentence")
+        [*_, tag] = run.languages.path(to)
+        [tagged] = run.languages.add_tag([text], tag)
+        prepared = run.task.prepare(tagged)
+        run.predictor.check_input_lengths([prepared])
+        return cls(run, text, prepared, decoding)
+
+    @cached_property
+    def memory(self) -> Memory:
+        with torch.inference_mode():
+            return self.run.predictor.encode([self.prepared])
+
+    def search(self, n_best: int | None = None, prefix: Sequence[int] = ()) -> InspectedSearch:
+        """Search for outputs and trace the search.
+
+        n_best: number of outputs. Default: as many as the search can return.
+        prefix: tokens that every output starts with
+        """
+        count = default_n_best(self.decoding) if n_best is None else n_best
+        recorder = Recorder()
+        prepared = self._with_prefix(prefix)
+        hypotheses = self._hypotheses(prepared, count, recorder)
+        [record] = recorder.records
+        assert replay(record) == hypotheses
+        tokens = sorted({candidate.token for step in record.steps for candidate in step})
+        return InspectedSearch(
+            text=self.text,
+            record=record,
+            outputs=tuple(build_prediction(self.run.task, prepared, each) for each in hypotheses),
+            pieces={token: self.name_of(token) for token in tokens},
+            written=self._candidate_texts(record),
+        )
+
+    def _candidate_texts(self, record: Record) -> tuple[tuple[str, ...], ...]:
+        decode = self.run.task.target_tokenizer.decode
+
+        def text(place: Place) -> str:
+            return decode([record.candidate(each).token for each in record.path(place)])
+
+        return tuple(
+            tuple(text((number, index)) for index in range(len(step)))
+            for number, step in enumerate(record.steps)
+        )
+
+    def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
+        """The most probable tokens at each position of an output, and after its end."""
+        with torch.inference_mode():
+            steps = alternatives(self.run.model.decoder, self.memory, tokens, count)
+        return [
+            [Alternative(token, self.name_of(token), value) for token, value in step]
+            for step in steps
+        ]
+
+    def replace_token(self, step: int, piece: str, count: int = 8) -> TokenReplacement:
+        """Replace the token at a step of the best output, counted from 1, and continue from it."""
+        [original] = self._hypotheses(self.prepared, 1)[:1]
+        steps = len(original.log_probabilities)
+        if not 1 <= step <= steps:
+            raise DataError(
+                f"--instead {step}={piece}: the output has {steps} steps, so there is no step "
+                f"{step}; give one from 1 to {steps}"
+            )
+        prefix = (*original.tokens[: step - 1], *self.parse_token(piece))
+        return TokenReplacement(
+            step=step,
+            original=build_prediction(self.run.task, self.prepared, original),
+            changed=self.continue_from(prefix),
+            alternatives=tuple(self.alternatives(original.tokens, count)[step - 1]),
+        )
+
+    def continue_from(self, prefix: Sequence[int]) -> Prediction:
+        """The best output that starts with these tokens. A prefix with END is complete."""
+        prepared = self._with_prefix([token for token in prefix if token != END])
+        if prefix and prefix[-1] == END:
+            exponent = self.decoding.length_exponent
+            with torch.inference_mode():
+                decoder = self.run.model.decoder
+                [hypothesis] = force(
+                    decoder, self.memory, [prepared.prefix], length_exponent=exponent
+                )
+        else:
+            hypothesis = self._hypotheses(prepared, 1)[0]
+        return build_prediction(self.run.task, prepared, hypothesis)
+
+    def parse_token(self, piece: str) -> tuple[int, ...]:
+        """The tokens of a typed word, or the token with this display name."""
+        tokenizer = self.run.task.target_tokenizer
+        if piece == SPECIAL_TOKENS[END]:
+            return (END,)
+        tokens = tuple(tokenizer.encode(piece))
+        by_name = self._tokens_by_name.get(piece)
+        if by_name is not None and (len(tokens) != 1 or UNKNOWN in tokens):
+            return (by_name,)
+        if tokens and UNKNOWN not in tokens:
+            return tokens
+        similar = get_close_matches(piece, self._tokens_by_name, n=SUGGESTIONS, cutoff=0.4)
+        hint = f"; similar tokens are {', '.join(similar)}" if similar else ""
+        raise DataError(
+            f"'{piece}': is not a token of this run's vocabulary{hint}. `seqloom search` lists "
+            "the names of tokens"
+        )
+
+    @cached_property
+    def _tokens_by_name(self) -> dict[str, int]:
+        """All tokens of the vocabulary except the special ones."""
+        size = self.run.task.target_tokenizer.size
+        return {self.name_of(token): token for token in range(len(SPECIAL_TOKENS), size)}
+
+    def name_of(self, token: int) -> str:
+        """The display name of a token."""
+        if token < len(SPECIAL_TOKENS):
+            return SPECIAL_TOKENS[token]
+        return self.run.task.target_tokenizer.pieces([token])[0]
+
+    def _with_prefix(self, prefix: Sequence[int]) -> ModelInput:
+        return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
+
+    def _hypotheses(
+        self, prepared: ModelInput, n_best: int, recorder: Recorder | None = None
+    ) -> list[Hypothesis]:
+        newline = newline_id(self.run.task.target_tokenizer)
+        decoding = self.decoding if newline is None else without_end(self.decoding)
+        request = Request(
+            max_lengths=[output_limit(prepared, self.decoding, self.run.model, newline)],
+            prefixes=[prepared.prefix],
+            n_best=n_best,
+            recorder=recorder,
+        )
+        with torch.inference_mode():
+            [hypotheses] = build_search(decoding)(self.run.model.decoder, self.memory, request)
+        return hypotheses
+
+
+def default_n_best(decoding: SearchConfig) -> int:
+    """Number of outputs that a search returns by default."""
+    match decoding:
+        case BeamConfig(width=width):
+            return width
+        case SampleConfig(samples=samples):
+            return samples
+        case GreedyConfig():
+            return 1
+        case ExhaustiveConfig():
+            return EXHAUSTIVE_OUTPUTS
+        case _:
+            assert_never(decoding)

@@ -1,0 +1,105 @@
+"""The part of a prediction's attention that `seqloom inspect` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from seqloom.metrics.merging import AttentionMap
+    from seqloom.runs.attention_maps import HeadChoice
+    from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
+
+
+@dataclass
+class AttentionView:
+    """A selection of layers and heads, and whether tokens are merged into words.
+
+    Attributes:
+        layer: layer, counted from 1. None: the mean over layers.
+        head: head, counted from 1. None: the mean over heads.
+        best_heads: the stored heads that align best; replaces `layer` and `head`. None: not used.
+        pieces: show the model's tokens instead of words.
+    """
+
+    layer: int | None
+    head: int | None
+    best_heads: HeadChoice | None
+    pieces: bool
+    _notes: set[str] = field(default_factory=set)
+
+    @classmethod
+    def create(
+        cls, run: Run, *, layer: int | None, head: int | None, use_best_heads: bool, pieces: bool
+    ) -> AttentionView:
+        """Raises ConfigError if `use_best_heads` is set and the run has no stored heads."""
+        from seqloom.runs.attention_maps import ALL_HEADS
+
+        stored = run.predictor.head_choice
+        if use_best_heads and stored == ALL_HEADS:
+            raise ConfigError(
+                f"{run.name}: the heads that align best are not known. Find them with "
+                "`seqloom align RUN SOURCE TARGET --gold FILE --find-heads`."
+            )
+        return cls(layer, head, stored if use_best_heads else None, pieces)
+
+    def selected_map(self, prediction: Prediction) -> AttentionMap:
+        """The selected attention. weights: (T, S)"""
+        return prediction.look(
+            self._selected_weights(prediction), merged=self._merges_words(prediction)
+        )
+
+    def full_map(self, prediction: Prediction) -> AttentionMap:
+        """The attention of every layer and head. weights: (T, L, H, S)"""
+        assert prediction.heads is not None
+        return prediction.attention_map(prediction.heads, merged=self._merges_words(prediction))
+
+    def describe(self, prediction: Prediction) -> str:
+        """The selection in words."""
+        if self.best_heads is not None:
+            return f"mean of the heads that align best: {self.best_heads}"
+        layers, heads = self._layers_and_heads(prediction)
+        if layers * heads == 1:
+            return "the only attention head"
+        layer = "all layers" if self.layer is None else f"layer {self.layer} of {layers}"
+        head = "all heads" if self.head is None else f"head {self.head} of {heads}"
+        if self.layer is None or self.head is None:
+            return f"mean of {layer} and {head}"
+        return f"{layer}, {head}"
+
+    @property
+    def notes(self) -> list[str]:
+        """How the maps returned so far deviate from the selection."""
+        return sorted(self._notes)
+
+    def _selected_weights(self, prediction: Prediction) -> Tensor:
+        from seqloom.runs.attention_maps import choose_heads
+
+        assert prediction.heads is not None
+        assert prediction.aligning is not None
+        if self.best_heads is not None:
+            return prediction.aligning
+        layers, heads = self._layers_and_heads(prediction)
+        return choose_heads(layers, heads, self.layer, self.head).mean(prediction.heads)
+
+    def _layers_and_heads(self, prediction: Prediction) -> tuple[int, int]:
+        assert prediction.heads is not None
+        return prediction.heads.shape[1], prediction.heads.shape[2]
+
+    def _merges_words(self, prediction: Prediction) -> bool:
+        """True if tokens are merged. A text of one word is not merged: one cell shows nothing."""
+        if self.pieces:
+            return False
+        word_counts = [
+            len(set(words) - {-1}) for words in (prediction.word_of, prediction.source_word_of)
+        ]
+        token_count = len(prediction.pieces) + len(prediction.source_pieces)
+        if min(word_counts) < 2 and token_count > sum(word_counts) + 2:
+            self._notes.add("texts of a single word are shown token by token")
+            return False
+        return True

@@ -1,0 +1,283 @@
+"""seqloom align"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, existing_run
+from seqloom.cli.output import flush_output, print_json, print_line, print_message, print_warning
+from seqloom.cli.tables import make_table, stdout_console
+from seqloom.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from seqloom.metrics.alignment import Alignment
+    from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks
+    from seqloom.metrics.symmetrise import Symmetry
+    from seqloom.runs.alignment import ScoredHeads, WordAlignment
+    from seqloom.runs.run import Run
+
+SentencePair = tuple[str, str]
+SCORE_NAMES = ("precision", "recall", "error rate")
+MAX_LISTED_CANDIDATES = 10
+"""Candidates that --find-heads lists."""
+
+
+def align(
+    run_folder: RunFolder,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="File of sources, one sentence per line; or of sources and targets, separated by "
+            "a tab.",
+        ),
+    ],
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TARGET]", help="File of targets, line by line."),
+    ] = None,
+    soft: Annotated[
+        bool,
+        typer.Option("--soft", help="Print all links with a weight of 0.01 or more: 0-0:0.93."),
+    ] = False,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of gold alignments (0-0 sure, 0p1 possible, counted from 0). Print "
+            "precision, recall and alignment error rate instead of links.",
+        ),
+    ] = None,
+    find_heads: Annotated[
+        bool,
+        typer.Option(
+            "--find-heads",
+            help="With --gold: find the attention heads that align best, and store them in the "
+            "run folder for later alignments.",
+        ),
+    ] = False,
+    reverse_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--reverse",
+            metavar="RUN",
+            help="Run of the opposite direction. The weights of both runs are multiplied and "
+            "their links symmetrised.",
+            callback=existing_run,
+        ),
+    ] = None,
+    symmetrise: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="With --reverse: intersection, union, grow-diag or grow-diag-final.",
+        ),
+    ] = "grow-diag",
+    json: Json = False,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Align the words of source and target by attention.
+
+    Prints a line such as `0-0 2-1` for each pair: source word 0 is linked to target word 0, and
+    source word 2 to target word 1. Words are separated by spaces and counted from 0.
+    """
+    if find_heads and gold is None:
+        raise typer.BadParameter("--find-heads requires --gold.")
+    if reverse_folder is not None and (soft or find_heads):
+        raise typer.BadParameter("--reverse cannot be combined with --soft or --find-heads.")
+    if soft and gold is not None:
+        raise typer.BadParameter("--gold scores links without weights. Remove --soft.")
+
+    from seqloom.cli.inputs import check_files
+    from seqloom.metrics.alignment_error import score_alignments
+    from seqloom.metrics.symmetrise import known_symmetry
+    from seqloom.runs.run import load
+
+    method = None if reverse_folder is None else known_symmetry(symmetrise)
+    files = [source] if target is None else [source, target]
+    check_files(files if gold is None else [*files, gold])
+    run = load([run_folder, *(ensemble or ())])
+    _check_run(run)
+    reverse = None
+    if reverse_folder is not None:
+        reverse = load(reverse_folder)
+        _check_run(reverse)
+    if gold is None:
+        for pairs in _read_pairs(files):
+            alignments = _align_pairs(run, pairs)
+            links = _choose_links(alignments, pairs, reverse, method)
+            _print_alignments(pairs, alignments, links, soft=soft, json=json)
+        return
+    pairs = [pair for portion in _read_pairs(files) for pair in portion]
+    gold_links = _read_gold(gold, pairs)
+    if find_heads:
+        _find_heads(run, pairs, gold_links, json)
+    else:
+        links = _choose_links(_align_pairs(run, pairs), pairs, reverse, method)
+        _print_scores(score_alignments(links, gold_links), json)
+
+
+def _check_run(run: Run) -> None:
+    """Raise ConfigError if the run reads no text. Warn if its stored heads cannot be used."""
+    from seqloom.analysis.attention import check_has_text_source
+
+    check_has_text_source(run)
+    if run.heads_note:
+        print_warning(run.heads_note)
+
+
+def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
+    """Portions of sentence pairs, from two files or from the two columns of one."""
+    from seqloom.cli.inputs import read_aligned_lines
+
+    number = 0
+    for rows in read_aligned_lines(files):
+        pairs: list[SentencePair] = []
+        for row in rows:
+            number += 1
+            pairs.append(
+                _split_columns(row[0], f"{files[0]}:{number}")
+                if len(files) == 1
+                else (row[0], row[1])
+            )
+        yield pairs
+
+
+def _split_columns(line: str, where: str) -> SentencePair:
+    source, tab, target = line.partition("\t")
+    if not tab:
+        raise DataError(f"{where}: no tab. Separate source and target by a tab, or give two files.")
+    return source, target
+
+
+def _align_pairs(run: Run, pairs: Sequence[SentencePair]) -> list[WordAlignment]:
+    from seqloom.analysis.attention import no_attention_error
+    from seqloom.runs.alignment import word_alignment
+
+    predictions = run.score([source for source, _ in pairs], [target for _, target in pairs])
+    if any(prediction.aligning is None for prediction in predictions):
+        raise no_attention_error(run)
+    return [word_alignment(prediction) for prediction in predictions]
+
+
+def _choose_links(
+    alignments: Sequence[WordAlignment],
+    pairs: Sequence[SentencePair],
+    reverse: Run | None,
+    method: Symmetry | None,
+) -> list[Alignment]:
+    """The links of one run, or of two runs in opposite directions, symmetrised."""
+    from seqloom.runs.alignment import combine_alignments
+
+    if reverse is None or method is None:
+        return [alignment.links for alignment in alignments]
+    backward = _align_pairs(reverse, [(target, source) for source, target in pairs])
+    return [combine_alignments(*both, method) for both in zip(alignments, backward, strict=True)]
+
+
+def _print_alignments(
+    pairs: Sequence[SentencePair],
+    alignments: Sequence[WordAlignment],
+    links: Sequence[Alignment],
+    *,
+    soft: bool,
+    json: bool,
+) -> None:
+    from seqloom.metrics.alignment import format_pharaoh, format_soft
+
+    for (source, target), alignment, chosen in zip(pairs, alignments, links, strict=True):
+        if json:
+            print_json(
+                {
+                    "source": source,
+                    "target": target,
+                    "links": chosen,
+                    "weights": alignment.weights.tolist(),
+                }
+            )
+        elif soft:
+            print_line(format_soft(alignment.weights, alignment.targets, alignment.sources))
+        else:
+            print_line(format_pharaoh(chosen))
+    flush_output()
+
+
+def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
+    """The gold alignment of each pair. Raises DataError that lists every invalid line."""
+    from seqloom.data.files import read_lines
+    from seqloom.metrics.alignment_error import parse_gold
+    from seqloom.runs.alignment import check_gold_links
+
+    gold, problems = [], []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            gold.append(parse_gold(line))
+        except DataError as error:
+            problems.append(f"{path}:{number}: {error}")
+    if problems:
+        raise DataError("\n".join(problems))
+    if len(gold) != len(pairs):
+        raise DataError(
+            f"{path}: has {len(gold):,} lines for {len(pairs):,} pairs. Line n must be the "
+            "alignment of pair n."
+        )
+    check_gold_links(gold, pairs, str(path))
+    return gold
+
+
+def _find_heads(
+    run: Run, pairs: Sequence[SentencePair], gold: Sequence[GoldLinks], json: bool
+) -> None:
+    """Find the heads that align best, print the candidates, and store the best."""
+    from seqloom.analysis.attention import no_attention_error
+    from seqloom.runs.alignment import find_heads, save_alignment_heads
+
+    if run.partners:
+        raise ConfigError(
+            f"{run.name}: an ensemble averages the attention of its members and has no heads of "
+            "its own. Find the heads of a single run."
+        )
+    if not pairs:
+        raise DataError("no pairs to find heads with. Give pairs with gold alignments.")
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    predictions = run.score(sources, targets, heads=True)
+    if any(prediction.heads is None for prediction in predictions):
+        raise no_attention_error(run)
+    candidates = find_heads(predictions, gold)
+    best = candidates[0]
+    path = save_alignment_heads(run.folder, best, run.weights_digest)
+    if json:
+        print_json({"candidates": [_candidate_to_json(each) for each in candidates]})
+    else:
+        rows = [
+            (str(each.choice), *_format_scores(each.scores))
+            for each in candidates[:MAX_LISTED_CANDIDATES]
+        ]
+        stdout_console().print(make_table(("heads", *SCORE_NAMES), rows))
+    print_message(f"{path}: word alignments now use {best.choice}")
+
+
+def _format_scores(scores: AlignmentScores) -> list[str]:
+    return [f"{value:.3f}" for value in (scores.precision, scores.recall, scores.error_rate)]
+
+
+def _candidate_to_json(candidate: ScoredHeads) -> dict[str, Any]:
+    heads = [[layer + 1, head + 1] for layer, head in candidate.choice.heads]
+    return {"heads": heads, "shift": candidate.choice.shift, **asdict(candidate.scores)}
+
+
+def _print_scores(scores: AlignmentScores, json: bool) -> None:
+    if json:
+        print_json(asdict(scores))
+        return
+    rows = [
+        *zip(SCORE_NAMES, _format_scores(scores), strict=True),
+        ("links", f"{scores.links:,}"),
+        ("sentences", f"{scores.sentences:,}"),
+    ]
+    stdout_console().print(make_table(("score", "value"), rows))

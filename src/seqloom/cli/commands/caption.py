@@ -1,0 +1,75 @@
+"""seqloom caption"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqloom.cli.options import BeamWidth, DecodingSettings, EnsembleMembers, Json, RunFolder
+from seqloom.cli.output import print_json, print_line, print_message
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
+    from seqloom.viz.caption_attention import CaptionAttention
+
+
+def caption(
+    run_folder: RunFolder,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE...",
+            help="Image files, or images in a zip archive (photos.zip/dog.jpg).",
+        ),
+    ],
+    show: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the attention of each word (.png, .svg or .pdf)."),
+    ] = None,
+    beam: BeamWidth = None,
+    json: Json = False,
+    settings: DecodingSettings = None,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Describe images, one line per image."""
+    from seqloom.cli.settings import change_decoding
+    from seqloom.runs.run import load
+    from seqloom.viz.caption_attention import save_caption_attention
+
+    run = load([run_folder, *(ensemble or ())])
+    decoding = change_decoding(run.config, settings)
+    captions = run.caption(images, beam=beam, decoding=decoding, attention=True)
+    for image, prediction in zip(images, captions, strict=True):
+        if json:
+            print_json({"image": image, **prediction.to_json()})
+        else:
+            print_line(prediction.text)
+    if show is not None:
+        pairs = zip(images, captions, strict=True)
+        save_caption_attention(show, [_attention_figure(run, image, each) for image, each in pairs])
+        print_message(f"{show}: attention of each word")
+
+
+def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAttention:
+    """The centre of the image, as the model reads it, with the attention of each token."""
+    from seqloom.core.signature import Pixels
+    from seqloom.viz.caption_attention import CaptionAttention
+
+    if prediction.attention is None:
+        raise ConfigError(
+            f"{run.folder}: the decoder of this model has no attention. Train with "
+            "model.decoder.attention.kind = 'attention' to draw it."
+        )
+    pixels = run.task.prepare(image).image
+    assert pixels is not None
+    source = run.task.signature.source
+    assert isinstance(source, Pixels)
+    margin = (pixels.shape[-1] - source.width) // 2
+    centre = pixels[:, margin : margin + source.width, margin : margin + source.width]
+    return CaptionAttention(
+        prediction.text, centre, prediction.pieces, prediction.attention.tolist()
+    )

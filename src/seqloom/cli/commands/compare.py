@@ -1,0 +1,139 @@
+"""seqloom compare"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import BeamWidth, DecodingSettings, Json, Split, existing_run
+from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.tables import make_table, metric_label, stdout_console
+
+if TYPE_CHECKING:
+    from seqloom.analysis.comparison import OutputPair, RunComparison
+
+
+def compare(
+    first_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="First run folder.", callback=existing_run)
+    ],
+    second_folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Second run folder, of the same task.", callback=existing_run
+        ),
+    ],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="File of sources; or two files, sources and references; or one .tsv file of both. "
+            "Default: a split of the first run's data.",
+        ),
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text", metavar="TEXT", help="Source text, instead of files. Can be repeated."
+        ),
+    ] = None,
+    split: Split = "test",
+    shown: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Sentences to print, largest difference first."),
+    ] = 10,
+    beam: BeamWidth = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with both attention maps (.html), or all data (.json).",
+        ),
+    ] = None,
+    json: Json = False,
+    settings: DecodingSettings = None,
+) -> None:
+    """Compare the outputs of two runs sentence by sentence, with scores and attention."""
+    if texts and files:
+        raise typer.BadParameter("Give either files or --text, not both.")
+    if out is not None and out.suffix.lower() not in (".html", ".json"):
+        raise typer.BadParameter(f"--out {out}: the file name must end in .html or .json.")
+
+    from seqloom.analysis.comparison import check_comparable, compare_runs
+    from seqloom.cli.inputs import read_examples
+    from seqloom.cli.settings import change_decoding
+    from seqloom.data.example import Example
+    from seqloom.runs.run import load
+    from seqloom.viz.comparison_page import save_comparison_page
+
+    first, second = load(first_folder), load(second_folder)
+    check_comparable((first, second))
+    if texts:
+        examples = [Example(text, "", (), "--text") for text in texts]
+    else:
+        examples = read_examples(files, first.config.data, split)
+    decodings = (
+        change_decoding(first.config, settings, beam),
+        change_decoding(second.config, settings, beam),
+    )
+    comparison = compare_runs((first, second), examples, decodings)
+    if out is not None and out.suffix.lower() == ".json":
+        write_json(out, comparison.to_json(), indent=1)
+        print_message(f"{out}: {len(comparison.pairs):,} sentences of both runs")
+    elif out is not None:
+        save_comparison_page(out, comparison, shown)
+        count = min(shown, len(comparison.pairs))
+        print_message(f"{out}: the {count:,} sentences with the largest difference")
+    if json:
+        print_json(comparison.to_json())
+    else:
+        _print_comparison(stdout_console(), comparison, shown)
+
+
+def _print_comparison(console: Console, comparison: RunComparison, shown: int) -> None:
+    differing = comparison.differing
+    total = len(comparison.pairs)
+    console.print(Text(f"{len(differing):,} of {total:,} outputs differ", "bold"))
+    first_scores, second_scores = comparison.scores
+    if first_scores:
+        rows = [
+            (metric_label(first.name), f"{first.value:.2f}", f"{second.value:.2f}")
+            for first, second in zip(first_scores, second_scores, strict=True)
+        ]
+        second_better = sum(pair.gain > 0 for pair in differing)
+        first_better = sum(pair.gain < 0 for pair in differing)
+        rows.append(("better by chrF", f"{first_better:,}", f"{second_better:,}"))
+        console.print(make_table(("", *comparison.names), rows))
+    for pair in (differing or comparison.pairs)[:shown]:
+        console.print()
+        _print_pair(console, pair, comparison.names)
+
+
+def _print_pair(console: Console, pair: OutputPair, names: tuple[str, str]) -> None:
+    width = max(len(name) for name in (*names, "reference")) + 2
+    lines = [("source", Text(pair.source))]
+    lines += [("reference", Text(reference)) for reference in pair.references]
+    for index, (name, text) in enumerate(zip(names, _marked_outputs(pair), strict=True)):
+        quality = "" if pair.qualities is None else f"   chrF {pair.qualities[index]:.1f}"
+        score = f"   log p {sum(pair.outputs[index].log_probabilities):.2f}"
+        lines.append((name, text.append(f"{quality}{score}", "dim")))
+    for name, text in lines:
+        console.print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
+
+
+def _marked_outputs(pair: OutputPair) -> tuple[Text, Text]:
+    """Both outputs. Words that only one of them has are coloured and in brackets."""
+    from seqloom.metrics.sentences import word_difference
+
+    first, second = Text(), Text()
+    for part in word_difference(pair.outputs[0].text, pair.outputs[1].text):
+        for text, words, style in ((first, part.ours, "red"), (second, part.theirs, "green")):
+            if words:
+                joined = " ".join(words)
+                text.append(" " if text else "")
+                text.append(joined if part.same else f"[{joined}]", "" if part.same else style)
+    return first, second

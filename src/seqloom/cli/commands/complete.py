@@ -1,0 +1,133 @@
+"""seqloom complete"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqloom.cli.options import DecodingSettings, EnsembleMembers, RunFolder
+from seqloom.cli.output import print_line, print_message, print_warning
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.decoding import DecodingConfig
+    from seqloom.runs.run import Run
+
+
+def complete(
+    run_folder: RunFolder,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROMPT]...", help="Texts to complete. Default: one empty prompt."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Completions per prompt.")
+    ] = 1,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T",
+            help="Softmax temperature. Below 1: more likely tokens; above 1: more variety.",
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", min=0, help="Sample from the K most likely tokens. 0: from all tokens."
+        ),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Sample from the most likely tokens whose probabilities add up to P.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Seed of the sampling. Default: a random seed."),
+    ] = None,
+    settings: DecodingSettings = None,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Complete prompts, or generate text without a prompt, with a language model."""
+    import secrets
+
+    from seqloom.cli.inputs import check_texts
+    from seqloom.config.schema.decoding import SampleConfig
+    from seqloom.runs.run import load
+
+    prompts = prompts or [""]
+    check_texts(prompts)
+    run = load([run_folder, *(ensemble or ())])
+    random_seed = secrets.randbelow(10**6)
+    sampling = {
+        "kind": "sample",
+        "samples": samples,
+        "seed": random_seed if seed is None else seed,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+    }
+    changes = [f"decoding.{key}={value}" for key, value in sampling.items() if value is not None]
+    decoding = _change_decoding(run, [*changes, *(settings or ())], temperature)
+    completions = run.complete(prompts, decoding=decoding, n_best=samples)
+    if isinstance(decoding, SampleConfig) and seed is None and decoding.seed == random_seed:
+        print_message(f"seed {random_seed}; repeat these samples with --seed {random_seed}")
+    limit = run.model.max_target_length
+    if limit is not None and decoding.max_length is not None and decoding.max_length > limit:
+        print_warning(f"texts end at {limit} tokens, the number of positions of the model")
+    # A blank line separates texts if one of them has several lines.
+    separate = any("\n" in output.text for outputs in completions for output in outputs)
+    printed = 0
+    for prompt, outputs in zip(prompts, completions, strict=True):
+        unknown = _unknown_parts(run, prompt)
+        if unknown:
+            print_warning(
+                f"prompt '{prompt}': not in the vocabulary of the model: "
+                f"{', '.join(map(repr, unknown))}. Replaced by the unknown token."
+            )
+        decoded_prompt = _decoded_prompt(run, prompt)
+        for output in outputs:
+            if separate and printed:
+                print_line("")
+            printed += 1
+            if unknown and output.text.startswith(decoded_prompt):
+                print_line(prompt + output.text.removeprefix(decoded_prompt))
+            else:
+                print_line(output.text)
+
+
+def _change_decoding(
+    run: Run, settings: Sequence[str], temperature: float | None
+) -> DecodingConfig:
+    """Apply the settings. An error about a temperature of 0 gets a hint."""
+    from seqloom.cli.settings import change_decoding
+
+    try:
+        return change_decoding(run.config, settings)
+    except ConfigError as error:
+        if temperature != 0:
+            raise
+        hint = "To choose the most likely token at every step, use --top-k 1."
+        raise ConfigError(f"{error}\n  {hint}") from error
+
+
+def _decoded_prompt(run: Run, prompt: str) -> str:
+    """The prompt after encoding and decoding with the model's vocabulary."""
+    tokenizer = run.task.target_tokenizer
+    return tokenizer.decode(tokenizer.encode(prompt))
+
+
+def _unknown_parts(run: Run, prompt: str) -> list[str]:
+    """The distinct words (or characters) of a prompt that are not in the vocabulary."""
+    from seqloom.text.vocabulary import UNKNOWN
+
+    encode = run.task.target_tokenizer.encode
+    if UNKNOWN not in encode(prompt):
+        return []
+    has_words = run.config.text.target.kind in ("words", "whitespace")
+    parts = prompt.split() if has_words else [part for part in prompt if not part.isspace()]
+    return [part for part in dict.fromkeys(parts) if UNKNOWN in encode(part)]

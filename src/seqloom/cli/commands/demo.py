@@ -1,0 +1,123 @@
+"""seqloom demo"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import Settings
+from seqloom.cli.output import print_line, print_message, program_name
+from seqloom.cli.tables import (
+    make_table,
+    metric_label,
+    progress_bar,
+    stdout_console,
+    supports_unicode,
+)
+
+if TYPE_CHECKING:
+    from seqloom.runs.run import Run
+
+SENTENCES = (
+    "Das gefällt mir.",
+    "Ich habe Hunger.",
+    "Wo ist der Bahnhof?",
+    "Er liest ein Buch.",
+    "Wir haben keine Zeit.",
+    "Kannst du mir helfen?",
+    "Sie hat zwei Kinder.",
+    "Es ist kalt heute.",
+    "Ich weiß es nicht.",
+    "Tom wartet auf dich.",
+)
+
+
+def demo(
+    run_folder: Annotated[
+        Path, typer.Option("--run", metavar="FOLDER", help="Run folder to write.")
+    ] = Path("runs/demo"),
+    settings: Settings = None,
+) -> None:
+    """Train a small German-English model in minutes, then evaluate it and translate with it.
+
+    The training data is bundled. If the folder contains an interrupted demo, the training resumes.
+    """
+    from seqloom.config.loading.loader import load_bundled_recipe
+
+    config = load_bundled_recipe("demo", settings or ()).config
+
+    from seqloom.cli.training_display import (
+        exit_code,
+        next_commands,
+        summary_lines,
+        training_display,
+    )
+    from seqloom.runs.folder.integrity import is_run
+    from seqloom.runs.run import load
+    from seqloom.training.loop import train
+
+    with training_display(None) as report:
+        summary = train(config, run_folder, resume=is_run(run_folder), report=report)
+    if code := exit_code(summary):
+        for line in summary_lines(config, summary):
+            print_message(line)
+        raise typer.Exit(code)
+    run = load(run_folder)
+    console = stdout_console()
+    _evaluate(console, run)
+    _translate(console, run)
+    folder = shlex.quote(str(run_folder))
+    print_message(f"the run is in {run_folder}; next:")
+    for command in next_commands(config, folder):
+        print_message(f"  {command.replace('…', 'Wie geht es dir?')}")
+    print_message(f"  {program_name()} serve {folder}")
+
+
+def _evaluate(console: Console, run: Run) -> None:
+    """Print the test scores and three examples, and save the report in the run folder."""
+    from seqloom.cli.examples import evenly_spaced_examples, print_examples
+
+    with progress_bar("evaluating") as advance:
+        report = run.evaluate("test", progress=advance)
+    report.save(run.folder)
+    print_line("")
+    console.print(Text(f"{report.sentences:,} test sentences", "bold"))
+    rows = [(metric_label(score.name), f"{score.value:.2f}") for score in report.scores]
+    console.print(make_table(("score", "value"), rows))
+    for score in report.scores[:1]:
+        console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
+    print_line("")
+    print_examples(console, [report], evenly_spaced_examples(report, 3))
+
+
+def _translate(console: Console, run: Run) -> None:
+    """Print the translations of SENTENCES, and the attention map of the first one."""
+    from seqloom.viz.attention_terminal import draw_attention
+
+    predictions = run.translate(SENTENCES)
+    for source, prediction in zip(SENTENCES, predictions, strict=True):
+        line = Text.assemble((f"{source:<24}", "dim"), prediction.text)
+        console.print(line, soft_wrap=True)
+    first = predictions[0]
+    if first.attention is None:
+        return
+    print_line("")
+    console.print(Text("attention of each output token", "bold"))
+    attention_map = draw_attention(
+        first.attention.tolist(),
+        [_without_word_mark(piece) for piece in first.pieces],
+        [_without_word_mark(piece) for piece in first.source_pieces],
+        width=console.width,
+        marks="blocks" if supports_unicode() else "letters",
+    )
+    console.print(attention_map, soft_wrap=True)
+
+
+def _without_word_mark(piece: str) -> str:
+    """A piece without the "▁" that marks the start of a word, unless that is the whole piece."""
+    return piece.removeprefix("▁") or piece

@@ -1,0 +1,186 @@
+"""seqloom doctor"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import Json, Recipe, Settings
+from seqloom.cli.output import print_json
+from seqloom.cli.settings import resolve_recipe
+from seqloom.cli.tables import stderr_console, stdout_console, supports_unicode
+from seqloom.core.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.recipe import RunConfig
+    from seqloom.data.doctor import Findings, WorstBatch
+    from seqloom.data.survey import Side, Survey
+    from seqloom.training.memory_estimate import StepMemory
+
+LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+BAR_WIDTH = 40
+"""Columns of the longest bar of a histogram."""
+
+
+def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> None:
+    """Check the data of a recipe before training.
+
+    Reports pairs of unequal length, empty and very long lines, duplicates, unknown tokens, test
+    sentences that are also in the training data, a histogram of lengths, and the memory of the
+    largest batch. Exit code: 66 if a file is missing, 65 for other errors.
+    """
+    config = resolve_recipe(recipe, settings).config
+
+    from seqloom.data.doctor import examine
+
+    with _example_counter() as count_examples:
+        findings = examine(config, count_examples)
+        memory = _measure_memory(config, findings.worst_batch)
+    if json:
+        print_json(_to_json(findings, memory), indent=2)
+    else:
+        _print_findings(stdout_console(), findings, memory)
+    raise typer.Exit(findings.exit_code)
+
+
+@contextmanager
+def _example_counter() -> Iterator[Callable[[int], None]]:
+    """A function that shows the number of examples read so far, if stderr is a terminal."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    console = stderr_console()
+    console.quiet = not sys.stderr.isatty()
+    columns = (SpinnerColumn(), TextColumn("reading: {task.completed:,} examples"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
+        yield lambda examples: progress.update(task, completed=examples)
+
+
+def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
+    """The memory of a training step with this batch. None if the model cannot be built."""
+    from seqloom.models.build import build_model
+    from seqloom.tasks.build import learn_task
+    from seqloom.training.memory_estimate import blank_batch, step_memory
+
+    if batch is None:
+        return None
+    try:
+        task = learn_task(config)
+        model = build_model(config.model, task.signature)
+    except SeqloomError:
+        return None  # the findings contain the reason
+    lengths = (batch.source_length, batch.target_length)
+    limits = (model.max_source_length, model.max_target_length)
+    if any(
+        limit is not None and length > limit for limit, length in zip(limits, lengths, strict=True)
+    ):
+        return None
+    return step_memory(model, task, blank_batch(task.signature, batch.rows, *lengths))
+
+
+def _print_findings(console: Console, findings: Findings, memory: StepMemory | None) -> None:
+    for survey in findings.surveys:
+        complete = _is_complete(survey, findings)
+        count = f"{survey.examples:,} examples" if complete else "cannot be read completely"
+        console.print(Text(f"{survey.split}: {count}", "bold"))
+        for name, side in _sides(survey) if complete else ():
+            for line in histogram_lines(name, side, unicode=supports_unicode()):
+                console.print(line, soft_wrap=True)
+    if findings.worst_batch is not None:
+        console.print(_describe_batch(findings.worst_batch, memory), soft_wrap=True)
+    console.print()
+    for finding in findings.findings:
+        level = (finding.level, LEVEL_STYLES[finding.level])
+        problem = Text.assemble(level, f"  {finding.where}: {finding.what}")
+        console.print(problem, soft_wrap=True)
+        console.print(Text(f"  {finding.advice}", "dim"), soft_wrap=True)
+    if not findings.findings:
+        console.print(Text("no problems found", "green"))
+
+
+def _is_complete(survey: Survey, findings: Findings) -> bool:
+    """False if the counts cover only a part of the split.
+
+    A held-out split is incomplete if the training data it is taken from is.
+    """
+    empty = not survey.examples and findings.surveys[0].problems
+    return not survey.problems and not empty
+
+
+def _sides(survey: Survey) -> list[tuple[str, Side]]:
+    sides = (("source", survey.source), ("target", survey.target))
+    return [(name, side) for name, side in sides if side is not None and len(side.lengths)]
+
+
+def histogram_lines(name: str, side: Side, unicode: bool) -> list[str]:
+    """Token counts of one side, and a histogram of its lengths in tokens."""
+    from seqloom.data.survey import Histogram
+
+    counts = side.histogram.counts
+    largest = max(*counts, 1)
+    mean = side.tokens / len(side.lengths)
+    unknown = f", {side.unknown_share:.2%} unknown" if side.unknown else ""
+    lines = [f"  {name}: {side.tokens:,} tokens, {mean:.1f} per line{unknown}"]
+    filled = [index for index, count in enumerate(counts) if count]
+    highs = [*(low - 1 for low in Histogram.lows[1:]), None]
+    ranges = list(zip(Histogram.lows, highs, counts, strict=True))
+    for low, high, count in ranges[filled[0] : filled[-1] + 1]:
+        label = f"{low}+" if high is None else str(low) if low == high else f"{low} to {high}"
+        lines.append(f"    {label:>10} {histogram_bar(count / largest, unicode)} {count:,}")
+    return lines
+
+
+def histogram_bar(share: float, unicode: bool) -> str:
+    """A bar of up to BAR_WIDTH columns, in eighths of a column if `unicode` is set."""
+    if not unicode:
+        return "#" * max(round(share * BAR_WIDTH), 1 if share else 0)
+    eighths = max(round(share * BAR_WIDTH * 8), 1 if share else 0)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _describe_batch(batch: WorstBatch, memory: StepMemory | None) -> str:
+    source = f"{batch.source_length} source and " if batch.source_length else ""
+    shape = f"{batch.rows} rows of {source}{batch.target_length} target tokens"
+    if memory is None:
+        return f"largest training batch: {shape}"
+    return (
+        f"largest training batch: {shape}; a training step needs about "
+        f"{_mebibytes(memory.total)} MiB ({_mebibytes(memory.activations)} for activations, "
+        f"{_mebibytes(memory.weights)} for weights, gradients and optimiser state)"
+    )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.0f}"
+
+
+def _to_json(findings: Findings, memory: StepMemory | None) -> dict[str, Any]:
+    return {
+        "findings": [asdict(finding) for finding in findings.findings],
+        "splits": [_split_to_json(survey, findings) for survey in findings.surveys],
+        "worst_batch": None if findings.worst_batch is None else asdict(findings.worst_batch),
+        "memory_bytes": None if memory is None else asdict(memory),
+    }
+
+
+def _split_to_json(survey: Survey, findings: Findings) -> dict[str, Any]:
+    from seqloom.data.survey import Histogram
+
+    if not _is_complete(survey, findings):
+        return {"split": survey.split, "examples": None}
+    sides = {
+        name: {
+            "tokens": side.tokens,
+            "unknown": side.unknown,
+            "histogram": dict(zip(map(str, Histogram.lows), side.histogram.counts, strict=True)),
+        }
+        for name, side in _sides(survey)
+    }
+    return {"split": survey.split, "examples": survey.examples, **sides}

@@ -1,0 +1,187 @@
+"""seqloom error-propagation"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split
+from seqloom.cli.output import print_json, print_message, print_warning, write_json
+from seqloom.cli.tables import make_table, progress_bar, stdout_console
+from seqloom.core.errors import DataError
+
+if TYPE_CHECKING:
+    from seqloom.analysis.error_propagation import ErrorPropagation, SentenceErrors
+    from seqloom.viz.line_plot import LinePlot
+
+EXAMPLE_COUNT = 3
+MIN_SENTENCES = 10
+"""Sentences that a point of the figure must average over. The table contains all points."""
+
+
+def error_propagation(
+    run_folder: RunFolder,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Two files, sources and references, or one .tsv file of both. "
+            "Default: a split of the recipe's data.",
+        ),
+    ] = None,
+    split: Split = "test",
+    first: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use only the first N sentences.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a figure (.svg, .png or .pdf), or all numbers (.json)."
+        ),
+    ] = None,
+    json: Json = False,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Measure how one wrong token changes the probability of the rest of the reference.
+
+    For every sentence, computes the log-probability of each reference token after the reference
+    prefix, after a prefix with one wrong token, and after the model's own output. Prints the means
+    by distance from the first error of the greedy output.
+    """
+    from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
+    from seqloom.cli.inputs import read_examples
+    from seqloom.runs.run import load
+    from seqloom.viz.figures import image_format
+    from seqloom.viz.line_plot import save_line_plots
+
+    if out is not None and out.suffix.lower() != ".json":
+        image_format(out)  # reports an unknown format before the run is loaded
+    run = load([run_folder, *(ensemble or ())])
+    check_has_source(run)
+    examples = read_examples(files, run.config.data, split)[:first]
+    for example in examples:
+        if not example.references:
+            raise DataError(
+                f"{example.where}: no reference. Give two files, sources and references."
+            )
+    filled = [example for example in examples if example.source.strip()]
+    if len(filled) < len(examples):
+        skipped = len(examples) - len(filled)
+        print_warning(f"skipped {skipped:,} of {len(examples):,} sources: blank")
+    with progress_bar("decoding") as advance:
+        result = measure_error_propagation(run, filled, advance)
+    if out is not None:
+        if out.suffix.lower() == ".json":
+            write_json(out, result.to_json(), indent=1)
+        else:
+            save_line_plots(out, _make_plot(result))
+        print_message(f"{out}: effect of the first error on the rest of the sentence")
+    if json:
+        print_json(result.to_json())
+    else:
+        _print_result(stdout_console(), result)
+
+
+def _make_plot(result: ErrorPropagation) -> LinePlot:
+    """Three curves that are equal up to the first error."""
+    from seqloom.viz.line_plot import Curve, LinePlot
+
+    after_error = [point for point in result.curve if point.distance >= 0]
+    curves = [
+        Curve(
+            "after the reference prefix",
+            [(p.distance, p.truth) for p in result.curve if p.sentences >= MIN_SENTENCES],
+        ),
+        Curve(
+            "after one wrong token",
+            [(p.distance, p.slip) for p in after_error if p.sentences >= MIN_SENTENCES],
+        ),
+        Curve(
+            "after the model's own output",
+            [
+                (p.distance, p.own)
+                for p in after_error
+                if p.own is not None and p.own_sentences >= MIN_SENTENCES
+            ],
+        ),
+    ]
+    differing, total = len(result.with_error), len(result.sentences)
+    return LinePlot(
+        title=f"{differing:,} of {total:,} outputs differ from their reference",
+        across=f"tokens after the first error (means of {MIN_SENTENCES} or more sentences)",
+        upright="mean log p of the reference token",
+        curves=curves,
+        mark=0,
+    )
+
+
+def _print_result(console: Console, result: ErrorPropagation) -> None:
+    total, differing = len(result.sentences), result.with_error
+    console.print(Text(f"{result.run}: {total:,} sentences", "bold"), soft_wrap=True)
+    console.print(
+        f"{total - len(differing):,} outputs equal their reference, {len(differing):,} differ"
+    )
+    if not differing:
+        return
+    positions = [each.at + 1 for each in differing if each.at is not None]
+    mean = sum(positions) / len(positions)
+    at_first = 100 * sum(position == 1 for position in positions) / len(positions)
+    console.print(
+        f"first error: at token {mean:.1f} on average, {at_first:.0f} % at the first token\n"
+    )
+    rows = [
+        (
+            f"{point.distance:+d}" if point.distance else "error",
+            f"{point.sentences:,}",
+            f"{point.after_reference:.2f}",
+            f"{point.after_error:.2f}" if point.distance > 0 else "",
+            ""
+            if point.after_output is None or point.distance <= 0
+            else f"{point.after_output:.2f}",
+        )
+        for point in result.curve
+    ]
+    headers = ("token", "sentences", "reference prefix", "one wrong token", "own output")
+    console.print(make_table(headers, rows))
+    note = (
+        "mean log p of the reference token after each kind of prefix; own output: only outputs "
+        "that are long enough"
+    )
+    console.print(Text(f"{note}\n", "dim"), soft_wrap=True)
+    console.print(Text(f"the {EXAMPLE_COUNT} most harmful errors", "bold"))
+    for each in sorted(differing, key=_log_probability_change)[:EXAMPLE_COUNT]:
+        _print_example(console, each)
+
+
+def _log_probability_change(sentence: SentenceErrors) -> float:
+    """Change of the log-probability of the rest of the reference because of one wrong token."""
+    assert sentence.error_index is not None
+    rest = sentence.error_index + 1
+    return sum(sentence.after_error[rest:]) - sum(
+        sentence.after_reference[rest : len(sentence.after_error)]
+    )
+
+
+def _print_example(console: Console, sentence: SentenceErrors) -> None:
+    assert sentence.error_index is not None
+    position, rest = sentence.error_index, sentence.error_index + 1
+    error = (
+        f"'{sentence.wrong_piece}' instead of '{sentence.reference_pieces[position]}' "
+        f"(p {math.exp(sentence.after_reference[position]):.2f}); the rest of the reference has "
+        f"log p {sum(sentence.after_reference[rest:]):.2f}, "
+        f"after the error {sum(sentence.after_error[rest:]):.2f}"
+    )
+    rows = [
+        ("source", sentence.source),
+        ("reference", sentence.reference),
+        ("output", sentence.output),
+        ("error", error),
+    ]
+    for name, text in rows:
+        console.print(Text.assemble((f"{name:<11}", "dim"), text), soft_wrap=True)
+    console.print()

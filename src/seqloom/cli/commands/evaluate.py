@@ -1,0 +1,302 @@
+"""seqloom evaluate"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import (
+    BeamWidth,
+    EnsembleMembers,
+    Json,
+    RunFolder,
+    Split,
+    existing_run,
+)
+from seqloom.cli.output import print_json, print_message, print_warning
+from seqloom.cli.tables import make_table, metric_label, progress_bar, stdout_console
+from seqloom.config.schema.names import EngineKind
+from seqloom.core.errors import ConfigError, StorageError
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.recipe import RunConfig
+    from seqloom.metrics.significance import Comparison
+    from seqloom.runs.evaluation.report import EvaluationReport
+    from seqloom.runs.forecaster import Forecaster
+    from seqloom.runs.run import Run
+
+EXAMPLE_COUNT = 5
+
+
+def evaluate(
+    run_folder: RunFolder,
+    split: Split = "test",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="RUN",
+            help="Compare with this run (paired bootstrap test).",
+            callback=existing_run,
+        ),
+    ] = None,
+    beam: BeamWidth = None,
+    json: Json = False,
+    engine: Annotated[
+        EngineKind | None,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            help="Inference engine: torch or ctranslate2. Default: torch.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a setting of decoding, engine or data, for example "
+            "decoding.max_length=60, data.folder=/path or data.test={kind='tsv', path='x.tsv'}. "
+            "Can be repeated.",
+        ),
+    ] = None,
+    ensemble: EnsembleMembers = None,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Also compute BLEU on lower-cased text.")
+    ] = False,
+) -> None:
+    """Evaluate a run on held-out data: scores, scores by length, and the worst outputs.
+
+    The data is that of the recipe. Use --set data.folder=… if it has moved, and --set data.test=…
+    for another test set. The outputs and scores are saved in the run folder.
+    """
+    from seqloom.cli.settings import change_recipe
+    from seqloom.runs.evaluation.report import compare_reports
+    from seqloom.runs.forecaster import is_forecaster, load_forecaster
+    from seqloom.runs.run import load
+
+    if against is None and is_forecaster(run_folder):
+        forecaster = load_forecaster(run_folder)
+        config = change_recipe(forecaster.config, settings, sections=("data",))
+        _evaluate_forecaster(forecaster, config, split, json)
+        return
+
+    runs = [] if against is None else [load(against)]
+    runs.append(load([run_folder, *(ensemble or ())]))
+    _check_same_task(runs)
+    reports = []
+    for run in runs:
+        config = change_recipe(
+            run.config,
+            settings,
+            beam=beam,
+            engine=engine,
+            sections=("decoding", "engine", "data"),
+        )
+        reports.append(_evaluate_run(run, config, split, lowercase))
+    console = stdout_console()
+    if against is None:
+        [report] = reports
+        if json:
+            print_json(report.to_json(), indent=2)
+        else:
+            _print_report(console, report)
+        return
+    baseline, report = reports
+    comparisons = compare_reports(baseline, report) if baseline.outputs else []
+    if json:
+        record = report.to_json()
+        record["against"] = baseline.to_json()
+        record["comparisons"] = [asdict(comparison) for comparison in comparisons]
+        print_json(record, indent=2)
+    else:
+        _print_comparison(console, baseline, report, comparisons)
+
+
+def _check_same_task(runs: Sequence[Run]) -> None:
+    """Raise ConfigError if the runs have different tasks, before the slow decoding begins."""
+    tasks = {run.config.task.kind: run.folder for run in runs}
+    if len(tasks) > 1:
+        listed = " and ".join(f"{folder} is for {task}" for task, folder in tasks.items())
+        raise ConfigError(
+            f"--against: {listed}. Their scores cannot be compared. Give two runs of the same task."
+        )
+
+
+def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) -> EvaluationReport:
+    """Evaluate a run on a split and save the report in its folder."""
+    from seqloom.cli.engine import prepare_engine
+    from seqloom.runs.options import TEXT_ONLY
+
+    run.engine = config.engine
+    if run.engine.kind == "ctranslate2":
+        prepare_engine(run, TEXT_ONLY, config.decoding)
+    with progress_bar(run.name) as advance:
+        report = run.evaluate(
+            split,
+            decoding=config.decoding,
+            data=config.data,
+            lowercase=lowercase,
+            advance=advance,
+        )
+    try:
+        different = " and ".join(report.changed_settings(run.folder))
+        replaced = f" (replaced a report with different {different})" if different else ""
+        print_message(f"outputs and scores are in {report.save(run.folder)}{replaced}")
+    except StorageError as error:
+        print_warning(f"outputs and scores could not be saved: {error}")
+    return report
+
+
+def _evaluate_forecaster(
+    forecaster: Forecaster, config: RunConfig, split: Split, json: bool
+) -> None:
+    """Evaluate a forecaster, save the report in its folder, and print it beside the baselines."""
+    report = forecaster.evaluate(split, data=config.data)
+    try:
+        print_message(f"forecasts and scores are in {report.save(forecaster.folder)}")
+    except StorageError as error:
+        print_warning(f"forecasts and scores could not be saved: {error}")
+    if json:
+        print_json(report.to_json(), indent=2)
+        return
+    console = stdout_console()
+    title = f"{report.run}: {len(report.windows):,} windows of {report.split}"
+    console.print(Text(title, "bold"), soft_wrap=True)
+    rows = [
+        (
+            score.name,
+            f"{score.value:.4g}",
+            *(f"{scores[index].value:.4g}" for scores in report.baselines.values()),
+        )
+        for index, score in enumerate(report.scores)
+    ]
+    console.print(make_table(("score", "this run", *report.baselines), rows))
+    for score in report.scores:
+        if score.signature:
+            console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
+
+
+def _print_report(console: Console, report: EvaluationReport) -> None:
+    """Scores with their signatures, scores by group and by length, and the worst examples."""
+    from seqloom.cli.examples import print_examples, worst_examples
+
+    title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
+    rows = [(metric_label(score.name), f"{score.value:.4g}") for score in report.scores]
+    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(make_table(("score", "value"), rows))
+    _print_signatures(console, report)
+    _print_group_scores(console, report)
+    _print_truncated(console, report)
+    if len(report.by_length) > 1:
+        metric = metric_label(report.by_length[0].score.name)
+        rows_by_length = [
+            (
+                _format_range(bucket.shortest, bucket.longest),
+                f"{bucket.sentences:,}",
+                f"{bucket.score.value:.4g}",
+            )
+            for bucket in report.by_length
+        ]
+        console.print()
+        console.print(make_table(("source words", "sentences", metric), rows_by_length))
+    console.print()
+    if indices := worst_examples(report, EXAMPLE_COUNT):
+        heading = f"the {len(indices)} outputs with the least overlap with their references"
+        console.print(Text(heading, "bold"), soft_wrap=True)
+        print_examples(console, [report], indices)
+
+
+def _format_range(shortest: int, longest: int) -> str:
+    return str(shortest) if shortest == longest else f"{shortest} to {longest}"
+
+
+def _print_group_scores(console: Console, report: EvaluationReport) -> None:
+    """The scores of each group of the data (such as a language pair), and their mean."""
+    from seqloom.runs.evaluation.groups import mean_scores
+
+    if not report.parts:
+        return
+    metrics = [metric_label(score.name) for score in report.parts[0].scores]
+    rows = [
+        (group.part, f"{group.sentences:,}", *(f"{score.value:.4g}" for score in group.scores))
+        for group in report.parts
+    ]
+    means = [f"{score.value:.4g}" for score in mean_scores(report.parts)]
+    console.print()
+    console.print(make_table(("group", "sentences", *metrics), [*rows, ("mean", "", *means)]))
+
+
+def _print_signatures(console: Console, report: EvaluationReport) -> None:
+    for score in report.scores:
+        if score.signature:
+            line = f"{metric_label(score.name)}: {score.signature}"
+            console.print(Text(line, "dim"), soft_wrap=True)
+
+
+def _print_truncated(console: Console, *reports: EvaluationReport) -> None:
+    for report in reports:
+        if report.cut_off:
+            console.print(
+                f"{report.run}: {report.cut_off:,} outputs reached the length limit",
+                soft_wrap=True,
+            )
+
+
+def _print_comparison(
+    console: Console,
+    baseline: EvaluationReport,
+    report: EvaluationReport,
+    comparisons: Sequence[Comparison],
+) -> None:
+    """The scores of two runs side by side, the bootstrap test, and differing examples."""
+    from seqloom.cli.examples import differing_examples, print_examples
+
+    title = f"{baseline.sentences:,} sentences of {baseline.split}"
+    baseline_scores = {score.name: f"{score.value:.4g}" for score in baseline.scores}
+    rows = [
+        (metric_label(score.name), baseline_scores.get(score.name, ""), f"{score.value:.4g}")
+        for score in report.scores
+    ]
+    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(make_table(("score", baseline.run, report.run), rows))
+    _print_signatures(console, report)
+    _print_truncated(console, baseline, report)
+    if not comparisons:
+        return
+    console.print()
+    _print_significance(console, baseline, report, comparisons)
+    indices = differing_examples(baseline, report)
+    console.print()
+    heading = f"{len(indices):,} of {report.sentences:,} outputs differ"
+    if indices:
+        heading += f"; the {min(EXAMPLE_COUNT, len(indices))} with the largest change in overlap"
+    console.print(Text(heading, "bold"), soft_wrap=True)
+    print_examples(console, [baseline, report], indices[:EXAMPLE_COUNT])
+
+
+def _print_significance(
+    console: Console,
+    baseline: EvaluationReport,
+    report: EvaluationReport,
+    comparisons: Sequence[Comparison],
+) -> None:
+    rows = [
+        (
+            metric_label(each.metric),
+            f"{each.baseline.score:.2f} ± {each.baseline.interval:.2f}",
+            f"{each.system.score:.2f} ± {each.system.interval:.2f}",
+            f"{each.delta:+.2f}",
+            f"{each.p_value:.4f}",
+        )
+        for each in comparisons
+    ]
+    console.print(make_table(("", baseline.run, report.run, "difference", "p"), rows))
+    note = "paired bootstrap test; a difference with p < 0.05 is significant"
+    console.print(Text(note, "dim"), soft_wrap=True)

@@ -1,0 +1,36 @@
+"""seqloom forecast"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.options import Json, RunFolder
+from seqloom.cli.output import print_json, print_line
+
+
+def forecast(
+    run_folder: RunFolder,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV file with a header. The model reads its last rows. Further rows with blank "
+            "values can provide the context of the forecast steps.",
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Forecast the rows that follow a time series in a CSV file."""
+    from seqloom.data.files import locate
+    from seqloom.runs.forecaster import load_forecaster
+
+    forecaster = load_forecaster(run_folder)
+    rows = forecaster.forecast_file(locate(file.name, str(file.parent))).tolist()
+    names = forecaster.columns[0]
+    if json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_line(",".join(names))
+    for row in rows:
+        print_line(",".join(f"{value:.6g}" for value in row))

@@ -1,0 +1,269 @@
+"""seqloom inspect"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import (
+    BeamWidth,
+    DecodingSettings,
+    EnsembleMembers,
+    Json,
+    RunFolder,
+    TargetLanguage,
+)
+from seqloom.cli.output import (
+    allows_colour,
+    flush_output,
+    print_json,
+    print_line,
+    print_message,
+    print_warning,
+    write_json,
+)
+from seqloom.cli.tables import stdout_console
+
+if TYPE_CHECKING:
+    from seqloom.cli.attention_view import AttentionView
+    from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
+    from seqloom.viz.attention_figure import AttentionPanel
+    from seqloom.viz.attention_page import AttentionCard
+
+BEST = "best"
+OUTPUT_SUFFIXES = (".png", ".svg", ".pdf", ".html", ".json")
+
+
+def inspect(
+    run_folder: RunFolder,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT]...", help="Source texts. Default: the lines of standard input."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write to this file (.png, .svg, .pdf, .html or .json) instead of the terminal.",
+        ),
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Layer, counted from 1. Default: the mean over layers."
+        ),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|best",
+            help="Attention head, counted from 1, or best: the heads that "
+            "`seqloom align --find-heads` found. Default: the mean over heads.",
+        ),
+    ] = None,
+    pieces: Annotated[
+        bool, typer.Option("--pieces", help="Show the model's tokens instead of words.")
+    ] = False,
+    n_best: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Outputs per text, best first.")
+    ] = 1,
+    beam: BeamWidth = None,
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain", help="Print percentages instead of shaded blocks, as without colour."
+        ),
+    ] = False,
+    json: Json = False,
+    settings: DecodingSettings = None,
+    ensemble: EnsembleMembers = None,
+    to: TargetLanguage = None,
+) -> None:
+    """Show the attention map between each output and its source.
+
+    Tokens are merged into words: the weights of the tokens of a source word are added, and those
+    of a target word are averaged, so that every row still adds up to one.
+    """
+    if out is not None and out.suffix.lower() not in OUTPUT_SUFFIXES:
+        raise typer.BadParameter(
+            f"--out {out}: unknown format. Name the file {out.stem}.png, or use one of "
+            f"{', '.join(OUTPUT_SUFFIXES)}."
+        )
+    head_number = None
+    if head is not None and head != BEST:
+        if not (head.isascii() and head.isdigit() and int(head) > 0):
+            raise typer.BadParameter(f"--head '{head}': give a number from 1, or best.")
+        head_number = int(head)
+    if head == BEST and layer is not None:
+        raise typer.BadParameter("--head best includes its layers. Remove --layer.")
+
+    from seqloom.analysis.attention import check_has_text_source
+    from seqloom.cli.attention_view import AttentionView
+    from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.cli.settings import change_decoding
+    from seqloom.runs.options import PredictionOptions
+    from seqloom.runs.run import load
+
+    run = load([run_folder, *(ensemble or ())])
+    check_has_text_source(run)
+    if run.heads_note:
+        print_warning(run.heads_note)
+    decoding = change_decoding(run.config, settings, beam)
+    run.languages.path(to)  # reports an unknown language before any input is read
+    view = AttentionView.create(
+        run, layer=layer, head=head_number, use_best_heads=head == BEST, pieces=pieces
+    )
+    results: list[InspectedText] = []
+    count = 0
+    for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        options = PredictionOptions(n_best=n_best, first=count, to=to, heads=True)
+        outputs = run.predict(portion, options, decoding=decoding)
+        for source, predictions in zip(portion, outputs, strict=True):
+            count += 1
+            result = InspectedText(count, source, _check_attention(run, predictions))
+            if out is not None:
+                results.append(result)
+            elif json:
+                print_json(_to_json(result, view))
+            else:
+                _print_result(stdout_console(), result, view, plain)
+        flush_output()
+    for note in view.notes:
+        print_message(f"note: {note}")
+    if out is not None:
+        _save(out, run.name, results, view)
+        print_message(f"{out}: attention of each word")
+
+
+@dataclass(frozen=True)
+class InspectedText:
+    """A source text with its number, counted from 1. A blank text has no predictions."""
+
+    number: int
+    source: str
+    predictions: Sequence[Prediction]
+
+
+def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Prediction]:
+    """The predictions that are not blank. Raises ConfigError if the model has no attention."""
+    from seqloom.analysis.attention import no_attention_error
+
+    filled = [prediction for prediction in predictions if prediction.pieces]
+    if any(prediction.heads is None for prediction in filled):
+        raise no_attention_error(run)
+    return filled
+
+
+def _score_note(prediction: Prediction) -> str:
+    truncated = "" if prediction.finished else "  (reached the length limit)"
+    return f"score {prediction.score:.4f}{truncated}"
+
+
+def _print_result(
+    console: Console, result: InspectedText, view: AttentionView, plain: bool
+) -> None:
+    from seqloom.viz.attention_terminal import draw_attention
+
+    # The first access to a map raises ConfigError for a layer or head that does not exist.
+    maps = [view.selected_map(prediction) for prediction in result.predictions]
+    console.print(Text(f"{result.number}  {result.source}", "dim"), soft_wrap=True)
+    if not result.predictions:
+        console.print(Text("   blank line: no output\n"), soft_wrap=True)
+    for prediction, attention in zip(result.predictions, maps, strict=True):
+        note = f"   {_score_note(prediction)}"
+        line = Text.assemble("   ", (prediction.text, "bold"), (note, "dim"))
+        console.print(line, soft_wrap=True)
+        print_line("")
+        drawing = draw_attention(
+            attention.weights.tolist(),
+            attention.outputs,
+            attention.sources,
+            width=console.width,
+            marks="numbers" if plain or not allows_colour(sys.stdout) else "blocks",
+        )
+        console.print(drawing, soft_wrap=True)
+
+
+def _to_json(result: InspectedText, view: AttentionView) -> dict[str, Any]:
+    return {
+        "id": result.number - 1,
+        "source": result.source,
+        "outputs": [_prediction_to_json(prediction, view) for prediction in result.predictions],
+    }
+
+
+def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str, Any]:
+    """The prediction with the selected map and that of every head, between words or tokens."""
+    selected, full = view.selected_map(prediction), view.full_map(prediction)
+    record = prediction.to_json()
+    del record["attention"], record["heads"]
+    return {
+        **record,
+        "word_of": prediction.word_of,
+        "source_word_of": prediction.source_word_of,
+        "view": view.describe(prediction),
+        "outputs": selected.outputs,
+        "sources": selected.sources,
+        "weights": selected.weights.tolist(),
+        "heads": full.weights.swapaxes(0, 1).swapaxes(1, 2).tolist(),
+    }
+
+
+def _save(out: Path, run: str, results: Sequence[InspectedText], view: AttentionView) -> None:
+    """Write all results to a file in the format of its suffix."""
+    match out.suffix.lower():
+        case ".json":
+            write_json(out, [_to_json(result, view) for result in results])
+        case ".html":
+            from seqloom.viz.attention_page import save_attention_page
+
+            cards = [card for result in results for card in _cards(result, view)]
+            save_attention_page(out, f"Attention of {run}", cards)
+        case _:
+            from seqloom.viz.attention_figure import save_attention_panels
+
+            save_attention_panels(
+                out, [each for result in results for each in _matrices(result, view)]
+            )
+
+
+def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard]:
+    """The cards of a text on the HTML page, one for each prediction."""
+    from seqloom.viz.attention_page import AttentionCard
+
+    count = len(result.predictions)
+    if not count:
+        yield AttentionCard(str(result.number))
+    for rank, prediction in enumerate(result.predictions, start=1):
+        yield AttentionCard(
+            f"{result.number}, output {rank} of {count}" if count > 1 else str(result.number),
+            prediction.text,
+            _score_note(prediction),
+            view.describe(prediction),
+            view.selected_map(prediction),
+            view.full_map(prediction),
+        )
+
+
+def _matrices(result: InspectedText, view: AttentionView) -> Iterator[AttentionPanel]:
+    """The matrices of a text in a figure, one for each prediction."""
+    from seqloom.viz.attention_figure import AttentionPanel
+
+    if not result.predictions:
+        yield AttentionPanel([], [], [], f"{result.number}: blank line")
+    for prediction in result.predictions:
+        attention = view.selected_map(prediction)
+        title = f"{result.source}\n{prediction.text}"
+        yield AttentionPanel(
+            attention.weights.tolist(), attention.outputs, attention.sources, title
+        )

@@ -1,0 +1,110 @@
+"""seqloom label"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.cells import cell_len, set_cell_size
+
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder
+from seqloom.cli.output import flush_output, print_json, print_line
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seqloom.runs.prediction import Prediction
+
+
+def label(
+    run_folder: RunFolder,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT]...", help="Texts to label. Default: the lines of standard input."
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every label of a text with its probability.")
+    ] = False,
+    json: Json = False,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Label texts, or each token of a text.
+
+    If a text has one label, the output is one line `label<TAB>probability`. If each token has a
+    label, the output is two lines: the tokens, and below them their labels.
+    """
+    from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.config.schema.labels import LabelsDecoderConfig
+    from seqloom.runs.run import load
+
+    run = load([run_folder, *(ensemble or ())])
+    decoder = run.config.model.decoder
+    per_token = isinstance(decoder, LabelsDecoderConfig) and decoder.labels_each_position
+    if every and per_token:
+        raise ConfigError(
+            f"--all: {run.name} labels each token, and there are too many combinations to "
+            "list. Remove --all."
+        )
+    index = 0
+    for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
+            if json:
+                labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
+                print_json({"id": index, "source": text, "labels": labels})
+            elif per_token:
+                for line in _aligned_lines(predictions[0]):
+                    print_line(line)
+            else:
+                fields = [
+                    f"{each['label']}\t{each['probability']:.4f}"
+                    for each in _text_labels(predictions)
+                ]
+                print_line("\t".join(fields))
+            index += 1
+        flush_output()
+
+
+def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """The labels of one text, most likely first. Empty for a blank text."""
+    return [
+        {"label": each.text, "probability": math.exp(sum(each.log_probabilities))}
+        for each in predictions
+        if each.text
+    ]
+
+
+def _token_labels(prediction: Prediction) -> list[dict[str, Any]]:
+    """The label of each token, without END."""
+    return [
+        {"token": token, "label": name, "probability": math.exp(log_probability)}
+        for (token, name), log_probability in zip(
+            _token_pairs(prediction), prediction.log_probabilities[:-1], strict=True
+        )
+    ]
+
+
+def _token_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Each token with its label, without END."""
+    return list(zip(prediction.source_pieces, prediction.pieces, strict=True))[:-1]
+
+
+def _aligned_lines(prediction: Prediction) -> list[str]:
+    """A line of tokens and a line of labels, aligned in columns.
+
+    The columns have no gap if every token and label is one character wide.
+    """
+    pairs = _token_pairs(prediction)
+    widths = [max(cell_len(token), cell_len(name)) for token, name in pairs]
+    gap = "" if set(widths) <= {1} else " "
+    return [
+        _padded_line([token for token, _ in pairs], widths, gap),
+        _padded_line([name for _, name in pairs], widths, gap),
+    ]
+
+
+def _padded_line(cells: Iterable[str], widths: Sequence[int], gap: str) -> str:
+    padded = (set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True))
+    return gap.join(padded).rstrip()

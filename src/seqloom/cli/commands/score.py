@@ -1,0 +1,50 @@
+"""seqloom score"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.options import EnsembleMembers, RunFolder
+from seqloom.cli.output import flush_output, print_line
+from seqloom.core.errors import ConfigError
+
+
+def score(
+    run_folder: RunFolder,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="File of sources; for a language model, file of texts."
+        ),
+    ],
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TARGET]", help="File of targets, line by line."),
+    ] = None,
+    per_token: Annotated[
+        bool,
+        typer.Option(
+            "--per-token", help="Print the log-probability of each token instead of their sum."
+        ),
+    ] = False,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Print the log-probability of given targets, one number per line."""
+    from seqloom.cli.inputs import check_files, read_aligned_lines
+    from seqloom.runs.run import load
+
+    run = load([run_folder, *(ensemble or ())])
+    is_language_model = run.config.task.kind == "language-model"
+    if is_language_model and target is not None:
+        raise ConfigError(f"{run.name}: a language model has no source. Give one file.")
+    if not is_language_model and target is None:
+        raise ConfigError(f"{run.name}: give two files, sources and targets.")
+    files = [source] if target is None else [source, target]
+    check_files(files)
+    for rows in read_aligned_lines(files):
+        sources = ["" if is_language_model else row[0] for row in rows]
+        for prediction in run.score(sources, [row[-1] for row in rows]):
+            steps = prediction.log_probabilities
+            print_line(" ".join(f"{step:.6f}" for step in (steps if per_token else [sum(steps)])))
+        flush_output()

@@ -1,0 +1,161 @@
+"""seqloom search"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.cli.options import (
+    BeamWidth,
+    DecodingSettings,
+    EnsembleMembers,
+    Json,
+    RunFolder,
+    TargetLanguage,
+)
+from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.tables import stdout_console, supports_unicode
+
+if TYPE_CHECKING:
+    from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
+
+DROPPED_PER_STEP = 3
+"""Dropped candidates that are printed for each step, unless --all is given."""
+
+
+def search(
+    run_folder: RunFolder,
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="[TEXT]",
+            help="Source text; for a language model, the prompt; for captioning, an image file.",
+        ),
+    ] = "",
+    beam: BeamWidth = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=1000, help="Outputs. Default: all that the search finds."
+        ),
+    ] = None,
+    instead: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEP=TOKEN",
+            help="What if? Replace the token at this step of the best output and continue "
+            "decoding. </s> ends the output.",
+        ),
+    ] = None,
+    show_all: Annotated[
+        bool,
+        typer.Option("--all", help="Print every candidate, not only the best dropped ones."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the search tree (.svg, .png, .pdf or .html), or all data (.json).",
+        ),
+    ] = None,
+    json: Json = False,
+    settings: DecodingSettings = None,
+    ensemble: EnsembleMembers = None,
+    to: TargetLanguage = None,
+) -> None:
+    """Trace a search: the candidates of every step, and why they were dropped.
+
+    Works for greedy search, beam search, sampling and exhaustive search.
+    """
+    replacement = None if instead is None else _parse_replacement(instead)
+
+    from seqloom.analysis.search_inspection import SearchInspection
+    from seqloom.cli.settings import change_decoding
+    from seqloom.runs.options import check_n_best
+    from seqloom.runs.run import load
+    from seqloom.viz.figures import image_format
+
+    if out is not None and out.suffix.lower() not in (".html", ".json"):
+        image_format(out)  # reports an unknown format before the run is loaded
+    run = load([run_folder, *(ensemble or ())])
+    decoding = change_decoding(run.config, settings, beam)
+    if n_best is not None:
+        check_n_best(decoding, n_best)
+    inspection = SearchInspection.of(run, text, decoding, to)
+    trace = inspection.search(n_best)
+    change = None if replacement is None else inspection.replace_token(*replacement)
+    if out is not None:
+        _save(out, trace, change)
+    if json:
+        print_json(_to_json(trace, change))
+        return
+    console = stdout_console()
+    _print_trace(console, trace, show_all)
+    if change is not None:
+        _print_change(console, change)
+
+
+def _parse_replacement(value: str) -> tuple[int, str]:
+    """ "3=word" -> (3, "word")"""
+    step, equals, token = value.partition("=")
+    if not (equals and token and step.strip().isascii() and step.strip().isdigit()):
+        raise typer.BadParameter(
+            f"--instead '{value}': give a step, counted from 1, and a token, for example 3=word."
+        )
+    return int(step), token
+
+
+def _to_json(trace: InspectedSearch, change: TokenReplacement | None) -> dict[str, Any]:
+    record = trace.to_json()
+    return record if change is None else {**record, "instead": change.to_json()}
+
+
+def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) -> None:
+    """Write the search to a file in the format of its suffix."""
+    from seqloom.viz.search_tree_figure import save_search_tree
+    from seqloom.viz.search_tree_page import save_search_tree_page
+
+    match out.suffix.lower():
+        case ".json":
+            write_json(out, _to_json(trace, change), indent=1)
+        case ".html":
+            save_search_tree_page(out, trace)
+        case _:
+            save_search_tree(out, trace)
+    print_message(f"{out}: the search, step by step")
+
+
+def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> None:
+    from seqloom.viz.search_tree_layout import search_title
+    from seqloom.viz.search_tree_terminal import draw_outputs, draw_search_steps
+
+    console.print(Text(search_title(trace), "bold"), soft_wrap=True)
+    dropped = None if show_all else DROPPED_PER_STEP
+    console.print(draw_search_steps(trace, dropped=dropped, ascii_only=not supports_unicode()))
+    console.print()
+    console.print(draw_outputs(trace.outputs), soft_wrap=True)
+
+
+def _print_change(console: Console, change: TokenReplacement) -> None:
+    """The output with the replaced token below the original output."""
+    from seqloom.viz.search_tree_layout import format_probability
+    from seqloom.viz.search_tree_terminal import draw_change
+
+    console.print()
+    console.print(Text("what if", "bold"))
+    for name, output in (("original", change.original), ("instead", change.changed)):
+        total = sum(output.log_probabilities)
+        line = Text.assemble(
+            (f"{name:<10}", "dim"), f"{output.score:8.3f} {total:8.2f}  ", output.text
+        )
+        console.print(line, soft_wrap=True)
+    console.print(draw_change(change, ascii_only=not supports_unicode()))
+    alternatives = ", ".join(
+        f"{each.piece} {format_probability(each.log_probability)}" for each in change.alternatives
+    )
+    line = Text(f"most likely tokens at step {change.step}: {alternatives}", "dim")
+    console.print(line, soft_wrap=True)

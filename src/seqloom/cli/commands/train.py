@@ -1,0 +1,47 @@
+"""seqloom train"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from seqloom.cli.options import Recipe, Settings
+from seqloom.cli.output import print_message
+from seqloom.cli.settings import resolve_recipe
+from seqloom.core.errors import ConfigError
+
+
+def train(
+    recipe: Recipe,
+    run_folder: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="FOLDER", help="Run folder to write. Default: runs/RECIPE."),
+    ] = None,
+    settings: Settings = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the training in that folder.")
+    ] = False,
+    progress: Annotated[
+        Literal["rich", "plain", "none"] | None,
+        typer.Option(
+            metavar="STYLE",
+            help="Progress display: rich, plain or none. Default: rich in a terminal, else plain.",
+        ),
+    ] = None,
+) -> None:
+    """Train a model from a recipe and write a self-contained run folder."""
+    config = resolve_recipe(recipe, settings).config
+    folder = run_folder or Path("runs") / Path(recipe).stem
+    if not resume and (folder / "config.toml").exists():
+        raise ConfigError(
+            f"{folder}: already contains a run. Continue it with --resume, or choose another "
+            "folder with --run."
+        )
+    from seqloom.cli.training_display import exit_code, summary_lines, training_display
+    from seqloom.training.loop import train as run_training
+
+    with training_display(progress) as report:
+        summary = run_training(config, folder, resume=resume, report=report)
+    for line in summary_lines(config, summary):
+        print_message(line)
+    raise typer.Exit(exit_code(summary))

@@ -1,0 +1,24 @@
+"""The message about the inference engine in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seqloom.cli.output import print_message
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.decoding import DecodingConfig
+    from seqloom.runs.options import PredictionOptions
+    from seqloom.runs.run import Run
+
+
+def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
+    """Load the engine for these predictions. Print its name and the reason if it is unexpected.
+
+    Torch is expected where the user chose it and for models that are not Transformers.
+    """
+    if run.engine.kind == "compiled":
+        print_message("compiling the model; this takes about half a minute …")
+    choice = run.choose_engine(options, decoding=decoding)
+    if choice.reason and not choice.expected:
+        print_message(choice.note)

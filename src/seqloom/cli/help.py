@@ -1,0 +1,60 @@
+"""Command and group classes that adjust how typer prints help and errors.
+
+typer shows the Python type of every parameter: `<bool>` beside a flag, `<list[Path]>` beside an
+argument. Here a flag has no type, and an argument has only its metavar, as in other tools.
+typer also keeps the line breaks of docstrings; here paragraphs are wrapped to the terminal.
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+
+class _Argument(TyperArgument):
+    """An argument that help shows by its metavar alone."""
+
+    def display_type_rich(self, ctx: Any) -> str | None:
+        return None
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:
+        return [self.metavar or self.name]
+
+
+def _hide_python_types(parameters: Sequence[Any]) -> None:
+    for parameter in parameters:
+        if isinstance(parameter, TyperArgument):
+            # typer creates its arguments itself and offers no way to choose their class.
+            parameter.__class__ = _Argument
+        elif isinstance(parameter, TyperOption) and parameter.is_flag:
+            parameter.metavar = ""
+
+
+class Command(TyperCommand):
+    """A command whose help contains no Python types and no line breaks within paragraphs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        paragraphs = (self.help or "").split("\n\n")
+        self.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        _hide_python_types(parameters)
+        return parameters
+
+
+class CommandGroup(TyperGroup):
+    """The group of all commands. An unknown command name produces a list of the known ones."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        _hide_python_types(parameters)
+        return parameters
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, commands = args[0], self.list_commands(ctx)
+        if name not in commands and not get_close_matches(name, commands):
+            ctx.fail(f"No such command '{name}'. Available commands: {', '.join(commands)}.")
+        return super().resolve_command(ctx, args)

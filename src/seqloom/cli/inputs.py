@@ -1,0 +1,133 @@
+"""Input texts: from files, from stdin, or from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqloom.core.errors import ConfigError, DataError, NotFoundError
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.data import DataConfig
+    from seqloom.data.example import Example, Split
+
+PORTION = 1_000
+"""Lines that are read, sorted by length and decoded together. Bounds the memory use."""
+STDIN = Path("-")
+
+
+def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
+    """The lines of the files in portions of PORTION lines.
+
+    Without files, or for "-", the lines of stdin; line by line if stdin is a terminal. A missing
+    file raises NotFoundError in this call, not when the first portion is read.
+    """
+    paths = files or [STDIN]
+    missing = [path for path in paths if path != STDIN and not path.is_file()]
+    if any(" " in str(path) for path in missing):
+        raise NotFoundError(
+            f"{_describe_missing(missing)}\n"
+            "To pass text, write it to standard input: echo '…' | seqloom …"
+        )
+    check_files(missing)
+    lines = (line for path in paths for line in _read_lines(path))
+    size = 1 if STDIN in paths and sys.stdin.isatty() else PORTION
+    return iter(lambda: list(islice(lines, size)), [])
+
+
+def _read_lines(path: Path) -> Iterator[str]:
+    from seqloom.data.files import decoded_lines, read_lines
+
+    return decoded_lines(sys.stdin.buffer, "stdin") if path == STDIN else read_lines(path)
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Raise NotFoundError that lists every path that is not a file."""
+    missing = [path for path in files if not path.is_file()]
+    if missing:
+        raise NotFoundError(_describe_missing(missing))
+
+
+def _describe_missing(missing: Sequence[Path]) -> str:
+    return "\n".join(
+        f"{path}: {'is a folder, not a file' if path.is_dir() else 'no such file'}"
+        for path in missing
+    )
+
+
+def check_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts of the command line. Raise DataError if one is not valid UTF-8."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"text {text!a}: not valid UTF-8") from error
+    return texts
+
+
+def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
+    """Portions of tuples with line n of every file. The files must have equally many lines."""
+    from seqloom.data.files import read_lines
+
+    rows = zip_longest(*(read_lines(file) for file in files))
+    number = 0
+    while portion := list(islice(rows, PORTION)):
+        for row in portion:
+            number += 1
+            if None in row:
+                raise _unequal_lengths(files[row.index(None)], number - 1)
+        yield portion
+
+
+def _unequal_lengths(shorter: Path, lines: int) -> DataError:
+    return DataError(
+        f"{shorter}: ends after line {lines}, but the other file has more lines. Line n of one "
+        "file must correspond to line n of the other."
+    )
+
+
+def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) -> list[Example]:
+    """Examples from files, or from a split of a run's data if there are no files.
+
+    Two files are sources and references, line by line. One .tsv file has a source and one or more
+    references in each row. Any other single file has sources only.
+    """
+    from seqloom.data.example import Example
+    from seqloom.data.files import read_lines
+    from seqloom.data.splits import merge_references, read_split
+
+    check_files(files or ())
+    match files or ():
+        case []:
+            examples = list(read_split(data, split))
+            return merge_references(examples) if data.merge_references else examples
+        case [path] if path.suffix.lower() == ".tsv":
+            return [_parse_row(line, f"{path}:{n}") for n, line in enumerate(read_lines(path), 1)]
+        case [path]:
+            return [
+                Example(line, "", (), f"{path}:{n}") for n, line in enumerate(read_lines(path), 1)
+            ]
+        case [source_path, target_path]:
+            rows = (
+                row for portion in read_aligned_lines([source_path, target_path]) for row in portion
+            )
+            return [
+                Example(source, target, (target,), f"{source_path}:{n}")
+                for n, (source, target) in enumerate(rows, 1)
+            ]
+        case paths:
+            raise ConfigError(
+                f"{len(paths)} files given. Give one file, or two: sources and references."
+            )
+
+
+def _parse_row(line: str, where: str) -> Example:
+    from seqloom.data.example import Example
+
+    source, *references = line.split("\t")
+    if not references:
+        raise DataError(f"{where}: only one column. Separate source and reference by a tab.")
+    return Example(source, references[0], tuple(references), where)

@@ -1,0 +1,243 @@
+"""What `train` and `demo` print: progress while training, and the next commands at its end."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column
+
+from seqloom.cli.output import print_message, program_name
+from seqloom.cli.tables import metric_label, stderr_console
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.recipe import RunConfig
+    from seqloom.training.event_log import Event, EventCallback
+    from seqloom.training.loop import Summary
+
+ProgressStyle = Literal["rich", "plain", "none"]
+
+PLAIN_INTERVAL = 10.0
+"""Seconds between two plain lines about training steps."""
+HIDDEN_METRICS = ("TER", "token accuracy")
+"""Metrics that are only in metrics.jsonl, so that the line of an evaluation stays short."""
+BAR_WIDTH = 20
+MIN_WIDTH_FOR_BAR = 105
+"""Columns of a terminal in which the bar fits beside the numbers."""
+STOP_REASONS = {
+    "done": "done",
+    "patience": "stopped early: the score did not improve",
+    "time": "stopped: time limit reached",
+}
+
+
+@contextmanager
+def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
+    """A callback that prints training events. Default style: rich in a terminal, else plain."""
+    if style is None:
+        style = "rich" if sys.stderr.isatty() else "plain"
+    if style == "rich":
+        display = LiveDisplay()
+        with display.progress:
+            yield display.show
+    elif style == "plain":
+        yield PlainDisplay().show
+    else:
+        yield lambda event: None
+
+
+class PlainDisplay:
+    """Prints a line for each evaluation and note, and one about steps every PLAIN_INTERVAL."""
+
+    def __init__(self) -> None:
+        self.last_printed = time.monotonic()
+        self.total_steps = 0
+
+    def show(self, event: Event) -> None:
+        self.total_steps = event.data.get("steps", self.total_steps)
+        if event.kind in ("step", "tokenise"):
+            if time.monotonic() - self.last_printed < PLAIN_INTERVAL:
+                return
+            self.last_printed = time.monotonic()
+        for line in event_lines(event, self.total_steps):
+            print_message(line)
+
+
+class LiveDisplay:
+    """A progress bar that updates in place. Evaluations and notes are printed above it."""
+
+    def __init__(self) -> None:
+        console = stderr_console()
+        self.has_bar = console.width >= MIN_WIDTH_FOR_BAR
+        self.progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            *([BarColumn(bar_width=BAR_WIDTH)] if self.has_bar else []),
+            TextColumn("{task.fields[status]}", markup=False),
+            console=console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("preparing", total=None, status="")
+        self.total_steps = 0
+        self.dev_score = ""
+
+    def show(self, event: Event) -> None:
+        self.total_steps = event.data.get("steps", self.total_steps)
+        if event.kind == "tokenise":
+            self.progress.update(
+                self.task,
+                description=f"reading {event.data['split']}",
+                status=f"{event.data['examples']:,} examples",
+            )
+        elif event.kind == "step":
+            description = f"step {event.step:,}/{self.total_steps:,}"
+            fields = [*step_fields(event.data), *([self.dev_score] if self.dev_score else [])]
+            used = len(description) + len("⠋ ") + 1 + (BAR_WIDTH + 1 if self.has_bar else 0)
+            self.progress.update(
+                self.task,
+                description=description,
+                completed=event.step,
+                total=self.total_steps,
+                status=fit_fields(fields, self.progress.console.width - used),
+            )
+        else:
+            if event.kind == "evaluate":
+                self.dev_score = f"dev {_main_score(event.data)}"
+            for line in event_lines(event, self.total_steps):
+                self.progress.console.print(line)
+
+
+def fit_fields(fields: Sequence[str], width: int) -> str:
+    """Join as many of the first fields as fit into `width` columns."""
+    line = ""
+    for field in fields:
+        longer = f"{line}  {field}" if line else field
+        if len(longer) > width:
+            break
+        line = longer
+    return line
+
+
+def event_lines(event: Event, total_steps: int) -> list[str]:
+    """The lines to print for an event. Empty for events that are not printed."""
+    data = event.data
+    match event.kind:
+        case "tokenise":
+            return [f"reading {data['split']}: {data['examples']:,} examples"]
+        case "start":
+            return _start_lines(event)
+        case "step":
+            return [f"step {event.step:,}/{total_steps:,}  {'  '.join(step_fields(data))}"]
+        case "evaluate":
+            scores = "  ".join(
+                f"{metric_label(key)} {value:.2f}"
+                for key, value in data.items()
+                if isinstance(value, float) and metric_label(key) not in HIDDEN_METRICS
+            )
+            line = f"step {event.step:,}  dev {scores}{'  ← best' if data['best'] else ''}"
+            return [line, *_group_score_lines(data.get("parts", {}))]
+        case "note":
+            return [f"note: {data['text']}"]
+        case _:
+            return []
+
+
+def _start_lines(event: Event) -> list[str]:
+    data = event.data
+    lines = [
+        f"{data['parameters']:,} parameters, {data['examples']:,} training and "
+        f"{data['dev_examples']:,} dev examples, on {data['device']}"
+    ]
+    groups = data.get("parts", [])
+    total = sum(group["drawn"] for group in groups)
+    lines += [
+        f"  {group['name']}: {group['examples']:,} examples, {group['drawn']:,} per epoch "
+        f"({group['drawn'] / total:.1%})"
+        for group in groups
+    ]
+    dropped = data.get("corpus", {}).get("dropped", {})
+    lines += [f"skipped {count:,} training examples: {reason}" for reason, count in dropped.items()]
+    if event.step:
+        lines.append(f"resuming at step {event.step:,}")
+    return lines
+
+
+def step_fields(data: dict[str, Any]) -> list[str]:
+    """Loss, perplexity if there is one, speed and remaining time, most important first."""
+    return [
+        f"loss {data['loss']:.3f}",
+        *([f"ppl {data['perplexity']:.4g}"] if "perplexity" in data else []),
+        f"{data['tokens_per_second']:,.0f} tokens/s",
+        f"{_format_duration(data['seconds_left'])} left",
+    ]
+
+
+def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
+    """The first score of each group of the dev data, in one line."""
+    if not groups:
+        return []
+    metric = next(iter(next(iter(groups.values()))))
+    scores = [f"{name} {scores[metric]:.2f}" for name, scores in groups.items()]
+    return [f"  {metric_label(metric)}: {'  '.join(scores)}"]
+
+
+def _main_score(data: dict[str, Any]) -> str:
+    """BLEU if the evaluation has it, else the loss."""
+    name = "bleu" if "bleu" in data else "loss"
+    return f"{metric_label(name)} {data[name]:.4g}"
+
+
+def _format_duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
+    """How the training ended, where the run is, and which commands to run next."""
+    folder = shlex.quote(str(summary.folder))
+    if summary.reason == "signal":
+        return [
+            f"interrupted; saved at step {summary.step:,}. To resume:",
+            f"  {program_name()} train {folder}/config.toml --run {folder} --resume",
+        ]
+    metric = config.training.stopping.score
+    best = "" if summary.best is None else f", best {metric} {summary.best:.4g}"
+    reason = STOP_REASONS[summary.reason]
+    return [
+        f"{reason} at step {summary.step:,}{best} (step {summary.best_step:,})",
+        f"the run is in {summary.folder}; next:",
+        *(f"  {command}" for command in next_commands(config, folder)),
+    ]
+
+
+def next_commands(config: RunConfig, folder: str) -> list[str]:
+    """Commands to try with a run in `folder`, which is quoted for the shell."""
+    from seqloom.config.schema.tags import tag_display_name, training_tags
+
+    program = program_name()
+    match config.task.kind:
+        case "language-model":
+            predict = f"{program} complete {folder} --samples 5"
+        case "labels":
+            predict = f"{program} label {folder} '…'"
+        case "captioning":
+            predict = f"{program} caption {folder} IMAGE"
+        case "forecast":
+            predict = f"{program} forecast {folder} FILE"
+        case "translation":
+            tags = training_tags(config.data)
+            language = f" --to {shlex.quote(tag_display_name(tags[0]))}" if tags else ""
+            predict = f"echo '…' | {program} translate {folder}{language}"
+    split = "" if config.data.test else " --split dev"
+    return [predict, f"{program} evaluate {folder}{split}"]
+
+
+def exit_code(summary: Summary) -> int:
+    """0, or 128 plus the signal that ended the training."""
+    return 128 + summary.signal if summary.signal else 0

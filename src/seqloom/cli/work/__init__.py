@@ -1,1 +1,0 @@
-"""What the commands do once they are under way. Needs torch; imported by `cli/later.py` alone."""

@@ -1,1 +1,0 @@
-"""What happens inside a trained model: one step laid open, and gradients through time."""

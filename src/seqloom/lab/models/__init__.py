@@ -1,0 +1,1 @@
+"""Models, recipes and data that several claims share."""

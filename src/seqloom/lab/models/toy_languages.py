@@ -1,0 +1,125 @@
+"""Toy languages with a known grammar, so that the alignment of every sentence pair is known.
+
+All languages express the same clauses. They differ in their words and in the position of adjectives,
+before or after the noun.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+from seqloom.core.storage import storage_errors, write_file
+
+ARTICLES = 3
+NumberedConcept = tuple[int, str]
+"""A concept with its position in the English clause."""
+
+
+@dataclass(frozen=True)
+class ToyLanguage:
+    """name: as in the tag <2fr>; noun_first: adjectives follow the noun, in reverse order."""
+
+    name: str
+    noun_first: bool = False
+
+
+ENGLISH = ToyLanguage("en")
+FRENCH = ToyLanguage("fr", noun_first=True)
+GERMAN = ToyLanguage("de")
+ISLAND = ToyLanguage("isl", noun_first=True)
+LANGUAGES = (ENGLISH, FRENCH, GERMAN, ISLAND)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Subject, verb and object. Subject and object: an article, up to two adjectives, a noun."""
+
+    subject: tuple[str, ...]
+    verb: str
+    object: tuple[str, ...]
+
+
+def draw_clause(random: Random, nouns: int) -> Clause:
+    """nouns: number of nouns; there are half as many adjectives and verbs."""
+
+    def noun_phrase() -> tuple[str, ...]:
+        adjectives = [
+            f"adjective{random.randrange(nouns // 2)}" for _ in range(random.randrange(3))
+        ]
+        return (
+            f"article{random.randrange(ARTICLES)}",
+            *adjectives,
+            f"noun{random.randrange(nouns)}",
+        )
+
+    return Clause(noun_phrase(), f"verb{random.randrange(nouns // 2)}", noun_phrase())
+
+
+def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
+    """The concepts of a clause in the word order of the language."""
+    concepts = list(enumerate((*clause.subject, clause.verb, *clause.object)))
+    verb = len(clause.subject)
+    subject, object_ = (
+        _order_noun_phrase(phrase, language) for phrase in (concepts[:verb], concepts[verb + 1 :])
+    )
+    return [*subject, concepts[verb], *object_]
+
+
+def _order_noun_phrase(
+    phrase: list[NumberedConcept], language: ToyLanguage
+) -> list[NumberedConcept]:
+    """European economic area, zone économique européenne: after the noun the order is reversed."""
+    article, *rest = phrase
+    return [article, *(reversed(rest) if language.noun_first else rest)]
+
+
+def sentence(clause: Clause, language: ToyLanguage) -> str:
+    return " ".join(f"{concept}.{language.name}" for _, concept in word_order(clause, language))
+
+
+def alignment(clause: Clause, source: ToyLanguage, target: ToyLanguage) -> list[int]:
+    """For each target word, the index of the source word with the same meaning."""
+    source_numbers = [number for number, _ in word_order(clause, source)]
+    return [source_numbers.index(number) for number, _ in word_order(clause, target)]
+
+
+def clauses(split: Literal["train", "test"], seed: int, nouns: int) -> Iterator[Clause]:
+    """Endless random clauses. A hash of the clause decides its split, so splits are disjoint."""
+    random = Random(f"{split} {seed} {nouns}")
+    while True:
+        clause = draw_clause(random, nouns)
+        tenth = hashlib.sha256(sentence(clause, ENGLISH).encode()).digest()[0] % 10
+        if (tenth == 0) == (split == "test"):
+            yield clause
+
+
+def pair_name(first: ToyLanguage, second: ToyLanguage) -> str:
+    """Name of a language pair; the same in both directions."""
+    return "-".join(sorted((first.name, second.name)))
+
+
+def write_pairs(
+    folder: Path,
+    pairs: Sequence[tuple[ToyLanguage, ToyLanguage]],
+    count: int,
+    seed: int,
+    nouns: int,
+) -> None:
+    """Write parallel files <pair>.<language> with `count` sentences per language pair.
+
+    Line n of one file translates line n of the other. Pairs do not share sentences.
+    """
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for first, second in pairs:
+        name = pair_name(first, second)
+        # One seed per pair: shared sentences would link three languages to each other.
+        pair_seed = int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
+        pair_clauses = list(islice(clauses("train", pair_seed, nouns), count))
+        for language in (first, second):
+            lines = "".join(f"{sentence(clause, language)}\n" for clause in pair_clauses)
+            write_file(folder / f"{name}.{language.name}", lines.encode())

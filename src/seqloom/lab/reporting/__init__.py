@@ -1,0 +1,1 @@
+"""Reports about claims: as objects, JSON and HTML."""

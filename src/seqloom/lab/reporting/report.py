@@ -1,0 +1,165 @@
+"""ClaimReport: verdict, table and charts of a claim, and a comparison with published figures."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, assert_never
+
+import torch
+
+from seqloom import __version__
+from seqloom.lab.claim import Claim, PublishedResult, Size
+from seqloom.lab.results import Results, deviation
+from seqloom.lab.verdict import RULE, Verdict
+from seqloom.viz.chart import BarChart, Chart, LineChart
+
+
+@dataclass(frozen=True)
+class ComparedFigure:
+    """A published figure and ours."""
+
+    label: str
+    theirs: float
+    ours: float
+
+
+@dataclass(frozen=True)
+class PublishedComparison:
+    """Published figures beside ours.
+
+    where:   publication and table
+    what:    metric and experiment
+    swapped: pairs of labels whose order differs
+    """
+
+    where: str
+    what: str
+    figures: Sequence[ComparedFigure]
+    swapped: Sequence[tuple[str, str]]
+
+    @property
+    def summary(self) -> str:
+        if not self.swapped:
+            return "The order is the same."
+        pairs = ", ".join(f"{first} and {second}" for first, second in self.swapped)
+        count = len(self.figures) * (len(self.figures) - 1) // 2
+        return f"The order differs in {len(self.swapped)} of {count} pairs: {pairs}."
+
+
+@dataclass(frozen=True)
+class ClaimReport:
+    """A claim and its results at one size."""
+
+    claim: Claim[Any]
+    size: Size
+    results: Results
+
+    @property
+    def verdict(self) -> Verdict:
+        verdict = self.claim.judge(self.results)
+        if self.size == "tiny":
+            reason = f"size tiny only shows that the experiment runs; {verdict.reason}"
+            return Verdict("undecided", reason)
+        return verdict
+
+    @property
+    def charts(self) -> Sequence[Chart]:
+        return self.claim.plot(self.results)
+
+    @property
+    def table(self) -> list[list[str]]:
+        """Cells with headings in the first row and column.
+
+        Conditions are rows. With more columns than conditions the table is transposed, because
+        long tables are easier to read than wide ones.
+        """
+        columns = self.claim.columns
+        rows = [["", *(column.label for column in columns)]]
+        for condition in self.claim.conditions:
+            cells = [self._cell(condition, column.name, column.format_spec) for column in columns]
+            rows.append([condition, *cells])
+        if len(columns) > len(self.claim.conditions):
+            return [list(row) for row in zip(*rows, strict=True)]
+        return rows
+
+    def _cell(self, condition: str, name: str, format_spec: str) -> str:
+        """Mean ± standard deviation; a dash if the condition does not measure this number."""
+        measurements = [each for each in self.results.measurements if each.condition == condition]
+        if any(name not in each.numbers for each in measurements):
+            return "–"
+        spread = deviation(self.results.over_seeds(condition, name))
+        mean = format(self.results.mean(condition, name), format_spec)
+        return f"{mean} ± {format(spread, format_spec)}" if spread else mean
+
+    @property
+    def comparisons(self) -> list[PublishedComparison]:
+        return [
+            compare_with_published(published, self.results) for published in self.claim.published
+        ]
+
+    @property
+    def devices(self) -> list[str]:
+        return sorted({each.device for each in self.results.measurements})
+
+    @property
+    def seconds(self) -> float:
+        """Total duration of all measurements."""
+        return sum(each.seconds for each in self.results.measurements)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of report.json."""
+        claim = self.claim
+        return {
+            "claim": claim.name,
+            "sentence": claim.sentence,
+            "source": claim.source,
+            "setup": claim.setup,
+            "settings": repr(claim.sizes[self.size]),
+            "confirms": claim.confirms,
+            "refutes": claim.refutes,
+            "rule": RULE,
+            "size": self.size,
+            "seeds": self.results.seeds,
+            "verdict": asdict(self.verdict),
+            "table": self.table,
+            "charts": [{"kind": _kind(chart), **asdict(chart)} for chart in self.charts],
+            "published": [
+                {
+                    **asdict(comparison),
+                    "order": comparison.summary,
+                    "same_order": not comparison.swapped,
+                }
+                for comparison in self.comparisons
+            ],
+            "measurements": [asdict(each) for each in self.results.measurements],
+            "versions": {
+                "seqloom": __version__,
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+
+def _kind(chart: Chart) -> str:
+    match chart:
+        case LineChart():
+            return "lines"
+        case BarChart():
+            return "bars"
+        case _:
+            assert_never(chart)
+
+
+def compare_with_published(published: PublishedResult, results: Results) -> PublishedComparison:
+    """Put our means beside published figures. A pair is swapped if its order differs from ours."""
+    figures = [
+        ComparedFigure(figure.label, figure.value, results.mean(figure.condition, figure.name))
+        for figure in published.figures
+    ]
+    swapped = [
+        (first.label, second.label)
+        for first, second in combinations(figures, 2)
+        if (first.theirs - second.theirs) * (first.ours - second.ours) < 0
+    ]
+    return PublishedComparison(published.where, published.what, figures, swapped)

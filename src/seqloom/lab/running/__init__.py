@@ -1,0 +1,1 @@
+"""Runs the experiments of claims and caches their measurements."""

@@ -1,0 +1,202 @@
+"""Runs the experiments of claims: every condition with every seed.
+
+Measurements are cached, so each runs once. Jobs run one after another or in parallel processes.
+"""
+
+import hashlib
+import json
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from seqloom import __version__
+from seqloom.core.errors import SeqloomError, TrainingError
+from seqloom.core.storage import storage_errors, write_file
+from seqloom.lab.claim import Size, Trial
+from seqloom.lab.registry import find_claim
+from seqloom.lab.results import Measurement, Results
+from seqloom.lab.running.code_digest import code_digest
+from seqloom.runs.device import best_device
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A claim to test at one size, and its folder.
+
+    out:   folder of all experiments
+    claim: name of the claim
+    """
+
+    out: Path
+    claim: str
+    size: Size
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the measurements and reports."""
+        return self.out / self.size / self.claim
+
+    @property
+    def models(self) -> Path:
+        """Folder of trained models. All claims share it, because some need the same model."""
+        return self.out / "models"
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """One condition with one seed. Holds names only, so that it can be sent to another process."""
+
+    experiment: Experiment
+    condition: str
+    seed: int
+
+    @property
+    def description(self) -> str:
+        return f"{self.experiment.claim}: {self.condition}, seed {self.seed}"
+
+    @property
+    def key(self) -> str:
+        """Cache key: a digest of everything that affects the measurement."""
+        claim = find_claim(self.experiment.claim)
+        settings = repr(claim.sizes[self.experiment.size])
+        code = code_digest(claim.measure.__module__)
+        parts = (__version__, claim.name, code, settings, self.condition, self.seed)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @property
+    def path(self) -> Path:
+        """File of the measurement."""
+        name = f"{self.condition}-{self.seed}".replace("/", "-").replace(" ", "-")
+        return self.experiment.folder / "measured" / f"{name}.json"
+
+
+JobProgress = Callable[[TrialJob, str, float], None]
+"""Receives a job, its current activity and its completed fraction."""
+
+
+def list_jobs(experiment: Experiment, seeds: Sequence[int]) -> list[TrialJob]:
+    """All jobs of an experiment, seed by seed, so that every condition has early results."""
+    conditions = find_claim(experiment.claim).conditions
+    return [TrialJob(experiment, condition, seed) for seed in seeds for condition in conditions]
+
+
+def load_measurement(job: TrialJob) -> Measurement | None:
+    """The cached measurement of a job; None if it is missing, damaged or outdated."""
+    try:
+        content = json.loads(job.path.read_bytes())
+        return Measurement(**content["measurement"]) if content["key"] == job.key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def run_jobs(
+    jobs: Sequence[TrialJob], processes: int, progress: JobProgress
+) -> dict[TrialJob, SeqloomError]:
+    """Run all jobs that have no cached measurement. Returns the errors of failed jobs.
+
+    A failed job does not stop the others.
+    """
+    pending = []
+    for job in jobs:
+        if load_measurement(job) is None:
+            pending.append(job)
+        else:
+            progress(job, "cached", 1.0)
+    outcomes = (
+        _run_in_parallel(pending, processes)
+        if processes > 1
+        else _run_in_sequence(pending, progress)
+    )
+    errors: dict[TrialJob, SeqloomError] = {}
+    for job, error in outcomes:
+        if error is not None:
+            errors[job] = error
+        progress(job, "done" if error is None else "failed", 1.0)
+    return errors
+
+
+Outcome = tuple[TrialJob, SeqloomError | None]
+
+
+def _run_in_sequence(jobs: Sequence[TrialJob], progress: JobProgress) -> Iterator[Outcome]:
+    for job in jobs:
+        yield job, _try_job(job, progress)
+
+
+def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outcome]:
+    # A process that has used a GPU or threads cannot be forked safely.
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // processes)
+    with ProcessPoolExecutor(processes, context, torch.set_num_threads, (threads,)) as pool:
+        futures = {pool.submit(_try_job, job): job for job in jobs}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], _outcome(future)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _outcome(future: "Future[SeqloomError | None]") -> SeqloomError | None:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return TrainingError(
+            "a process was killed, most likely because memory ran out; completed measurements are "
+            "kept, so start again with fewer --jobs"
+        )
+
+
+def _no_progress(job: TrialJob, activity: str, fraction: float) -> None:
+    pass
+
+
+def _try_job(job: TrialJob, progress: JobProgress = _no_progress) -> SeqloomError | None:
+    try:
+        _run_job(job, progress)
+    except SeqloomError as error:
+        return error
+    return None
+
+
+def _run_job(job: TrialJob, progress: JobProgress) -> None:
+    """Measure and write the measurement to the cache."""
+    claim = find_claim(job.experiment.claim)
+
+    def trial_progress(activity: str, fraction: float) -> None:
+        # The job is complete once its measurement is written, not when its training ends.
+        progress(job, activity, min(fraction, 1.0) * 0.95)
+
+    settings = claim.sizes[job.experiment.size]
+    trial = Trial(job.condition, job.seed, settings, job.experiment.models, trial_progress)
+    start = time.perf_counter()
+    numbers = {name: float(value) for name, value in claim.measure(trial).items()}
+    seconds = round(time.perf_counter() - start, 3)
+    if not_finite := [name for name, value in numbers.items() if not math.isfinite(value)]:
+        raise TrainingError(
+            f"{', '.join(not_finite)}: the measured value is not finite, so the training has "
+            f"diverged; remove the trained models in {job.experiment.models} and try again"
+        )
+    measurement = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
+    content = {"key": job.key, "measurement": asdict(measurement)}
+    with storage_errors(job.path):
+        job.path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(job.path, json.dumps(content, indent=1, ensure_ascii=False).encode())
+
+
+def load_results(experiment: Experiment, seeds: Sequence[int]) -> Results:
+    """All measurements of an experiment whose jobs are complete."""
+    measurements = []
+    for job in list_jobs(experiment, seeds):
+        measurement = load_measurement(job)
+        assert measurement is not None, f"{job.description} has no measurement"
+        measurements.append(measurement)
+    return Results(measurements)

@@ -1,0 +1,86 @@
+"""seqloom complete, on a small language model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_recipes import train_recipe, write_recipes
+from cli_runner import run_cli
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipes(tmp_path_factory.mktemp("recipes"))
+
+
+@pytest.fixture(scope="module")
+def reverse(recipes: Path) -> Path:
+    """A translator that reverses strings, with errors."""
+    return train_recipe(recipes, "reverse")
+
+
+@pytest.fixture(scope="module")
+def sentences(recipes: Path) -> Path:
+    """A language model."""
+    return train_recipe(recipes, "sentences")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def test_seed_reproduces_the_samples(sentences: Path) -> None:
+    options = ("complete", sentences, "I see", "", "--samples", 3, "--seed", 5)
+    first, second = run_cli(*options), run_cli(*options)
+    assert first.stdout == second.stdout
+    lines = first.stdout.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("I see") for line in lines[:3])
+    unseeded = run_cli("complete", sentences, "--temperature", 0.5, "--top-k", 3, "--top-p", 0.9)
+    assert "repeat these samples with --seed" in unseeded.stderr
+    seed = unseeded.stderr.split()[-1]
+    again = ("--temperature", 0.5, "--top-k", 3, "--top-p", 0.9, "--seed", seed)
+    assert run_cli("complete", sentences, *again).stdout == unseeded.stdout
+
+
+def test_invalid_sampling_options_are_rejected(sentences: Path) -> None:
+    result = run_cli("complete", sentences, "--temperature", 0, "--top-p", 2)
+    assert result.exit_code == 78
+    assert "decoding.temperature: " in result.stderr
+    assert "use --top-k 1" in result.stderr
+    assert "--seed" not in result.stderr
+    assert "decoding.top_p: " in result.stderr
+
+
+def test_unknown_parts_of_a_prompt_give_a_warning_and_stay_in_the_output(sentences: Path) -> None:
+    result = run_cli("complete", sentences, "I % see ß%", "I see", "--seed", 1)
+    assert result.exit_code == 0, result.stderr
+    first, second = result.stdout.splitlines()
+    assert first.startswith("I % see ß%")
+    assert second.startswith("I see")
+    assert result.stderr.count("warning:") == 1
+    assert (
+        "prompt 'I % see ß%': not in the vocabulary of the model: '%', 'ß'. Replaced"
+        in result.stderr
+    )
+
+
+def test_seed_is_printed_only_for_sampling(sentences: Path, reverse: Path) -> None:
+    assert run_cli("complete", sentences, "--set", "decoding.kind=greedy").stderr == ""
+    assert "--seed" not in run_cli("complete", reverse).stderr
+
+
+def test_prompt_that_is_not_utf8_is_rejected(sentences: Path) -> None:
+    result = run_cli("complete", sentences, "\udcff")
+    assert result.exit_code == 65
+    assert "not valid UTF-8" in result.stderr
+
+
+def test_wrong_command_for_a_run_names_the_right_one(reverse: Path, sentences: Path) -> None:
+    assert "`translate`" in run_cli("complete", reverse).stderr
+    assert "`complete`" in run_cli("translate", sentences, stdin=b"a\n").stderr

@@ -1,0 +1,266 @@
+"""`seqloom explain` and `seqloom gradients` on small runs."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from cli_runner import run_cli
+
+from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explain.explanation import HeadSelection
+from seqloom.analysis.gradients import profile_gradients
+from seqloom.core.errors import ConfigError
+from seqloom.runs.run import load
+from seqloom.text.vocabulary import END
+from seqloom.training.loop import train
+from tiny_runs import SPEAKER, recipe
+
+pytestmark = pytest.mark.slow
+
+SHORT = ("training.steps=2", "training.evaluate_every=2", "training.checkpoint_every=2")
+
+
+def train_run(folder: Path, *changes: str) -> Path:
+    """Train for two steps."""
+    train(recipe(*SHORT, *changes), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("inside")
+
+
+@pytest.fixture(scope="module")
+def reverse(folder: Path) -> Path:
+    return train_run(folder / "reverse")
+
+
+@pytest.fixture(scope="module")
+def sentences(folder: Path) -> Path:
+    return train_run(folder / "sentences", *SPEAKER)
+
+
+@pytest.fixture(scope="module")
+def bottleneck(folder: Path) -> Path:
+    return train_run(folder / "bottleneck", "model.decoder.attention.kind=none")
+
+
+def test_step_is_explained_from_input_token_to_best_tokens(reverse: Path) -> None:
+    result = run_cli("explain", reverse, "abc", "--target", "cba", "--step", 2)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "step 2 of 4   layer 1, head 1"
+    assert lines[1].split()[-4:] == ["a", "b", "c", "</s>"]
+    assert lines[2].split()[-4:] == ["c", "[b]", "a", "</s>"]
+    assert lines[3].split()[-1] == "c"
+    names = ["embedding", "state", "new state", "query", "keys", "scores", "weights", "values"]
+    names += ["context", "features", "logits", "probabilities"]
+    shown = [line.split("  ")[1] for line in lines if line[:2] == "  " and line[2:3].isalpha()]
+    assert [name for name in shown if name in names] == names
+    assert "e = qᵀ W k" in result.stdout
+    assert sum(" → " in line for line in lines) == 1  # marks the chosen token
+
+
+def test_json_contains_all_values(reverse: Path) -> None:
+    result = run_cli("explain", reverse, "abc", "--target", "cba", "--step", 2, "--json")
+    record = json.loads(result.stdout)
+    run = load(reverse)
+    expected = run.score(["abc"], ["cba"])[0]
+    assert record["answer"]["piece"] == "b"
+    assert record["answer"]["probability"] == pytest.approx(
+        math.exp(expected.log_probabilities[1]), rel=1e-4
+    )
+    parts = {part["name"]: part for part in record["parts"]}
+    assert expected.attention is not None
+    assert parts["weights"]["values"] == pytest.approx(expected.attention[1].tolist(), abs=1e-6)
+    assert parts["weights"]["labels"] == ["a", "b", "c", "</s>"]
+    assert parts["keys"]["shape"] == [4, 16]
+    assert len(parts["keys"]["values"][0]) == 16
+    assert len(record["best"]) == 5
+    assert record["best"] == sorted(record["best"], key=lambda token: -token["probability"])
+
+
+def test_full_prints_every_number(reverse: Path) -> None:
+    short = run_cli("explain", reverse, "abc").stdout
+    full = run_cli("explain", reverse, "abc", "--full").stdout
+    assert "…" in short
+    assert "…" not in full
+    features = next(part for part in explain(load(reverse), "abc", 1).parts if part.name == "query")
+    for value in features.values.tolist():
+        assert f"{value:.3f}" in full
+
+
+def test_example_needs_no_run() -> None:
+    result = run_cli("explain", "--example")
+    words = result.stdout.split()
+    for number in ("1054", "852", "-396", "23", "46"):
+        assert number in words
+    assert run_cli("explain", "--example", "runs/x").exit_code == 2
+    assert run_cli("explain").exit_code == 2
+
+
+def test_documentation_shows_the_output_of_the_example() -> None:
+    page = Path(__file__).parents[2] / "docs" / "inside" / "steps-and-gradients.md"
+    blocks = page.read_text(encoding="utf-8").split("```text\n")[1:]
+    example = next(block for block in blocks if "1054" in block).partition("```")[0]
+    assert example in run_cli("explain", "--example").stdout
+
+
+def test_language_model_is_explained_with_its_prompt(sentences: Path) -> None:
+    options = ("abc", "--step", 4, "--set", "decoding.kind=greedy")
+    result = run_cli("explain", sentences, *options)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(run_cli("explain", sentences, *options, "--json").stdout)
+    assert record["source"] == []
+    assert record["previous"]["piece"] == "c"
+
+
+def test_infinite_logits_are_null_in_json(folder: Path) -> None:
+    """A label decoder gives END a logit of -inf before the last label."""
+    (folder / "labels.tsv").write_text("ab\tv c\nba\tc v\n" * 20, encoding="utf-8")
+    corpus = f"{{kind='tsv', path='{folder / 'labels.tsv'}'}}"
+    labels = train_run(
+        folder / "labels",
+        *("task.kind=labels", "text.target_tokenizer={kind='whitespace'}"),
+        *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
+        "model.decoder={kind='labels', reads='positions'}",
+    )
+    result = run_cli("explain", labels, "ab", "--step", 2, "--json")
+    assert result.exit_code == 0, result.stderr
+    parts = {part["name"]: part for part in json.loads(result.stdout)["parts"]}
+    assert parts["logits"]["values"][END] is None
+    assert parts["probabilities"]["values"][END] == 0
+    assert run_cli("explain", labels, "ab", "--step", 3).exit_code == 0
+    gradients = run_cli("gradients", labels, "ab", "v c", "--json")
+    assert json.loads(gradients.stdout)["source"]["labels"][:2] == ["a", "b"]
+
+
+def test_decoder_without_attention_shows_its_initial_state(bottleneck: Path) -> None:
+    result = run_cli("explain", bottleneck, "abc", "--target", "cba", "--step", 2)
+    assert "encoder's last state" in result.stdout
+    assert "weights" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "message"),
+    [
+        (["abc", "--target", "cb", "--step", "9"], 65, "step 9"),
+        (["abc", "--step", "0"], 65, "step 0"),
+        (["abc", "--step", "-1"], 65, "step -1"),
+        (["  "], 65, "the text is blank"),
+        ([], 65, "the text is blank"),
+        (["abc", "--layer", "2"], 78, "layer 2"),
+        (["abc", "--head", "3"], 78, "head 3"),
+        (["abc", "--head", "0"], 78, "head 0"),
+        (["abc", "--set", "model.tie=all"], 78, "Only settings of decoding"),
+    ],
+)
+def test_invalid_explain_options_are_rejected(
+    reverse: Path, options: list[str], exit_code: int, message: str
+) -> None:
+    result = run_cli("explain", reverse, *options)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert message in result.stderr
+
+
+def test_head_without_attention_names_the_setting(bottleneck: Path) -> None:
+    result = run_cli("explain", bottleneck, "abc", "--head", "1")
+    assert result.exit_code == 78
+    assert "model.decoder.attention.kind=attention" in result.stderr
+
+
+def test_ensemble_cannot_be_explained(reverse: Path) -> None:
+    run = load([reverse, reverse])
+    with pytest.raises(ConfigError, match="explain"):
+        explain(run, "abc", 1, target="cba", focus=HeadSelection())
+
+
+def test_gradients_of_a_sentence_are_listed_by_token(reverse: Path, tmp_path: Path) -> None:
+    result = run_cli("gradients", reverse, "abc", "cba", "--step", 2, "--out", tmp_path / "g.svg")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert re.match(r"gradients of .* 2 \(b\), loss ", lines[0])
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == [
+        *("chain", "a", "b", "c", "</s>"),
+        *("own", "<s>", "c", "b", "a"),
+    ]
+    assert (tmp_path / "g.svg").read_bytes().startswith(b"<?xml")
+    numbers = run_cli("gradients", reverse, "abc", "cba", "--step", 2, "--json")
+    record = json.loads(numbers.stdout)
+    assert record["target"]["whole"][2:] == [0.0, 0.0]  # later inputs have no gradient
+    assert record["loss"] == pytest.approx(
+        -load(reverse).score(["abc"], ["cba"])[0].log_probabilities[1], rel=1e-4
+    )
+
+
+def test_means_over_files_are_aligned_at_the_end_of_sentences(
+    reverse: Path, tmp_path: Path
+) -> None:
+    pairs = [("abc", "cba"), ("ab", "ba"), ("", ""), ("dcba", "abcd")]
+    for name, side in (("source", 0), ("target", 1)):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = (tmp_path / "source", tmp_path / "target")
+    result = run_cli("gradients", reverse, *files, "--lines", "--out", tmp_path / "g.json")
+    assert result.exit_code == 0, result.stderr
+    assert "skipped 1 of 4 lines: blank" in result.stderr
+    record = json.loads((tmp_path / "g.json").read_bytes())
+    assert record["counts"]["source"] == [3, 3, 3, 2, 1]
+    run = load(reverse)
+    separate = [profile_gradients(run, [source], [target]) for source, target in pairs if source]
+    for distance, count in enumerate(record["counts"]["source"]):
+        norms = [
+            each.source.whole[distance] for each in separate if len(each.source.whole) > distance
+        ]
+        assert len(norms) == count
+        mean = sum(norms) / count
+        assert record["source"]["whole"][distance] == pytest.approx(mean, rel=1e-4)
+    short = run_cli("gradients", reverse, *files, "--lines", "--step", 4)
+    assert "skipped 1 of 3 sentences: fewer than 4 target tokens" in short.stderr
+
+
+def test_gradients_of_a_language_model_have_no_source(sentences: Path) -> None:
+    result = run_cli("gradients", sentences, "abc")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(run_cli("gradients", sentences, "abc", "--json").stdout)
+    assert record["source"]["labels"] == []
+    assert record["target"]["labels"][:2] == ["<s>", "a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "message"),
+    [
+        (["abc", "cba", "--step", "5"], 65, "step 5"),
+        ([" "], 65, "the text is blank"),
+        (["abc", "--out", "x.gif"], 78, "png, svg, pdf"),
+        (["abc", "--lines"], 78, "give two files"),
+        (["abc", "cba", "--lines"], 66, "abc: no such file"),
+        (["one", "two", "--lines"], 65, "have 1 and 2 lines"),
+        (["blank", "blank", "--lines"], 65, "all lines are blank"),
+        (["one", "one", "--lines", "--step", "9"], 65, "step 9"),
+        (["one", "one", "--lines", "--step", "0"], 65, "step 0"),
+    ],
+)
+def test_invalid_gradients_options_are_rejected(
+    reverse: Path,
+    options: list[str],
+    exit_code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("one", "ab\n"), ("two", "ab\nba\n"), ("blank", "\n")):
+        Path(name).write_text(text, encoding="utf-8")
+    result = run_cli("gradients", reverse, *options)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert message in result.stderr
+
+
+def test_gradients_of_a_language_model_take_one_text(sentences: Path) -> None:
+    result = run_cli("gradients", sentences, "I see", "it.")
+    assert result.exit_code == 78
+    assert "Give one text" in result.stderr

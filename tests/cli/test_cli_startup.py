@@ -1,0 +1,127 @@
+"""Help and errors that need no torch do not import it; broken pipes; python -m seqloom."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import sys
+from seqloom.cli.main import run
+try:
+    run()
+finally:
+    print("heavy:", *sorted({"torch", "numpy", "sacrebleu"} & set(sys.modules)))
+"""
+
+
+def run_process(
+    *arguments: str, folder: Path, program: str = PROGRAM
+) -> subprocess.CompletedProcess[str]:
+    source = str(Path(__file__).parents[2] / "src")
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("train --help", 0),
+        ("translate -h", 0),
+        ("config good.toml", 0),
+        ("train wrong.toml", 78),
+        ("doctor wrong.toml", 78),
+        ("config wrong.toml", 78),
+        ("train good.toml --set a=1", 78),
+        ("train missing.toml", 66),
+        ("train good.toml --run taken", 78),
+        ("translate missing", 66),
+        ("evaluate missing", 66),
+        ("score missing a b", 66),
+        ("complete good.toml", 66),
+        ("serve --help", 0),
+        ("serve missing", 66),
+        ("explain missing text", 66),
+        ("explain", 2),
+        ("gradients missing text", 66),
+        ("translate . --beam 0", 2),
+        ("nonsense", 2),
+        ("train", 2),
+    ],
+)
+def test_torch_is_not_imported(arguments: str, exit_code: int, tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text("[trainin]\nsteps = 5\n", encoding="utf-8")
+    recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
+    (tmp_path / "good.toml").write_bytes(recipe.read_bytes())
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "config.toml").touch()
+    process = run_process(*arguments.split(), folder=tmp_path)
+    assert process.stdout.rstrip().endswith("heavy:"), process.stdout + process.stderr
+    assert process.returncode == exit_code
+    assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("reader", "exit_code", "message"),
+    [
+        ("{ cat > /dev/null; }", 0, ""),
+        ("true", 141, ""),
+        (
+            "> /dev/full",
+            74,
+            "error: standard output: writing failed: No space left on device. The output is "
+            "incomplete. Free some space or write to another file, then run the command again.\n",
+        ),
+    ],
+)
+def test_failed_write_to_stdout_gives_an_exit_code(
+    tmp_path: Path, reader: str, exit_code: int, message: str
+) -> None:
+    recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
+    command = (
+        f'sleep 0.3; "{sys.executable}" -c "from seqloom.cli.main import run; run()" '
+        f'config "{recipe}"'
+    )
+    target = reader if reader.startswith(">") else ""
+    pipe = "" if target else f"| {reader}"
+    script = f"{{ {command} {target}; echo $? > code; }} {pipe}"
+    source = str(Path(__file__).parents[2] / "src")
+    process = subprocess.run(
+        ["sh", "-c", script],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert process.stderr == message
+    assert (tmp_path / "code").read_text(encoding="utf-8") == f"{exit_code}\n"
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "train --help", "config -h"])
+def test_help_and_version_do_not_import_the_recipe_schema(arguments: str, tmp_path: Path) -> None:
+    program = PROGRAM.replace("{", "{'seqloom.config.schema.recipe', ")
+    process = run_process(*arguments.split(), folder=tmp_path, program=program)
+    assert process.stdout.rstrip().endswith("heavy:"), process.stdout + process.stderr
+
+
+@pytest.mark.parametrize(("arguments", "exit_code"), [("--version", 0), ("translate missing", 66)])
+def test_python_can_run_the_package(arguments: str, exit_code: int, tmp_path: Path) -> None:
+    program = "import runpy; runpy.run_module('seqloom', run_name='__main__')"
+    module = run_process(*arguments.split(), folder=tmp_path, program=program)
+    script = run_process(*arguments.split(), folder=tmp_path)
+    assert module.returncode == script.returncode == exit_code
+    assert module.stdout == script.stdout.replace("heavy:\n", "")
+    assert module.stderr == script.stderr

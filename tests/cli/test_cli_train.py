@@ -1,0 +1,101 @@
+"""seqloom train, doctor and demo, on small recipes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_recipes import write_recipes
+from cli_runner import run_cli
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipes(tmp_path_factory.mktemp("recipes"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Path) -> None:
+    recipe, folder = recipes / "reverse.toml", tmp_path / "a run"
+    result = run_cli("train", recipe, "--run", folder, "--set", "training.steps=30")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "parameters" in result.stderr
+    assert "step 30  dev loss" in result.stderr
+    assert f"the run is in {folder}; next:" in result.stderr
+    assert f"seqloom translate '{folder}'" in result.stderr
+    taken = run_cli("train", recipe, "--run", folder)
+    assert taken.exit_code == 78
+    assert (
+        "already contains a run. Continue it with --resume, or choose another folder"
+        in taken.stderr
+    )
+    again = run_cli("train", folder / "config.toml", "--run", folder, "--resume")
+    assert again.exit_code == 0
+    assert "resuming at step 30" in again.stderr
+    quiet = run_cli(
+        "train", folder / "config.toml", "--run", folder, "--resume", "--progress", "none"
+    )
+    assert "resuming" not in quiet.stderr
+
+
+def test_rich_progress_display_prints_evaluations(recipes: Path, tmp_path: Path) -> None:
+    result = run_cli(
+        "train", recipes / "reverse.toml", "--run", tmp_path / "x", "--progress", "rich"
+    )
+    assert result.exit_code == 0
+    assert "step 30  dev loss" in result.stderr
+
+
+def test_doctor_prints_statistics_and_errors(recipes: Path) -> None:
+    valid = run_cli("doctor", recipes / "reverse.toml")
+    assert valid.exit_code == 0
+    assert "train: 400 examples" in valid.stdout
+    assert "█" in valid.stdout
+    assert "largest training batch" in valid.stdout
+    record = json.loads(run_cli("doctor", recipes / "reverse.toml", "--json").stdout)
+    assert record["splits"][0]["examples"] == 400
+    invalid = run_cli(
+        "doctor", recipes / "reverse.toml", "--set", 'data.train={kind="tsv", path="no.tsv"}'
+    )
+    assert invalid.exit_code == 66
+    assert "error  data.train:" in invalid.stdout
+    assert "no.tsv: " in invalid.stdout
+
+
+def test_doctor_prints_no_counts_for_files_of_unequal_length(recipes: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("ab\ncd\nbc\n", encoding="utf-8")
+    (tmp_path / "b").write_text("ba\ndc\n", encoding="utf-8")
+    train = f'data.train={{kind="parallel", source="{tmp_path}/a", target="{tmp_path}/b"}}'
+    settings = ("--set", train, "--set", 'data.dev={kind="hold-out"}')
+    result = run_cli("doctor", recipes / "reverse.toml", *settings)
+    assert result.exit_code == 65
+    assert "train: cannot be read completely\ndev: cannot" in result.stdout
+    assert "test: 20 examples" in result.stdout
+    assert result.stdout.count("error  data.train: ") == 1
+    record = json.loads(run_cli("doctor", recipes / "reverse.toml", *settings, "--json").stdout)
+    assert [split["examples"] for split in record["splits"]] == [None, None, 20]
+
+
+def test_demo_trains_evaluates_translates_and_draws(
+    recipes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled = {"demo": recipes / "reverse.toml"}
+    monkeypatch.setattr("seqloom.config.loading.loader.bundled_recipes", lambda: bundled)
+    result = run_cli("demo", "--run", tmp_path / "demo")
+    assert result.exit_code == 0, result.stderr
+    assert "BLEU" in result.stdout
+    assert "Das gefällt mir." in result.stdout
+    assert "attention of each output token" in result.stdout
+    assert set("░▒▓█") & set(result.stdout)
+    assert f"seqloom evaluate {tmp_path / 'demo'}\n" in result.stderr
+    assert result.stderr.rstrip().endswith(f"seqloom serve {tmp_path / 'demo'}")
+    again = run_cli("demo", "--run", tmp_path / "demo")
+    assert again.stdout == result.stdout

@@ -1,0 +1,390 @@
+"""The judgement of every claim: which numbers confirm it and which refute it."""
+
+from pathlib import Path
+
+import pytest
+from fake_results import fake_results
+
+from seqloom.lab.claims import (
+    alignment,
+    beam_width,
+    bottleneck,
+    context_uses,
+    cost,
+    early_mistake,
+    embedding_noise,
+    gradient_path,
+    hard_attention,
+    heads,
+    parallel,
+    positions,
+    related_languages,
+    reversed_source,
+    scale,
+    score_functions,
+    short_beam,
+    teacher_forcing,
+)
+from seqloom.lab.models.copy_models import ACCURACIES, LENGTHS
+from seqloom.lab.registry import find_claim
+from seqloom.lab.results import Results
+from seqloom.lab.running.runner import Experiment, list_jobs, load_results, run_jobs
+
+LONGEST = ACCURACIES[-1]
+
+
+def falling_accuracy(loss: float) -> dict[str, float]:
+    """Accuracies that fall linearly by this loss from the shortest to the longest."""
+    return {name: 0.99 - loss * index / (len(LENGTHS) - 1) for index, name in enumerate(ACCURACIES)}
+
+
+def test_bottleneck_is_confirmed_if_only_the_fixed_vector_loses_accuracy() -> None:
+    numbers = {
+        bottleneck.FIXED_VECTOR: falling_accuracy(0.6),
+        bottleneck.ATTENTION: falling_accuracy(0.05),
+    }
+    assert bottleneck.CLAIM.judge(fake_results(numbers)).state == "confirmed"
+
+
+def test_bottleneck_is_refuted_if_the_fixed_vector_loses_no_accuracy() -> None:
+    numbers = {
+        bottleneck.FIXED_VECTOR: falling_accuracy(-0.005),
+        bottleneck.ATTENTION: falling_accuracy(0.005),
+    }
+    assert bottleneck.CLAIM.judge(fake_results(numbers)).state == "refuted"
+
+
+def test_one_opposing_seed_leaves_the_bottleneck_undecided() -> None:
+    high, low = falling_accuracy(0.6), falling_accuracy(0.05)
+    supporting = fake_results({bottleneck.FIXED_VECTOR: high, bottleneck.ATTENTION: low}, seeds=4)
+    opposing = fake_results({bottleneck.FIXED_VECTOR: low, bottleneck.ATTENTION: high}, seeds=1)
+    others = [each for each in supporting.measurements if each.seed > 1]
+    mixed = Results([*opposing.measurements, *others])
+    assert bottleneck.CLAIM.judge(mixed).state == "undecided"
+
+
+def scale_numbers(narrow_slope: float, wide_slope: float, matched: float) -> dict[str, float]:
+    return {
+        "slope at 4": narrow_slope,
+        "slope at 1024": wide_slope,
+        "matched at 1024": matched,
+    }
+
+
+def test_scale_is_confirmed_if_only_the_root_keeps_gradient_and_large_weights() -> None:
+    numbers = {
+        "1": scale_numbers(0.8, 0.05, 1.0),
+        "√d": scale_numbers(0.9, 0.9, 1.0),
+        "d": scale_numbers(1.0, 1.0, 0.15),
+    }
+    assert scale.CLAIM.judge(fake_results(numbers)).state == "confirmed"
+
+
+def test_scale_is_refuted_if_the_unscaled_softmax_does_not_saturate() -> None:
+    numbers = {
+        "1": scale_numbers(0.8, 0.8, 1.0),
+        "√d": scale_numbers(0.9, 0.9, 1.0),
+        "d": scale_numbers(1.0, 1.0, 0.15),
+    }
+    assert scale.CLAIM.judge(fake_results(numbers)).state == "refuted"
+
+
+def test_scale_is_refuted_if_a_key_gets_a_large_weight_with_division_by_d() -> None:
+    numbers = {
+        "1": scale_numbers(0.8, 0.05, 1.0),
+        "√d": scale_numbers(0.9, 0.9, 1.0),
+        "d": scale_numbers(1.0, 1.0, 0.9),
+    }
+    assert scale.CLAIM.judge(fake_results(numbers)).state == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "learned", "rbf", "state"),
+    [
+        (0.6, 0.9, 0.62, "confirmed"),
+        (0.9, 0.6, 0.92, "refuted"),  # the plain dot product is better
+        (0.6, 0.9, 0.3, "refuted"),  # RBF and the scaled dot product differ
+        (0.1, 0.9, 0.1, "refuted"),  # one score is worse than no attention
+    ],
+)
+def test_score_functions_must_all_help_and_learned_ones_more(
+    fixed: float, learned: float, rbf: float, state: str
+) -> None:
+    numbers = {
+        score_functions.NONE: {LONGEST: 0.2},
+        score_functions.DOT: {LONGEST: fixed},
+        score_functions.SCALED: {LONGEST: fixed},
+        score_functions.RBF: {LONGEST: rbf},
+        **{condition: {LONGEST: learned} for condition in score_functions.LEARNED},
+    }
+    assert score_functions.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(("worst", "state"), [(0.5, "confirmed"), (0.1, "refuted")])
+def test_every_use_of_the_context_must_help(worst: float, state: str) -> None:
+    numbers = {
+        context_uses.NONE: {LONGEST: 0.2},
+        **{use: {LONGEST: 0.9} for use in context_uses.USES},
+    }
+    numbers["new state"] = {LONGEST: worst}
+    assert context_uses.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("reverse", "sort", "one_hot", "gru", "state"),
+    [
+        (0.2, 0.9, 0.9, 0.9, "confirmed"),
+        (0.2, 0.9, 0.1, 0.9, "refuted"),  # one positional encoding makes it worse
+        (0.2, 0.1, 0.9, 0.9, "refuted"),  # sorting fails as well
+        (0.9, 0.99, 0.95, 0.5, "refuted"),  # the GRU is worse
+    ],
+)
+def test_without_positions_only_order_must_be_lost(
+    reverse: float, sort: float, one_hot: float, gru: float, state: str
+) -> None:
+    numbers = {condition: {"reverse": 0.99, "sort": 0.99} for condition in positions.POSITIONS}
+    numbers[positions.NO_POSITIONS] = {"reverse": reverse, "sort": sort}
+    numbers[positions.WITH_POSITIONS[0]] = {"reverse": one_hot, "sort": 0.99}
+    numbers[positions.GRU] = {"reverse": gru, "sort": 0.99}
+    assert positions.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("four", "eight", "state"),
+    [(25.5, 25.8, "confirmed"), (25.5, 24.0, "refuted"), (24.0, 25.8, "refuted")],
+)
+def test_several_heads_must_score_higher_than_one(four: float, eight: float, state: str) -> None:
+    scores = dict(zip(heads.HEADS, (24.9, four, eight, 25.8, 25.4), strict=True))
+    numbers = {condition: {"score": score} for condition, score in scores.items()}
+    assert heads.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("copy", "reverse", "swap", "state"),
+    [
+        (0.9, 0.9, 0.9, "confirmed"),
+        (0.3, 0.9, 0.9, "refuted"),  # the diagonal is missed
+        (0.9, 0.05, 0.9, "refuted"),  # the diagonal would be better
+        (0.9, 0.9, 0.55, "refuted"),  # the diagonal would be better
+    ],
+)
+def test_alignments_must_be_correct_and_better_than_the_diagonal(
+    copy: float, reverse: float, swap: float, state: str
+) -> None:
+    numbers = {
+        alignment.COPY: {"correct": copy, "diagonal": 1.0},
+        alignment.REVERSE: {"correct": reverse, "diagonal": 0.1},
+        alignment.SWAP: {"correct": swap, "diagonal": 0.6},
+    }
+    assert alignment.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("with_related", "zero_shot", "state"),
+    [(0.8, 0.9, "confirmed"), (0.4, 0.9, "refuted"), (0.8, 0.1, "refuted")],
+)
+def test_a_related_pair_must_help_and_zero_shot_translation_must_work(
+    with_related: float, zero_shot: float, state: str
+) -> None:
+    accuracies = {
+        related_languages.ALONE: 0.5,
+        related_languages.WITH_RELATED: with_related,
+        related_languages.ALL_DIRECTIONS: 0.95,
+        related_languages.ZERO_SHOT: zero_shot,
+    }
+    numbers = {condition: {"word accuracy": value} for condition, value in accuracies.items()}
+    assert related_languages.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("training", "unseen", "state"),
+    [(3.0, 60.0, "confirmed"), (3.0, 110.0, "refuted"), (1.0, 90.0, "refuted")],
+)
+def test_noise_must_narrow_the_gap_and_help_unseen_sentences(
+    training: float, unseen: float, state: str
+) -> None:
+    train_name, test_name = embedding_noise.TRAIN_PERPLEXITY, embedding_noise.TEST_PERPLEXITY
+    numbers = {
+        embedding_noise.NO_NOISE: {train_name: 1.5, test_name: 100.0},
+        embedding_noise.SOME_NOISE: {train_name: training, test_name: unseen},
+    }
+    assert embedding_noise.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("bleus", "log_p", "state"),
+    [
+        ((33.0, 34.5, 34.8), (-1.0, -0.9, -0.8), "confirmed"),
+        ((33.0, 32.0, 31.8), (-1.0, -0.9, -0.8), "refuted"),  # a beam lowers BLEU
+        ((33.0, 33.5, 36.0), (-1.0, -0.9, -0.8), "refuted"),  # most of the gain comes later
+        ((33.0, 34.5, 34.8), (-1.0, -0.9, -0.95), "refuted"),  # wider and less probable
+    ],
+)
+def test_a_beam_must_find_more_probable_and_better_outputs(
+    bleus: tuple[float, ...], log_p: tuple[float, ...], state: str
+) -> None:
+    widths = (beam_width.GREEDY, beam_width.NARROW, beam_width.WIDE)
+    numbers = {
+        width: {beam_width.BLEU: bleu, beam_width.LOG_P: value}
+        for width, bleu, value in zip(widths, bleus, log_p, strict=True)
+    }
+    assert beam_width.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("score", "perplexity", "state"),
+    [(30.6, 4.7, "confirmed"), (20.0, 4.7, "refuted"), (30.6, 7.0, "refuted")],
+)
+def test_in_reverse_the_score_must_rise_and_perplexity_fall(
+    score: float, perplexity: float, state: str
+) -> None:
+    numbers = {
+        reversed_source.FORWARD: {"score": 25.9, "perplexity": 5.8},
+        reversed_source.REVERSED: {"score": score, "perplexity": perplexity},
+    }
+    assert reversed_source.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("free_running", "scheduled", "state"),
+    [(20.0, 0.4, "confirmed"), (60.0, 0.4, "refuted"), (20.0, 0.1, "refuted")],
+)
+def test_teacher_forcing_must_be_faster_and_scheduled_sampling_more_robust(
+    free_running: float, scheduled: float, state: str
+) -> None:
+    speed, robustness = "mean exact match", "second half after an error"
+    numbers = {
+        teacher_forcing.TEACHER_FORCING: {speed: 40.0, robustness: 0.2},
+        teacher_forcing.FREE_RUNNING: {speed: free_running, robustness: 0.3},
+        teacher_forcing.SCHEDULED_SAMPLING: {speed: 30.0, robustness: scheduled},
+    }
+    assert teacher_forcing.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("rest", "later", "beam", "state"),
+    [
+        (20.0, 0.1, 35.0, "confirmed"),
+        (60.0, 0.1, 35.0, "refuted"),  # the rest is better after a wrong word
+        (20.0, 0.1, 29.0, "refuted"),  # a beam lowers BLEU
+        (20.0, 0.2, 35.0, "undecided"),  # later words are unaffected
+    ],
+)
+def test_a_wrong_word_must_affect_later_ones_and_a_beam_must_help(
+    rest: float, later: float, beam: float, state: str
+) -> None:
+    numbers = {
+        early_mistake.CORRECT: {"rest": 40.0, "later": 0.2},
+        early_mistake.WRONG: {"rest": rest, "later": later},
+        early_mistake.GREEDY: {"BLEU": 30.0},
+        early_mistake.BEAM: {"BLEU": beam},
+    }
+    assert early_mistake.CLAIM.judge(fake_results(numbers)).state == state
+
+
+def beam_numbers(lengths: tuple[float, ...], bleus: tuple[float, ...]) -> dict[str, float]:
+    return {
+        **dict(zip(short_beam.LENGTH_RATIOS, lengths, strict=True)),
+        **dict(zip(short_beam.BLEUS, bleus, strict=True)),
+    }
+
+
+DIVIDED_BY_LENGTH = beam_numbers((1.0, 1.0, 0.99, 0.99, 0.99), (30, 31, 32, 32, 32))
+
+
+@pytest.mark.parametrize(
+    ("sums", "state"),
+    [
+        (beam_numbers((1.0, 0.9, 0.8, 0.7, 0.6), (30, 30, 29, 27, 25)), "confirmed"),
+        (beam_numbers((1.0, 1.0, 1.1, 1.2, 1.3), (30, 30, 29, 27, 25)), "refuted"),  # longer
+        (beam_numbers((1.0, 0.9, 0.8, 0.7, 0.6), (30, 31, 32, 33, 34)), "refuted"),  # better
+    ],
+)
+def test_sums_of_log_probabilities_must_shorten_outputs_and_lower_bleu(
+    sums: dict[str, float], state: str
+) -> None:
+    numbers = {short_beam.SUM: sums, short_beam.MEAN: DIVIDED_BY_LENGTH}
+    assert short_beam.CLAIM.judge(fake_results(numbers)).state == state
+
+
+NO_MATCH = {"queries": 0.0, "keys": 0.0, "values": 0.0, "total weight": 0.0}
+HARD = {**NO_MATCH, "values": 3.0, "total weight": 1.0}
+SOFT = {"queries": 1.0, "keys": 1.0, "values": 1.0, "total weight": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("hard", "soft", "state"),
+    [
+        (HARD, SOFT, "confirmed"),
+        ({**HARD, "keys": 0.1}, SOFT, "refuted"),  # hard attention with a gradient at keys
+        (HARD, {**SOFT, "queries": 0.0}, "refuted"),  # soft attention without one at queries
+        ({**HARD, "values": 0.0}, SOFT, "refuted"),  # no gradient at the selected value
+    ],
+)
+def test_hard_attention_must_have_no_gradient_and_soft_attention_one(
+    hard: dict[str, float], soft: dict[str, float], state: str
+) -> None:
+    numbers = {
+        hard_attention.EXACT: NO_MATCH,
+        hard_attention.NEAREST: hard,
+        hard_attention.BEST: hard,
+        hard_attention.SOFT: soft,
+    }
+    assert hard_attention.CLAIM.judge(fake_results(numbers)).state == state
+
+
+def decaying_gradient(exponent: float) -> dict[str, float]:
+    """A gradient that falls with this power of the length."""
+    lengths = zip(gradient_path.GRADIENTS, gradient_path.LENGTHS, strict=True)
+    return {name: 1 / length**exponent for name, length in lengths}
+
+
+@pytest.mark.parametrize(
+    ("recurrence", "attention", "state"),
+    [(6, 1, "confirmed"), (1, 1, "refuted"), (6, 6, "refuted")],
+)
+def test_the_gradient_must_vanish_along_the_recurrence_and_not_through_attention(
+    recurrence: float, attention: float, state: str
+) -> None:
+    numbers = {
+        gradient_path.RECURRENCE: decaying_gradient(recurrence),
+        gradient_path.ATTENTION: decaying_gradient(attention),
+        gradient_path.TRANSFORMER: decaying_gradient(1),
+    }
+    assert gradient_path.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("attention", "recurrent", "state"),
+    [(2.0, 1.0, "confirmed"), (1.0, 1.0, "refuted"), (2.0, 2.0, "refuted")],
+)
+def test_attention_must_grow_quadratically_and_a_recurrent_layer_linearly(
+    attention: float, recurrent: float, state: str
+) -> None:
+    numbers = {cost.ATTENTION: {"exponent": attention}, cost.RECURRENT: {"exponent": recurrent}}
+    assert cost.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize(
+    ("recurrent", "transformer", "state"),
+    [(15.0, 1.0, "confirmed"), (1.0, 1.0, "refuted"), (15.0, 15.0, "refuted")],
+)
+def test_only_the_recurrent_network_may_need_more_operations_for_longer_sentences(
+    recurrent: float, transformer: float, state: str
+) -> None:
+    numbers = {
+        parallel.RECURRENT: {"growth": recurrent},
+        parallel.TRANSFORMER: {"growth": transformer},
+    }
+    assert parallel.CLAIM.judge(fake_results(numbers)).state == state
+
+
+@pytest.mark.parametrize("name", ["hard-attention", "cost", "scale"])
+def test_claims_without_training_are_confirmed_at_the_smallest_size(
+    name: str, tmp_path: Path
+) -> None:
+    """These measurements are nearly free of noise, so that the size does not matter."""
+    experiment = Experiment(tmp_path, name, "tiny")
+    run_jobs(list_jobs(experiment, range(1, 4)), 1, lambda job, activity, fraction: None)
+    results = load_results(experiment, range(1, 4))
+    assert find_claim(name).judge(results).state == "confirmed"
