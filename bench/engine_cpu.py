@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.latency import DECODINGS, machine, seconds, waits
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
-from seqloom.data.splits import merge_references, read_split
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.batching import CPU_BATCH_TOKENS

@@ -22,7 +22,7 @@ import torch
 from bench.machine import processor
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.core.errors import ConfigError
-from seqloom.data.splits import merge_references, read_split
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
 

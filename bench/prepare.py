@@ -50,11 +50,11 @@ def prepare(data: str, folder: Path) -> Path:
 
 def _write(data: str, place: Path, final: Path) -> None:
     from bench.peers.seqloom.recipe import config_for
-    from seqloom.data.corpus import CorpusRequest, build_corpus
-    from seqloom.data.vocabularies import learn_tokenizers
+    from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+    from seqloom.data.corpus.vocabularies import train_tokenizers
 
     config = config_for(sized("transformer", final, SUBWORDS), data_section(data))
-    source, target = learn_tokenizers(config)
+    source, target = train_tokenizers(config)
     assert source is not None
     assert source.digest == target.digest, "one vocabulary for both sides"
     pieces = source.pieces(range(source.size))

@@ -142,7 +142,7 @@ def evaluated(
 
 def moses_of(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] | None:
     """The kind of BLEU that is published for Multi30k, where sacremoses is installed."""
-    from seqloom.data.splits import read_split
+    from seqloom.data.readers.splits import read_split
 
     corpus = config.data.test[0] if config.data.test else None
     if not isinstance(corpus, ParallelConfig) or "test_2016" not in corpus.target:

@@ -117,7 +117,7 @@ def measure_startup(run: Path, text: str) -> float:
 
 def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
-    from seqloom.data.splits import read_split
+    from seqloom.data.readers.splits import read_split
     from seqloom.serving.server.loading import reserve_event_loop_core
 
     reserve_event_loop_core()  # direct calls use as many threads as the server

@@ -22,7 +22,7 @@ import torch
 from bench.peer_gpu import Settings, Shape, time_huggingface_loop
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.batch import Batch
-from seqloom.data.corpus import Corpus
+from seqloom.data.corpus.corpus import Corpus
 from seqloom.runs.device import best_device
 from seqloom.training import loop
 from seqloom.training.distributed import World

@@ -15,7 +15,7 @@ from typing import Any
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.data.example import Example
-from seqloom.data.splits import merge_references, read_split
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.metrics.bleu import bleu
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run, load
@@ -72,8 +72,8 @@ def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
     return [
         LinePlot(
             title=title,
-            across="beam width",
-            upright=upright,
+            x_label="beam width",
+            y_label=upright,
             curves=[
                 Curve(
                     name,

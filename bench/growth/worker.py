@@ -60,7 +60,7 @@ def main() -> None:
     import torch
 
     from seqloom.config.schema.recipe import RunConfig
-    from seqloom.data.vocabularies import learn_tokenizers
+    from seqloom.data.corpus.vocabularies import train_tokenizers
     from seqloom.training import loop
 
     torch.set_num_threads(1)
@@ -72,7 +72,7 @@ def main() -> None:
     training = {"steps": steps, "batch_tokens": 2_048, "precision": "fp32", **every}
     config = RunConfig.model_validate({**RECIPE, "data": files, "training": training})
     watch.enter("vocabulary")
-    learn_tokenizers(config)
+    train_tokenizers(config)
     watch.enter("opening")
     take_step = loop.take_step
     taken: list[int] = []

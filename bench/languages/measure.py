@@ -15,8 +15,8 @@ import torch
 import seqloom
 from bench.languages.experiments import DIRECT, EXPERIMENTS, THROUGH, config_of, write_few
 from seqloom.data.example import Example
-from seqloom.data.parts import by_part
-from seqloom.data.splits import read_split
+from seqloom.data.readers.groups import indices_by_group
+from seqloom.data.readers.splits import read_split
 from seqloom.metrics.bleu import bleu, chrf
 from seqloom.runs.run import Run
 
@@ -89,7 +89,7 @@ def score_pairs(
 ) -> dict[str, dict[str, Any]]:
     """For each pair and way: scores, and how many outputs are in the language asked for."""
     found: dict[str, dict[str, Any]] = {}
-    for pair, places in by_part(examples).items():
+    for pair, places in indices_by_group(examples).items():
         source, target = pair.split("-")
         own = [examples[place] for place in places]
         texts = [one.source.removeprefix(f"{one.tag} ") for one in own]

@@ -108,7 +108,7 @@ def test_detaching_one_path_leaves_the_gradient_of_the_other(specimen: Specimen)
         def loss(detached: str = detached) -> Tensor:
             memory = model.encode(batch.source, batch.size)
             cut = replace(memory, **{detached: getattr(memory, detached).detach()})
-            output = model.decoder.teach(batch.inputs.values, cut)
+            output = model.decoder(batch.inputs.values, cut)
             targets = batch.targets.values
             return output.loss(targets, 0.0, PAD) + 0 * memory.states.sum()
 
@@ -197,7 +197,7 @@ def test_the_chain_gradient_decays_at_least_with_the_power_of_the_recurrent_matr
     inputs, targets = (Padded(torch.tensor([[id_]]), torch.tensor([1])) for id_ in (START, 5))
     memory = model.encode(source, 1)
     last = memory.summary.detach().requires_grad_()
-    output = model.decoder.teach(inputs.values, replace(memory, summary=last))
+    output = model.decoder(inputs.values, replace(memory, summary=last))
     [at_last_state] = torch.autograd.grad(output.loss(targets.values, 0.0, PAD), last)
     norms = measure_gradients(model, Batch(source, inputs, targets)).chain[0].norm(dim=-1)  # (S,)
     bound = torch.linalg.matrix_norm(input_weight, 2) * at_last_state.norm()

@@ -8,7 +8,7 @@ from cli_recipes import train_recipe, write_recipes
 from cli_runner import run_cli
 
 from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
-from seqloom.data.splits import read_split
+from seqloom.data.readers.splits import read_split
 from seqloom.runs.run import Run, load
 
 pytestmark = pytest.mark.slow

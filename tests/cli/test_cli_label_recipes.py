@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_runner import run_cli, set_options
 
-from seqloom.data.bundled_labels import without_capitals
+from seqloom.data.readers.bundled import without_capitals
 from seqloom.runs.run import load
 
 pytestmark = pytest.mark.slow

@@ -1,3 +1,5 @@
+"""Building corpora: contents, filters, caching, and constant memory."""
+
 import multiprocessing
 import tracemalloc
 from dataclasses import replace
@@ -9,7 +11,8 @@ from seqloom.config.schema.corpora import LinesConfig, TsvConfig
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import DataError, StorageError
-from seqloom.data.clean import (
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.filters import (
     EMPTY_BOTH,
     EMPTY_SOURCE,
     EMPTY_TARGET,
@@ -17,8 +20,7 @@ from seqloom.data.clean import (
     LONG_TARGET,
     RATIO,
 )
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.splits import read_split
+from seqloom.data.readers.splits import read_split
 from seqloom.text.build import train_tokenizer
 
 LETTERS = train_tokenizer(CharactersConfig(), ["abcdefghij"], (), False)
@@ -43,7 +45,7 @@ def texts(corpus: Corpus) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_corpus_holds_what_was_read_in_order(request_: CorpusRequest) -> None:
+def test_corpus_contains_the_examples_in_order(request_: CorpusRequest) -> None:
     corpus = build_corpus(request_)
     assert texts(corpus) == [("abc", "cb"), ("aaaaaa", "b"), ("ab", "bbbbbbbbb"), ("j", "ij")]
     assert corpus.source_lengths is not None
@@ -51,13 +53,13 @@ def test_a_corpus_holds_what_was_read_in_order(request_: CorpusRequest) -> None:
     assert corpus.target_lengths.tolist() == [2, 1, 9, 2]
 
 
-def test_empty_training_pairs_are_dropped_and_counted_by_kind(request_: CorpusRequest) -> None:
+def test_empty_training_pairs_are_dropped_and_counted_by_side(request_: CorpusRequest) -> None:
     report = build_corpus(request_).report
     assert (report.read, report.kept) == (7, 4)
     assert report.dropped == report.empty == {EMPTY_SOURCE: 1, EMPTY_TARGET: 1, EMPTY_BOTH: 1}
 
 
-def test_nothing_is_dropped_from_dev(request_: CorpusRequest) -> None:
+def test_no_example_of_dev_is_dropped(request_: CorpusRequest) -> None:
     filters = FilterConfig(max_source_tokens=1)
     data = request_.data.model_copy(update={"filter": filters})
     corpus = build_corpus(replace(request_, split="dev", data=data))
@@ -76,7 +78,7 @@ def test_nothing_is_dropped_from_dev(request_: CorpusRequest) -> None:
         (FilterConfig(max_ratio=4.4), RATIO, 2),
     ],
 )
-def test_whatever_a_filter_drops_is_counted(
+def test_filtered_examples_are_counted_by_reason(
     request_: CorpusRequest, filters: FilterConfig, reason: str, kept: int
 ) -> None:
     data = request_.data.model_copy(update={"filter": filters})
@@ -86,7 +88,7 @@ def test_whatever_a_filter_drops_is_counted(
     assert report.read == report.kept + sum(report.dropped.values())
 
 
-def test_nothing_left_is_an_error_with_the_reasons(request_: CorpusRequest) -> None:
+def test_error_if_all_examples_are_dropped_names_the_reasons(request_: CorpusRequest) -> None:
     data = request_.data.model_copy(
         update={"filter": FilterConfig(max_source_tokens=1, max_target_tokens=1)}
     )
@@ -94,23 +96,25 @@ def test_nothing_left_is_an_error_with_the_reasons(request_: CorpusRequest) -> N
         build_corpus(replace(request_, data=data))
 
 
-def test_a_language_model_reads_the_target_side_of_any_corpus(request_: CorpusRequest) -> None:
+def test_language_model_uses_the_targets_of_any_corpus(request_: CorpusRequest) -> None:
     corpus = build_corpus(replace(request_, source=None))
     assert corpus.source_lengths is None
     assert corpus.target_lengths.tolist() == [2, 1, 1, 9, 2]
     assert corpus.report.dropped == {EMPTY_TARGET: 2}
 
 
-def test_a_corpus_is_built_once(request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpus_is_built_once_and_then_loaded_from_the_cache(
+    request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = build_corpus(request_)
-    monkeypatch.setattr("seqloom.data.corpus.read_split", None)
+    monkeypatch.setattr("seqloom.data.corpus.corpus.read_split", None)
     again = build_corpus(request_)
     assert again.folder == first.folder
     assert texts(again) == texts(first)
     assert again.report == first.report
 
 
-def test_the_place_of_a_file_does_not_matter_but_its_content_does(
+def test_digest_depends_on_file_contents_not_on_paths(
     request_: CorpusRequest, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -125,7 +129,7 @@ def test_the_place_of_a_file_does_not_matter_but_its_content_does(
     assert replace(request_, data=moved).digest() != request_.digest()
 
 
-def test_all_that_changes_a_corpus_changes_its_digest(request_: CorpusRequest) -> None:
+def test_digest_depends_on_everything_that_changes_the_corpus(request_: CorpusRequest) -> None:
     data = request_.data
     other = train_tokenizer(CharactersConfig(), ["abcdefghijk"], (), False)
     swapped = TsvConfig(path="a.tsv", source_column=1, target_column=0)
@@ -143,11 +147,11 @@ def test_all_that_changes_a_corpus_changes_its_digest(request_: CorpusRequest) -
 
 
 @pytest.mark.parametrize("name", ["target.ids", "source.offsets", "report.json", "manifest.json"])
-@pytest.mark.parametrize("harm", ["missing", "cut"])
-def test_a_damaged_corpus_is_built_anew(request_: CorpusRequest, name: str, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
+def test_damaged_corpus_is_rebuilt(request_: CorpusRequest, name: str, damage: str) -> None:
     before = texts(build_corpus(request_))
     path = build_corpus(request_).folder / name
-    if harm == "missing":
+    if damage == "missing":
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-1])
@@ -155,13 +159,13 @@ def test_a_damaged_corpus_is_built_anew(request_: CorpusRequest, name: str, harm
     assert path.is_file()
 
 
-def test_a_build_that_fails_leaves_nothing_behind_and_a_dead_one_is_cleared_away(
+def test_failed_build_leaves_no_files_and_leftovers_of_a_killed_one_are_removed(
     request_: CorpusRequest, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead = own_cache / "corpora" / f".tmp-{request_.digest()}-1"
-    dead.mkdir(parents=True)
+    leftover = own_cache / "corpora" / f".tmp-{request_.digest()}-1"
+    leftover.mkdir(parents=True)
     with monkeypatch.context() as patch:
-        patch.setattr("seqloom.data.corpus.read_split", None)
+        patch.setattr("seqloom.data.corpus.corpus.read_split", None)
         with pytest.raises(TypeError):
             build_corpus(request_)
     build_corpus(request_)
@@ -169,12 +173,12 @@ def test_a_build_that_fails_leaves_nothing_behind_and_a_dead_one_is_cleared_away
     assert names == {request_.digest(), f".lock-{request_.digest()}"}
 
 
-def test_a_cache_that_cannot_be_written_is_explained(
+def test_error_for_unwritable_cache_names_the_variable_to_set(
     request_: CorpusRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(StorageError, match="set XDG_CACHE_HOME to a folder that can be"):
+    with pytest.raises(StorageError, match="set XDG_CACHE_HOME to a writable folder"):
         build_corpus(request_)
 
 
@@ -183,13 +187,13 @@ def _build_many(folder: str) -> int:
     return len(build_corpus(CorpusRequest(data, "train", None, LETTERS)))
 
 
-def test_processes_that_build_the_same_corpus_at_once_all_succeed(tmp_path: Path) -> None:
+def test_several_processes_can_build_the_same_corpus(tmp_path: Path) -> None:
     (tmp_path / "many").write_text("abc\n" * 20_000)
     with multiprocessing.get_context("fork").Pool(4) as pool:
         assert pool.map(_build_many, [str(tmp_path)] * 4, chunksize=1) == [20_000] * 4
 
 
-def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+def test_memory_use_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     peaks = []
     for size in (2_000, 20_000):
         (tmp_path / "many").write_text("abcdefghij" * 10 + "\n")
@@ -199,14 +203,14 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
         _build_many(str(tmp_path))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    more_on_disk = 18_000 * 100 * 4
-    assert peaks[1] - peaks[0] < more_on_disk / 3
+    additional_bytes = 18_000 * 100 * 4
+    assert peaks[1] - peaks[0] < additional_bytes / 3
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_callback_gets_increasing_counts(tmp_path: Path) -> None:
     (tmp_path / "many").write_text("abc\n" * 2_500)
     data = DataConfig(folder=str(tmp_path), train=LinesConfig(path="many"))
-    told: list[int] = []
-    corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS), told.append)
-    assert told[-1] == corpus.report.read == len(list(read_split(data, "train")))
-    assert told == sorted(told)
+    counts: list[int] = []
+    corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS), counts.append)
+    assert counts[-1] == corpus.report.read == len(list(read_split(data, "train")))
+    assert counts == sorted(counts)

@@ -1,12 +1,14 @@
+"""Dataset checks: statistics, warnings and errors of the doctor."""
+
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.data.doctor import Findings, WorstBatch, examine
-from seqloom.data.oddities import Finding
-from seqloom.data.survey import Histogram
+from seqloom.data.checks.doctor import DatasetCheck, WorstBatch, examine
+from seqloom.data.checks.statistics import LengthHistogram
+from seqloom.data.checks.warnings import Finding
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 CLEAN = [(f"{a}{b}", f"{b}{a}!") for a in LETTERS for b in LETTERS if a < b]
@@ -36,8 +38,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def only(findings: Findings, words: str) -> Finding:
-    (finding,) = [finding for finding in findings.findings if words in finding.what]
+def the_finding(check: DatasetCheck, text: str) -> Finding:
+    """The only finding that contains the text."""
+    (finding,) = [finding for finding in check.findings if text in finding.what]
     assert finding.advice
     return finding
 
@@ -47,27 +50,32 @@ def append(folder: Path, split: str, *rows: tuple[str, str]) -> None:
         file.write(tsv(list(rows)))
 
 
-def test_clean_data_have_no_findings_and_all_their_facts(folder: Path) -> None:
-    result = examine(recipe(folder))
-    assert result.findings == ()
-    assert not result.has_errors
-    assert [(s.split, s.examples) for s in result.surveys] == [
+def test_clean_data_yields_statistics_and_no_findings(folder: Path) -> None:
+    check = examine(recipe(folder))
+    assert check.findings == ()
+    assert not check.has_errors
+    assert [(each.split, each.examples) for each in check.statistics] == [
         *(("train", 300), ("dev", 10), ("test", 10))
     ]
-    assert result.worst_batch == WorstBatch(rows=25, source_length=3, target_length=4)
-    train = result.surveys[0]
+    assert check.worst_batch == WorstBatch(rows=25, source_length=3, target_length=4)
+    train = check.statistics[0]
     assert train.source is not None
-    assert dict(zip(Histogram.lows, train.source.histogram.counts, strict=True))[1] == 300
+    histogram = dict(zip(LengthHistogram.lows, train.source.histogram.counts, strict=True))
+    assert histogram[1] == 300
 
 
-def test_everything_that_stops_reading_is_reported_at_once(folder: Path) -> None:
+def test_exit_code_for_clean_data_is_zero(folder: Path) -> None:
+    assert examine(recipe(folder)).exit_code == 0
+
+
+def test_errors_of_all_splits_are_reported_together(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(b"caf\xe9\tx\n")
     (folder / "dev.tsv").unlink()
     (folder / "test.tsv").write_text("no tab\n")
-    findings = examine(recipe(folder))
-    assert findings.has_errors
-    assert findings.worst_batch is None
-    errors = [(f.where, f.what) for f in findings.findings if f.level == "error"]
+    check = examine(recipe(folder))
+    assert check.has_errors
+    assert check.worst_batch is None
+    errors = [(f.where, f.what) for f in check.findings if f.level == "error"]
     assert [where for where, _ in errors] == ["data.train", "data.dev", "data.test"]
     for message, (_, what) in zip(
         ("not valid UTF-8", "no such file", "no second column"), errors, strict=True
@@ -75,127 +83,124 @@ def test_everything_that_stops_reading_is_reported_at_once(folder: Path) -> None
         assert message in what
 
 
-def test_a_corpus_that_cannot_be_read_does_not_hide_the_next(folder: Path) -> None:
+def test_unreadable_corpus_does_not_hide_the_next(folder: Path) -> None:
     train = [{"kind": "tsv", "path": name} for name in ("none.tsv", "train.tsv", "nor.tsv")]
-    findings = examine(recipe(folder, train=train))
-    assert findings.surveys[0].examples == 300
-    only(findings, "none.tsv: there is no such file")
-    only(findings, "nor.tsv: there is no such file")
+    check = examine(recipe(folder, train=train))
+    assert check.statistics[0].examples == 300
+    assert the_finding(check, "none.tsv: there is no such file").level == "error"
+    assert the_finding(check, "nor.tsv: there is no such file").level == "error"
 
 
 def test_unequal_line_counts_are_an_error(folder: Path) -> None:
     (folder / "a").write_text("ab\ncd\n")
     (folder / "b").write_text("ba\n")
-    findings = examine(recipe(folder, dev={"kind": "parallel", "source": "a", "target": "b"}))
-    assert only(findings, "has no partner").level == "error"
+    check = examine(recipe(folder, dev={"kind": "parallel", "source": "a", "target": "b"}))
+    assert the_finding(check, "has no partner").level == "error"
 
 
-def test_lines_that_are_left_out_are_told(folder: Path) -> None:
+def test_line_ranges_are_noted(folder: Path) -> None:
     (folder / "a").write_text("ab\ncd\nef\n")
     (folder / "b").write_text("ba\ndc\nfe\n")
-    some = {"kind": "parallel", "source": "a", "target": "b", "first_line": 2}
-    findings = examine(recipe(folder, dev=some, test={**some, "last_line": 2}))
-    dev = only(findings, "a is read from line 2 to the end, 2 examples in this split")
-    test = only(findings, "a is read from line 2 to line 2, 1 examples in this split")
-    assert [(one.level, one.where) for one in (dev, test)] == [
+    corpus = {"kind": "parallel", "source": "a", "target": "b", "first_line": 2}
+    check = examine(recipe(folder, dev=corpus, test={**corpus, "last_line": 2}))
+    dev = the_finding(check, "a is read from line 2 to the end, 2 examples in this split")
+    test = the_finding(check, "a is read from line 2 to line 2, 1 examples in this split")
+    assert [(finding.level, finding.where) for finding in (dev, test)] == [
         ("note", "data.dev"),
         ("note", "data.test"),
     ]
 
 
 @pytest.mark.parametrize("content", [b"no tab\n", b"caf\xe9\tx\n", b"", None])
-def test_a_fault_of_the_training_file_is_told_once_as_that(
+def test_error_of_the_training_file_is_reported_once_for_the_training_split(
     folder: Path, content: bytes | None
 ) -> None:
     if content is None:
         (folder / "train.tsv").unlink()
     else:
         (folder / "train.tsv").write_bytes(content)
-    held_out = {"kind": "hold-out", "fraction": 0.1}
-    findings = examine(recipe(folder, dev=held_out, test=held_out))
-    (error,) = [finding for finding in findings.findings if finding.level == "error"]
+    hold_out = {"kind": "hold-out", "fraction": 0.1}
+    check = examine(recipe(folder, dev=hold_out, test=hold_out))
+    (error,) = [finding for finding in check.findings if finding.level == "error"]
     assert error.where == "data.train"
     assert not error.what.startswith("data.")
-    assert findings.exit_code == (66 if content is None else 65)
-    assert findings.worst_batch is None
+    assert check.exit_code == (66 if content is None else 65)
+    assert check.worst_batch is None
 
 
-def test_healthy_data_end_well(folder: Path) -> None:
-    assert examine(recipe(folder)).exit_code == 0
-
-
-def test_repeated_examples_are_counted(folder: Path) -> None:
+def test_duplicates_are_noted_and_many_are_a_warning(folder: Path) -> None:
     append(folder, "train", CLEAN[0], CLEAN[0], (CLEAN[1][0], "abc"))
-    findings = examine(recipe(folder))
-    assert only(findings, "2 of 303 examples are repeated word for word").level == "note"
-    assert only(findings, "1 of 303 examples give another target").level == "note"
+    check = examine(recipe(folder))
+    assert the_finding(check, "2 of 303 examples are exact duplicates").level == "note"
+    assert the_finding(check, "1 of 303 examples have the source of an earlier").level == "note"
     append(folder, "train", *CLEAN[:100])
-    assert only(examine(recipe(folder)), "repeated word for word").level == "warning"
+    assert the_finding(examine(recipe(folder)), "exact duplicates").level == "warning"
 
 
-def test_untranslated_examples_are_counted(folder: Path) -> None:
+def test_many_untranslated_examples_are_a_warning(folder: Path) -> None:
     append(folder, "train", *((a * 3, a * 3) for a in LETTERS))
-    finding = only(examine(recipe(folder)), "26 of 326 examples have a target equal to")
+    finding = the_finding(examine(recipe(folder)), "26 of 326 examples have a target equal to")
     assert finding.level == "warning"
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_leaks_are_found_with_their_line(folder: Path, split: str) -> None:
+def test_leaked_examples_are_a_warning_with_their_line(folder: Path, split: str) -> None:
     append(folder, split, CLEAN[5], (CLEAN[6][0], "abc"))
-    finding = only(examine(recipe(folder)), "is in the training split")
+    finding = the_finding(examine(recipe(folder)), "is in the training split")
     assert f"2 of 12 {split} examples" in finding.what
     assert "(1 with the same target)" in finding.what
     assert finding.where == f"{folder}/{split}.tsv:11"
     assert finding.level == "warning"
 
 
-def test_empty_lines_are_found_with_their_kind_and_line(folder: Path) -> None:
+def test_empty_examples_are_reported_by_side_with_their_line(folder: Path) -> None:
     append(folder, "train", ("", "ab"), ("ab", ""), ("cd", " "))
-    finding = only(examine(recipe(folder)), "3 of 303 train examples are empty")
+    finding = the_finding(examine(recipe(folder)), "3 of 303 train examples are empty")
     assert "empty source: 1; empty target: 2" in finding.what
     assert finding.where == f"{folder}/train.tsv:301"
 
 
-def test_the_share_of_unknown_tokens_is_told_for_each_side(folder: Path) -> None:
+def test_unknown_tokens_are_reported_per_side(folder: Path) -> None:
     append(folder, "test", ("éé", "ab"))
-    finding = only(examine(recipe(folder)), "unknown")
+    finding = the_finding(examine(recipe(folder)), "unknown")
     assert finding.what == "9.09% of source tokens are unknown (2 of 22)"
     assert finding.where == "data.test"
     assert finding.level == "warning"
 
 
-def test_extreme_lengths_are_found_with_their_line(folder: Path) -> None:
+def test_extreme_lengths_are_reported_with_their_line(folder: Path) -> None:
     append(folder, "train", ("a" * 50, "b"))
-    finding = only(examine(recipe(folder)), "50 tokens, where 99 of 100 examples have 3 or fewer")
+    message = "50 tokens, but 99 % of the examples have 3 or fewer"
+    finding = the_finding(examine(recipe(folder)), message)
     assert finding.where == f"{folder}/train.tsv:301"
 
 
-def test_an_example_too_long_for_any_batch_is_an_error(folder: Path) -> None:
+def test_example_too_long_for_any_batch_is_an_error(folder: Path) -> None:
     append(folder, "train", ("a" * 200, "b"))
-    findings = examine(recipe(folder))
-    assert only(findings, "longer than a whole batch may be").level == "error"
+    check = examine(recipe(folder))
+    assert the_finding(check, "longer than a batch may be").level == "error"
 
 
-def test_what_the_filters_drop_is_told_by_filter(folder: Path) -> None:
+def test_filtered_examples_are_noted_by_filter(folder: Path) -> None:
     append(folder, "train", ("a" * 50, "b"), ("", "a"))
-    findings = examine(recipe(folder, filter={"max_source_tokens": 40}))
-    finding = only(findings, "the filters leave out 1 of 302 examples")
+    check = examine(recipe(folder, filter={"max_source_tokens": 40}))
+    finding = the_finding(check, "the filters drop 1 of 302 examples")
     assert "source above max_source_tokens: 1" in finding.what
     assert finding.level == "note"
 
 
-def test_a_vocabulary_that_cannot_be_learned_is_an_error_and_the_rest_is_still_examined(
-    folder: Path,
-) -> None:
+def test_splits_are_examined_even_if_the_tokenizers_cannot_be_trained(folder: Path) -> None:
     append(folder, "test", CLEAN[5])
     config = recipe(folder)
     text = config.text.model_validate({"tokenizer": {"kind": "subwords"}})
-    findings = examine(config.model_copy(update={"text": text}))
-    assert only(findings, "subwords does not fit").where == "text"
-    only(findings, "is in the training split")
+    check = examine(config.model_copy(update={"text": text}))
+    (error,) = [finding for finding in check.findings if finding.level == "error"]
+    assert error.where == "text"
+    assert "subwords" in error.what
+    assert the_finding(check, "is in the training split").level == "warning"
 
 
-def test_made_up_examples_may_repeat_and_copy(folder: Path) -> None:
+def test_duplicates_in_synthetic_data_are_no_warning(folder: Path) -> None:
     synthetic = {"kind": "synthetic", "task": "copy", "examples": 200, "max_length": 2}
-    findings = examine(recipe(folder, train=synthetic, dev=synthetic, test=synthetic))
-    assert all(finding.level == "note" for finding in findings.findings)
+    check = examine(recipe(folder, train=synthetic, dev=synthetic, test=synthetic))
+    assert all(finding.level == "note" for finding in check.findings)

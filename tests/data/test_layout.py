@@ -1,6 +1,4 @@
-"""A layout's batches hold what the corpus holds."""
-
-from pathlib import Path
+"""PaddedLayout: its batches contain the examples of the corpus."""
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.batch import Padded
-from seqloom.data.collate import collate
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.layout import PaddedLayout
+from seqloom.data.batching.collate import collate
+from seqloom.data.batching.layout import PaddedLayout
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.text.build import train_tokenizer
 
 EXAMPLES = 60
@@ -31,28 +29,26 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return build_corpus(CorpusRequest(data, "train", source, letters))
 
 
-def equal(one: Padded | None, other: Padded | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return torch.equal(one.values, other.values) and torch.equal(one.lengths, other.lengths)
+def equal(first: Padded | None, second: Padded | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return torch.equal(first.values, second.values) and torch.equal(first.lengths, second.lengths)
 
 
 @given(rows=st.lists(st.integers(0, EXAMPLES - 1), min_size=1, max_size=20))
-def test_gathering_at_once_is_collating_one_by_one(corpus: Corpus, rows: list[int]) -> None:
-    sources = None if corpus.source_side is None else [corpus.source(row) for row in rows]
-    apart = collate(sources, [corpus.target(row) for row in rows])
+def test_gathering_equals_collating_single_examples(corpus: Corpus, rows: list[int]) -> None:
+    sources = None if corpus.sources is None else [corpus.source(row) for row in rows]
+    expected = collate(sources, [corpus.target(row) for row in rows])
     batch = PaddedLayout(99).gather(corpus, np.array(rows))
     for name in ("source", "inputs", "targets"):
-        assert equal(getattr(batch, name), getattr(apart, name))
+        assert equal(getattr(batch, name), getattr(expected, name))
 
 
-def test_every_example_of_a_corpus_is_in_one_batch_of_its_plan(
-    corpus: Corpus, tmp_path: Path
-) -> None:
+def test_plan_contains_every_example_once(corpus: Corpus) -> None:
     layout = PaddedLayout(50)
     plan = layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
-    rows = [row for each in plan for row in layout.gather(corpus, each).targets.values.tolist()]
+    rows = [row for batch in plan for row in layout.gather(corpus, batch).targets.values.tolist()]
     texts = sorted([id_ for id_ in row if id_] for row in rows)
     assert [text[:-1] for text in texts] == sorted(
-        corpus.target(place).tolist() for place in range(EXAMPLES)
+        corpus.target(index).tolist() for index in range(EXAMPLES)
     )

@@ -1,7 +1,6 @@
-"""Batches of fixed shapes hold every pair once, whole, and say where it lies."""
+"""Packed and bucketed batches contain every pair once, complete, in few shapes."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,20 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.config.schema.corpora import SyntheticConfig, TsvConfig
+from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.batch import Batch, Packing, Padded
 from seqloom.core.errors import DataError
-from seqloom.data.ahead import AheadStream
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.layout import Layout, PaddedLayout
-from seqloom.data.packing import BucketLayout, PackedLayout, row_length
-from seqloom.data.stream import BatchStream
+from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.packing import PackedLayout, row_length
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.text.build import train_tokenizer
 from seqloom.text.vocabulary import END, PAD, START
 
-calm = settings(deadline=None, max_examples=25)
+few_examples = settings(deadline=None, max_examples=25)
 LAYOUTS = st.one_of(
     st.builds(
         lambda rows, length: PackedLayout(rows * length, length),
@@ -43,7 +41,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         return build_corpus(CorpusRequest(data, "train", letters, letters))
 
 
-def batches(layout: Layout, corpus: Corpus, epoch: int = 0) -> list[Batch]:
+def batches_of(layout: BatchLayout, corpus: Corpus, epoch: int = 0) -> list[Batch]:
     plan = layout.plan(corpus.source_lengths, corpus.target_lengths, 1, epoch)
     return [layout.gather(corpus, indices) for indices in plan]
 
@@ -52,30 +50,30 @@ Pair = tuple[tuple[int, ...], ...]
 
 
 def pairs_of(batch: Batch) -> list[Pair]:
-    """(source, inputs, targets) of every pair that lies in a batch."""
+    """(source, inputs, targets) of every pair in a batch."""
     assert isinstance(batch.source, Padded)
-    packing = batch.packing or _one_a_row(batch)
-    found = []
+    packing = batch.packing or _one_pair_per_row(batch)
+    pairs = []
     for row in range(batch.size):
         for pair in range(1, int(packing.target_pairs[row].max()) + 1):
             source = batch.source.values[row][packing.source_pairs[row] == pair]
             target = packing.target_pairs[row] == pair
             sides = (source, batch.inputs.values[row][target], batch.targets.values[row][target])
-            found.append(tuple(tuple(side.tolist()) for side in sides))
-    return found
+            pairs.append(tuple(tuple(side.tolist()) for side in sides))
+    return pairs
 
 
-def _one_a_row(batch: Batch) -> Packing:
+def _one_pair_per_row(batch: Batch) -> Packing:
     assert isinstance(batch.source, Padded)
-    real = (batch.targets.lengths > 0).unsqueeze(1)
-    source, target = (batch.source.mask & real).long(), batch.targets.mask.long()
+    has_pair = (batch.targets.lengths > 0).unsqueeze(1)
+    source, target = (batch.source.mask & has_pair).long(), batch.targets.mask.long()
     return Packing(source, target, source, target)
 
 
-@calm
+@few_examples
 @given(layout=LAYOUTS)
-def test_every_pair_lies_in_one_batch_whole(corpus: Corpus, layout: Layout) -> None:
-    found = Counter(pair for batch in batches(layout, corpus) for pair in pairs_of(batch))
+def test_every_pair_is_in_one_batch_complete(corpus: Corpus, layout: BatchLayout) -> None:
+    pairs = Counter(pair for batch in batches_of(layout, corpus) for pair in pairs_of(batch))
     expected = Counter(
         (
             (*corpus.source(i).tolist(), END),
@@ -84,38 +82,38 @@ def test_every_pair_lies_in_one_batch_whole(corpus: Corpus, layout: Layout) -> N
         )
         for i in range(len(corpus))
     )
-    assert found == expected
+    assert pairs == expected
 
 
-@calm
+@few_examples
 @given(layout=LAYOUTS)
-def test_shapes_are_few_and_the_budget_is_kept(corpus: Corpus, layout: Layout) -> None:
-    made = batches(layout, corpus)
-    assert all(batch.targets.values.numel() <= layout.budget for batch in made)  # type: ignore[attr-defined]
-    assert all(batch.source.values.shape == batch.targets.values.shape for batch in made)  # type: ignore[union-attr]
-    assert len({batch.targets.values.shape for batch in made}) <= 5
+def test_shapes_are_few_and_within_the_budget(corpus: Corpus, layout: BatchLayout) -> None:
+    batches = batches_of(layout, corpus)
+    assert all(batch.targets.values.numel() <= layout.budget for batch in batches)  # type: ignore[attr-defined]
+    assert all(batch.source.values.shape == batch.targets.values.shape for batch in batches)  # type: ignore[union-attr]
+    assert len({batch.targets.values.shape for batch in batches}) <= 5
 
 
-@calm
+@few_examples
 @given(layout=LAYOUTS)
-def test_what_no_pair_fills_is_padding(corpus: Corpus, layout: Layout) -> None:
-    for batch in batches(layout, corpus):
-        answers = sum(len(pair[2]) for pair in pairs_of(batch))
-        assert batch.num_targets == answers
-        assert int((batch.targets.values != PAD).sum()) == answers
+def test_positions_outside_pairs_are_padding(corpus: Corpus, layout: BatchLayout) -> None:
+    for batch in batches_of(layout, corpus):
+        target_tokens = sum(len(targets) for _, _, targets in pairs_of(batch))
+        assert batch.num_targets == target_tokens
+        assert int((batch.targets.values != PAD).sum()) == target_tokens
         assert torch.equal(batch.targets.mask, batch.targets.values != PAD)
 
 
-def test_positions_count_from_the_beginning_of_each_pair(corpus: Corpus) -> None:
-    for batch in batches(PackedLayout(120, 40), corpus):
+def test_positions_restart_at_zero_for_each_pair(corpus: Corpus) -> None:
+    for batch in batches_of(PackedLayout(120, 40), corpus):
         assert batch.packing is not None
         starts = batch.inputs.values == START
         assert torch.equal(starts, (batch.packing.target_positions == 0) & (batch.inputs.mask))
-        within = batch.packing.target_positions[:, 1:] - batch.packing.target_positions[:, :-1]
-        assert (within[~starts[:, 1:] & batch.inputs.mask[:, 1:]] == 1).all()
+        steps = batch.packing.target_positions[:, 1:] - batch.packing.target_positions[:, :-1]
+        assert (steps[~starts[:, 1:] & batch.inputs.mask[:, 1:]] == 1).all()
 
 
-def test_a_pair_sees_itself_and_its_own_past_alone() -> None:
+def test_masks_separate_pairs_and_are_causal_for_targets() -> None:
     pairs = torch.tensor([[1, 1, 2, 0]])
     packing = Packing(pairs, pairs, pairs, pairs)
     assert packing.source_mask[0, 0].int().tolist() == [
@@ -133,8 +131,8 @@ def test_a_pair_sees_itself_and_its_own_past_alone() -> None:
 
 
 @given(st.lists(st.integers(1, 4), min_size=1), st.lists(st.integers(1, 4), min_size=1))
-def test_no_position_looks_at_nothing(sources: list[int], targets: list[int]) -> None:
-    """Not even padding beside a row that is full of sources: a softmax over nothing is no number."""
+def test_every_position_attends_to_at_least_one(sources: list[int], targets: list[int]) -> None:
+    """Even padding in a row that is full of source tokens: a softmax over nothing is NaN."""
     pairs = min(len(sources), len(targets))
     numbers = torch.arange(1, pairs + 1)
     source = numbers.repeat_interleave(torch.tensor(sources[:pairs])).unsqueeze(0)
@@ -147,7 +145,7 @@ def test_no_position_looks_at_nothing(sources: list[int], targets: list[int]) ->
     assert torch.equal(packing.cross_mask[0, 0, real], target[0, real, None] == source[0])
 
 
-def test_rows_of_many_pairs_are_nearly_full() -> None:
+def test_packed_rows_are_nearly_full() -> None:
     generator = np.random.default_rng(0)
     lengths = generator.integers(5, 30, 20_000)
     layout = PackedLayout(4096, row_length(lengths, lengths))
@@ -155,62 +153,18 @@ def test_rows_of_many_pairs_are_nearly_full() -> None:
     assert int((lengths + 1).sum()) > 0.95 * 4096 * (len(plan) - 1)
 
 
-def test_epochs_differ_and_the_same_epoch_does_not(corpus: Corpus) -> None:
+def test_epochs_differ_and_are_reproducible(corpus: Corpus) -> None:
     for layout in (PackedLayout(120, 40), BucketLayout(120)):
         first, again, second = (
-            [pairs_of(batch) for batch in batches(layout, corpus, epoch)] for epoch in (0, 0, 1)
+            [pairs_of(batch) for batch in batches_of(layout, corpus, epoch)] for epoch in (0, 0, 1)
         )
         assert first == again
         assert first != second
 
 
 @pytest.mark.parametrize("layout", [PackedLayout(8, 8), BucketLayout(8)])
-def test_a_pair_longer_than_a_batch_is_named(corpus: Corpus, layout: Layout) -> None:
+def test_pair_longer_than_a_batch_is_an_error(corpus: Corpus, layout: BatchLayout) -> None:
     with pytest.raises(
         DataError, match=r"has \d+ tokens, and training.batch_tokens is 8; raise it"
     ):
         layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
-
-
-@calm
-@given(before=st.integers(0, 12), moves=st.integers(0, 12))
-def test_a_stream_made_ahead_gives_the_same_batches_from_any_place(
-    corpus: Corpus, before: int, moves: int
-) -> None:
-    layout = PackedLayout(200, 40)
-    plain = BatchStream(corpus, layout, 3)
-    stream = AheadStream(BatchStream(corpus, layout, 3), lambda batch: batch)
-    for _ in range(before):
-        next(stream)
-    plain.position = stream.position = (moves // 5, moves % 5)
-    for _ in range(6):
-        assert stream.position == plain.position
-        one, other = next(stream), next(plain)
-        for tensor, same in zip(one.tensors(), other.tensors(), strict=True):
-            assert torch.equal(tensor, same)
-    stream.close()
-
-
-def test_a_stream_made_ahead_draws_parts_as_the_stream_does(tmp_path: Path) -> None:
-    """Where one part is drawn more often than it is large, epochs have other batches."""
-    (tmp_path / "long.tsv").write_text("abc\tcba\n" * 40)
-    (tmp_path / "short.tsv").write_text("a\ta\n" * 4)
-    parts = tuple(TsvConfig(path=f"{name}.tsv") for name in ("long", "short"))
-    letters = train_tokenizer(CharactersConfig(), ["abc"], (), False)
-    data = DataConfig(folder=str(tmp_path), train=parts, dev=parts[0])
-    corpus = build_corpus(CorpusRequest(data, "train", letters, letters))
-    plain = BatchStream(corpus, PaddedLayout(16), 3, temperature=100)
-    stream = AheadStream(BatchStream(corpus, PaddedLayout(16), 3, temperature=100), lambda one: one)
-    assert stream.batches_in(0) == plain.batches_in(0)
-    assert stream.batches_in(0) != BatchStream(corpus, PaddedLayout(16), 3).batches_in(0)
-    assert stream.examples_from((0, 0), 3) == plain.examples_from((0, 0), 3)
-
-
-def test_what_goes_wrong_ahead_is_raised_where_the_batch_is_taken(corpus: Corpus) -> None:
-    def refuse(batch: Batch) -> Batch:
-        raise DataError("no")
-
-    stream = AheadStream(BatchStream(corpus, PackedLayout(200, 40), 3), refuse)
-    with pytest.raises(DataError, match="no"):
-        next(stream)
-    stream.close()

@@ -1,3 +1,5 @@
+"""Reading splits: hold-outs, several corpora, and merged references."""
+
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Example, Split
-from seqloom.data.splits import merge_references, read_split
+from seqloom.data.readers.splits import merge_references, read_split
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
@@ -28,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def config(folder: Path, dev: float = 0.1, test: float = 0.1) -> DataConfig:
+def hold_out_config(folder: Path, dev: float = 0.1, test: float = 0.1) -> DataConfig:
     return DataConfig(
         folder=str(folder),
         train=TsvConfig(path="a.tsv"),
@@ -37,22 +39,24 @@ def config(folder: Path, dev: float = 0.1, test: float = 0.1) -> DataConfig:
     )
 
 
-def test_what_is_held_out_is_all_that_is_missing_from_training(folder: Path) -> None:
-    pairs = [{e.target for e in read_split(config(folder), split)} for split in SPLITS]
-    assert sum(map(len, pairs)) == 2_000
-    assert set().union(*pairs) == {f"target {n}" for n in range(2_000)}
-    assert all(100 < len(held_out) < 300 for held_out in pairs[1:])
+def test_hold_outs_and_training_data_together_are_the_corpus(folder: Path) -> None:
+    data = hold_out_config(folder)
+    targets = [{e.target for e in read_split(data, split)} for split in SPLITS]
+    assert sum(map(len, targets)) == 2_000
+    assert set().union(*targets) == {f"target {n}" for n in range(2_000)}
+    assert all(100 < len(held_out) < 300 for held_out in targets[1:])
 
 
-def test_all_translations_of_a_sentence_stay_on_one_side(folder: Path) -> None:
-    sources = [{e.source for e in read_split(config(folder), split)} for split in SPLITS]
+def test_all_translations_of_a_source_stay_in_one_split(folder: Path) -> None:
+    data = hold_out_config(folder)
+    sources = [{e.source for e in read_split(data, split)} for split in SPLITS]
     assert sum(map(len, sources)) == 1_000
 
 
-def test_changing_one_share_leaves_the_other_split_as_it_was(folder: Path) -> None:
-    few = list(read_split(config(folder, dev=0.05), "test"))
-    many = list(read_split(config(folder, dev=0.3), "test"))
-    assert few == many
+def test_changing_the_dev_fraction_does_not_change_the_test_split(folder: Path) -> None:
+    small_dev = list(read_split(hold_out_config(folder, dev=0.05), "test"))
+    large_dev = list(read_split(hold_out_config(folder, dev=0.3), "test"))
+    assert small_dev == large_dev
 
 
 def test_plain_lines_are_held_out_by_their_text(tmp_path: Path) -> None:
@@ -64,7 +68,7 @@ def test_plain_lines_are_held_out_by_their_text(tmp_path: Path) -> None:
     assert not train & dev
 
 
-def test_corpora_are_read_in_a_row_and_may_repeat(folder: Path) -> None:
+def test_corpora_are_read_in_order_and_may_repeat(folder: Path) -> None:
     b = TsvConfig(path="b.tsv")
     data = DataConfig(folder=str(folder), train=(b, TsvConfig(path="a.tsv"), b), dev=b)
     sources = [e.source for e in read_split(data, "train")]
@@ -72,12 +76,13 @@ def test_corpora_are_read_in_a_row_and_may_repeat(folder: Path) -> None:
     assert sources[:2] == sources[-2:] == ["other 1", "other 2"]
 
 
-def test_what_is_held_out_twice_is_read_once(folder: Path) -> None:
-    twice = config(folder).model_copy(update={"dev": (HoldOutConfig(fraction=0.1),) * 2})
-    assert list(read_split(twice, "dev")) == list(read_split(config(folder), "dev"))
+def test_hold_out_given_twice_is_read_once(folder: Path) -> None:
+    once = hold_out_config(folder)
+    twice = once.model_copy(update={"dev": (HoldOutConfig(fraction=0.1),) * 2})
+    assert list(read_split(twice, "dev")) == list(read_split(once, "dev"))
 
 
-def test_bundled_and_synthetic_corpora_know_their_splits() -> None:
+def test_splits_of_bundled_and_synthetic_corpora_are_disjoint() -> None:
     for corpus in (
         BundledConfig(source="de", target="en"),
         SyntheticConfig(task="copy", examples=100),
@@ -88,19 +93,19 @@ def test_bundled_and_synthetic_corpora_know_their_splits() -> None:
         assert not sources[1] & sources[2]
 
 
-def test_an_empty_corpus_is_an_error(folder: Path) -> None:
+def test_empty_corpus_is_an_error(folder: Path) -> None:
     data = DataConfig(folder=str(folder), train=TsvConfig(path="empty"))
     with pytest.raises(DataError, match=r"data\.train: empty: there is no example"):
         list(read_split(data, "train"))
 
 
-def test_holding_out_nothing_is_an_error(folder: Path) -> None:
+def test_empty_hold_out_is_an_error(folder: Path) -> None:
     data = DataConfig(folder=str(folder), train=TsvConfig(path="b.tsv"))
     with pytest.raises(DataError, match=r"data\.dev: holding out 2\.0% .* leaves none for dev"):
         list(read_split(data, "dev"))
 
 
-def test_a_split_that_is_not_set_is_an_error(folder: Path) -> None:
+def test_missing_split_is_an_error_that_shows_how_to_set_it(folder: Path) -> None:
     data = DataConfig(folder=str(folder), train=TsvConfig(path="a.tsv"))
     with pytest.raises(
         ConfigError, match=r"data\.test: is not set.* evaluate RUN --set 'data\.test=\{kind"

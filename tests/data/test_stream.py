@@ -1,5 +1,6 @@
+"""BatchStream: resumable, shared among ranks, complete epochs."""
+
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +12,9 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.layout import PaddedLayout
-from seqloom.data.stream import BatchStream
+from seqloom.data.batching.layout import PaddedLayout
+from seqloom.data.batching.stream import BatchStream
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.text.build import train_tokenizer
 
 
@@ -27,54 +28,54 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         return build_corpus(CorpusRequest(data, "train", letters, letters))
 
 
-def same(one: Batch, other: Batch) -> bool:
-    assert one.source is not None
-    assert other.source is not None
-    return torch.equal(one.source.values, other.source.values) and torch.equal(
-        one.targets.values, other.targets.values
+def equal(first: Batch, second: Batch) -> bool:
+    assert first.source is not None
+    assert second.source is not None
+    return torch.equal(first.source.values, second.source.values) and torch.equal(
+        first.targets.values, second.targets.values
     )
 
 
-@pytest.fixture(scope="module", params=["whole epochs", "rounds"], autouse=True)
-def rounds(request: pytest.FixtureRequest) -> Iterator[int]:
-    """How many rounds an epoch has: all laws hold for one and for several."""
+@pytest.fixture(scope="module", params=[1, 4], ids=["one shard", "four shards"], autouse=True)
+def shards(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Number of shards per epoch: every test runs with one and with several."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "rounds":
-            patch.setattr("seqloom.data.rounds.ROUND", 64)
-            patch.setattr("seqloom.data.rounds.BLOCK", 8)
-        yield 1 if request.param == "whole epochs" else 4
+        if request.param > 1:
+            patch.setattr("seqloom.data.batching.shards.SHARD_SIZE", 64)
+            patch.setattr("seqloom.data.batching.shards.BLOCK_SIZE", 8)
+        yield request.param
 
 
 @settings(deadline=None)
 @given(before=st.integers(0, 60), seed=st.integers(0, 3), ranks=st.integers(1, 3))
-def test_a_stream_resumed_anywhere_continues_as_if_it_had_never_stopped(
+def test_resumed_stream_equals_an_uninterrupted_one(
     corpus: Corpus, before: int, seed: int, ranks: int
 ) -> None:
-    straight = BatchStream(corpus, PaddedLayout(150), seed, ranks - 1, ranks)
+    uninterrupted = BatchStream(corpus, PaddedLayout(150), seed, ranks - 1, ranks)
     for _ in range(before):
-        next(straight)
+        next(uninterrupted)
     resumed = BatchStream(corpus, PaddedLayout(150), seed, ranks - 1, ranks)
-    resumed.position = straight.position
+    resumed.position = uninterrupted.position
     for _ in range(12):
-        assert same(next(straight), next(resumed))
-        assert straight.position == resumed.position
+        assert equal(next(uninterrupted), next(resumed))
+        assert uninterrupted.position == resumed.position
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 7])
-def test_ranks_share_the_batches_of_one_without_gap_or_overlap(corpus: Corpus, ranks: int) -> None:
-    alone = BatchStream(corpus, PaddedLayout(150), 1)
-    together = [BatchStream(corpus, PaddedLayout(150), 1, rank, ranks) for rank in range(ranks)]
-    for _ in range(3 * alone.batches_in(0) // ranks):
-        for stream in together:
-            assert same(next(stream), next(alone))
-        assert {stream.position for stream in together} == {alone.position}
+def test_ranks_divide_the_batches_without_gap_or_overlap(corpus: Corpus, ranks: int) -> None:
+    single = BatchStream(corpus, PaddedLayout(150), 1)
+    streams = [BatchStream(corpus, PaddedLayout(150), 1, rank, ranks) for rank in range(ranks)]
+    for _ in range(3 * single.batches_in_shard(0) // ranks):
+        for stream in streams:
+            assert equal(next(stream), next(single))
+        assert {stream.position for stream in streams} == {single.position}
 
 
-def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(
-    corpus: Corpus, rounds: int
+def test_epoch_contains_every_example_once_in_an_order_of_its_own(
+    corpus: Corpus, shards: int
 ) -> None:
     stream = BatchStream(corpus, PaddedLayout(150), 1)
-    assert stream.rounds == rounds
+    assert stream.shards_per_epoch == shards
     epochs = []
     for epoch in range(2):
         rows: list[list[int]] = []
@@ -87,22 +88,22 @@ def test_an_epoch_sees_every_example_once_and_the_next_in_another_order(
     assert epochs[0] != epochs[1]
 
 
-def test_a_position_past_the_end_of_a_round_is_in_the_next(corpus: Corpus, tmp_path: Path) -> None:
+def test_position_past_the_end_of_a_shard_is_in_the_next(corpus: Corpus) -> None:
     stream = BatchStream(corpus, PaddedLayout(150), 1)
-    stream.position = (0, stream.batches_in(0) + 2)
+    stream.position = (0, stream.batches_in_shard(0) + 2)
     assert stream.position == (1, 2)
 
 
-def test_the_examples_of_batches_are_those_that_the_batches_hold(corpus: Corpus) -> None:
+def test_examples_from_lists_the_examples_of_the_next_batches(corpus: Corpus) -> None:
     stream = BatchStream(corpus, PaddedLayout(150), 1)
-    stream.position = (0, stream.batches_in(0) - 1)  # the second batch is in the next round
-    named = stream.examples_from(stream.position, 2)
+    stream.position = (0, stream.batches_in_shard(0) - 1)  # the second batch is in the next shard
+    listed = stream.examples_from(stream.position, 2)
     rows = [row for _ in range(2) for row in next(stream).targets.values.tolist()]
-    held = sorted([id_ for id_ in row if id_][:-1] for row in rows)
-    assert sorted(corpus.target(one).tolist() for one in named) == held
+    expected = sorted([id_ for id_ in row if id_][:-1] for row in rows)
+    assert sorted(corpus.target(index).tolist() for index in listed) == expected
 
 
-def test_a_budget_below_one_example_is_refused_before_any_batch_by_its_place_in_the_corpus(
+def test_error_for_an_example_above_the_budget_names_its_index_in_the_corpus(
     corpus: Corpus,
 ) -> None:
     longest = int(corpus.target_lengths.max())

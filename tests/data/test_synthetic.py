@@ -1,3 +1,5 @@
+"""Synthetic examples: correct targets, reproducible, disjoint splits."""
+
 from itertools import combinations
 
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
-from seqloom.data.synthetic import read_synthetic
+from seqloom.data.readers.synthetic import read_synthetic
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 CONFIGS = [
@@ -18,7 +20,7 @@ CONFIGS = [
 every_task = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.task)
 
 
-def answer(task: str, source: str) -> str:
+def expected_target(task: str, source: str) -> str:
     match task:
         case "copy":
             return source
@@ -33,52 +35,51 @@ def answer(task: str, source: str) -> str:
     return {"<U>": text.upper(), "<L>": text.lower()}[tag]
 
 
-def parts(example: Example, task: str) -> list[str]:
+def operands(example: Example, task: str) -> list[str]:
+    """The texts whose lengths the config limits: both summands, or the source without its tag."""
     if task == "addition":
         return example.source.split("+")
     return [example.source[4:] if task == "case" else example.source]
 
 
 @every_task
-def test_answers_are_true_and_lengths_as_asked(config: SyntheticConfig) -> None:
+def test_targets_are_correct_and_lengths_within_limits(config: SyntheticConfig) -> None:
     examples = list(read_synthetic(config, "train"))
     assert len(examples) == config.examples
-    assert all(example.target == answer(config.task, example.source) for example in examples)
-    lengths = {len(part) for example in examples for part in parts(example, config.task)}
+    assert all(e.target == expected_target(config.task, e.source) for e in examples)
+    lengths = {len(text) for example in examples for text in operands(example, config.task)}
     assert min(lengths) >= config.min_length
     assert max(lengths) <= config.max_length
     assert len(lengths) > 1
 
 
 @every_task
-def test_reading_twice_gives_the_same_and_another_seed_something_else(
-    config: SyntheticConfig,
-) -> None:
+def test_examples_depend_on_the_seed_alone(config: SyntheticConfig) -> None:
     other = config.model_copy(update={"seed": 7})
     assert list(read_synthetic(config, "dev")) == list(read_synthetic(config, "dev"))
     assert list(read_synthetic(config, "dev")) != list(read_synthetic(other, "dev"))
 
 
 @every_task
-def test_fewer_examples_are_the_first_of_more(config: SyntheticConfig) -> None:
-    fewer = config.model_copy(update={"examples": 20})
-    assert list(read_synthetic(fewer, "train")) == list(read_synthetic(config, "train"))[:20]
+def test_smaller_corpus_is_the_start_of_a_larger_one(config: SyntheticConfig) -> None:
+    smaller = config.model_copy(update={"examples": 20})
+    assert list(read_synthetic(smaller, "train")) == list(read_synthetic(config, "train"))[:20]
 
 
 @every_task
-def test_no_two_splits_share_a_source_whatever_their_seeds(config: SyntheticConfig) -> None:
-    seen = {
+def test_splits_share_no_source_whatever_their_seeds(config: SyntheticConfig) -> None:
+    sources = {
         split: {
-            "+".join(parts(example, config.task))
+            "+".join(operands(example, config.task))
             for example in read_synthetic(config.model_copy(update={"seed": seed}), split)
         }
         for seed, split in enumerate(SPLITS)
     }
-    for one, other in combinations(SPLITS, 2):
-        assert not seen[one] & seen[other]
+    for first, second in combinations(SPLITS, 2):
+        assert not sources[first] & sources[second]
 
 
-def test_a_split_without_any_source_is_an_error_and_not_an_endless_search() -> None:
+def test_split_without_any_source_is_an_error_not_an_endless_loop() -> None:
     config = SyntheticConfig(task="copy", examples=5, max_length=1, symbols=2)
     with pytest.raises(DataError, match=r"none is left for the \w+ split; raise max_length"):
         _ = [list(read_synthetic(config, split)) for split in SPLITS]

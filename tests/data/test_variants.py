@@ -1,4 +1,4 @@
-"""Subword regularisation: other cuts of the same text, the same cuts again when asked."""
+"""Subword regularisation: different segmentations per epoch, reproducible by seed."""
 
 from pathlib import Path
 from typing import Literal
@@ -12,10 +12,10 @@ from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
-from seqloom.data.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.data.layout import PaddedLayout
-from seqloom.data.stream import BatchStream
-from seqloom.data.variants import build_variants
+from seqloom.data.batching.layout import PaddedLayout
+from seqloom.data.batching.stream import BatchStream
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.variants import build_variants
 from seqloom.text.characters import CharacterTokenizer
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
 from seqloom.text.tags import Tags
@@ -34,25 +34,25 @@ algorithms = pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 
 @algorithms
 @given(text=st.lists(st.sampled_from(WORDS)).map(" ".join))
-def test_a_drawn_cut_reads_as_the_same_text(algorithm: Algorithm, text: str) -> None:
-    drawn = SampledSubwordTokenizer(PLAIN[algorithm], 0.5, 0)
-    assert drawn.decode(drawn.encode(text)) == text
+def test_sampled_segmentation_decodes_to_the_same_text(algorithm: Algorithm, text: str) -> None:
+    sampled = SampledSubwordTokenizer(PLAIN[algorithm], 0.5, 0)
+    assert sampled.decode(sampled.encode(text)) == text
 
 
 @algorithms
-def test_cuts_are_many_and_depend_on_the_seed_alone(algorithm: Algorithm) -> None:
-    drawn = SampledSubwordTokenizer(PLAIN[algorithm], 0.3, 0)
+def test_segmentations_vary_and_depend_on_the_seed_alone(algorithm: Algorithm) -> None:
+    sampled = SampledSubwordTokenizer(PLAIN[algorithm], 0.3, 0)
 
-    def cuts() -> list[tuple[int, ...]]:
-        return [tuple(drawn.encode(LINES[0])) for _ in range(20)]
+    def segmentations() -> list[tuple[int, ...]]:
+        return [tuple(sampled.encode(LINES[0])) for _ in range(20)]
 
-    cuts()  # what was drawn before in this thread does not matter
-    one, again, other = (run_with_sampling_seed(seed, cuts) for seed in (1, 1, 2))
-    assert one == again != other
-    assert len(set(one)) > 1
+    segmentations()  # earlier draws in this thread have no effect
+    first, again, other = (run_with_sampling_seed(seed, segmentations) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(set(first)) > 1
 
 
-def test_what_fails_while_drawing_fails_for_whoever_waits() -> None:
+def test_exception_in_the_sampling_thread_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         run_with_sampling_seed(0, lambda: 1 // 0)
 
@@ -75,7 +75,7 @@ def ids(corpus: Corpus) -> list[list[int]]:
     return [corpus.source(i).tolist() + corpus.target(i).tolist() for i in range(len(corpus))]
 
 
-def test_epochs_see_the_same_text_cut_in_other_ways_and_take_turns(
+def test_epochs_cycle_through_segmentations_of_the_same_text(
     request_: CorpusRequest,
 ) -> None:
     corpus = build(request_)
@@ -92,30 +92,34 @@ def test_epochs_see_the_same_text_cut_in_other_ways_and_take_turns(
         assert texts == LINES
 
 
-def test_without_sampling_every_epoch_sees_the_same_corpus(request_: CorpusRequest) -> None:
+def test_without_sampling_all_epochs_use_one_corpus(request_: CorpusRequest) -> None:
     corpus = build_corpus(request_)
     assert corpus.for_epoch(5) is corpus
     assert list(corpus.variants()) == [corpus]
 
 
-def test_the_same_seed_cuts_the_same_way_on_an_empty_cache(
+def test_variants_depend_on_the_seed_not_on_the_cache(
     request_: CorpusRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = build(request_, seed=1), build(request_, seed=2)
+    first, other = build(request_, seed=1), build(request_, seed=2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     again = build(request_, seed=1)
-    assert one.folder != again.folder
-    assert [ids(each) for each in one.variants()] == [ids(each) for each in again.variants()]
-    assert ids(one) != ids(other)
+    assert first.folder != again.folder
+    assert [ids(variant) for variant in first.variants()] == [
+        ids(variant) for variant in again.variants()
+    ]
+    assert ids(first) != ids(other)
 
 
-def test_all_that_changes_the_cuts_changes_the_digest(request_: CorpusRequest) -> None:
-    built = [
+def test_digest_depends_on_everything_that_changes_the_segmentation(
+    request_: CorpusRequest,
+) -> None:
+    corpora = [
         build_corpus(request_),
         *(variant for seed in (1, 2) for variant in build(request_, seed).variants()),
         build(request_, 1, SubwordSamplingConfig(alpha=0.2, variants=1)),
     ]
-    assert len({corpus.folder for corpus in built}) == 1 + 2 * SAMPLING.variants + 1
+    assert len({corpus.folder for corpus in corpora}) == 1 + 2 * SAMPLING.variants + 1
 
 
 @pytest.fixture(scope="module")
@@ -131,18 +135,20 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @settings(deadline=None)
 @given(before=st.integers(0, 40))
-def test_a_resumed_stream_lands_on_the_same_cuts(corpus: Corpus, before: int) -> None:
-    straight, resumed = (BatchStream(corpus, PaddedLayout(200), 1) for _ in range(2))
+def test_resumed_stream_continues_with_the_same_segmentations(corpus: Corpus, before: int) -> None:
+    uninterrupted, resumed = (BatchStream(corpus, PaddedLayout(200), 1) for _ in range(2))
     for _ in range(before):
-        next(straight)
-    resumed.position = straight.position
+        next(uninterrupted)
+    resumed.position = uninterrupted.position
     for _ in range(8):
-        one, other = next(straight), next(resumed)
-        assert np.array_equal(one.targets.values, other.targets.values)
+        expected, batch = next(uninterrupted), next(resumed)
+        assert np.array_equal(batch.targets.values, expected.targets.values)
 
 
-def test_characters_cannot_be_cut_in_several_ways(request_: CorpusRequest) -> None:
+def test_sampling_requires_subwords(request_: CorpusRequest) -> None:
     letters = CharacterTokenizer.train(LINES, Tags(()), False)
     request = CorpusRequest(request_.data, "train", None, letters)
-    with pytest.raises(ConfigError, match=r"text\.sampling: only subwords .* leave it out"):
+    with pytest.raises(
+        ConfigError, match=r"text\.sampling: requires a subword tokenizer; remove it"
+    ):
         build(request)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_recipe
-from seqloom.data.text_windows import WindowShape, shape_of
+from seqloom.data.corpus.long_text import WindowShape, window_shape
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "language-models.md"
 
@@ -14,8 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "language-models.md"
 def test_the_recipe_of_the_page_is_one() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     config = load_recipe(tomllib.loads(block)).config
-    assert shape_of(config.data, "train") == WindowShape(256, 0)
-    assert shape_of(config.data, "dev") == WindowShape(256, 128)
+    assert window_shape(config.data, "train") == WindowShape(256, 0)
+    assert window_shape(config.data, "dev") == WindowShape(256, 128)
 
 
 def test_the_recipes_it_names_exist() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.collate import pad_ids
+from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis

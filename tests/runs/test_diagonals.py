@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seqloom.config.loading.loader import load_recipe
-from seqloom.data.splits import read_split
+from seqloom.data.readers.splits import read_split
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import load
 from seqloom.training.loop import train

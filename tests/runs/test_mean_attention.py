@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.schema.decoding import GreedyConfig
-from seqloom.data.collate import pad_ids
+from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.forced import force
 from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import END

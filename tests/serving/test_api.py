@@ -8,7 +8,7 @@ import pytest
 import seqloom
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.search_inspection import SearchInspection
-from seqloom.data.series import Window
+from seqloom.data.readers.series import SeriesWindow
 from server_process import ServerProcess
 from small_runs import picture
 
@@ -190,7 +190,7 @@ def test_scores_of_given_targets_equal_the_runs_own(
 
 def test_a_forecast_equals_the_runs_own(server: ServerProcess, runs: dict[str, Path]) -> None:
     observed = [[float(n), 1.0] for n in range(6)]
-    window = Window(np.array(observed), np.zeros((3, 1)), np.ones((3, 1)), "")
+    window = SeriesWindow(np.array(observed), np.zeros((3, 1)), np.ones((3, 1)), "")
     expected = seqloom.load_forecaster(runs["forecaster"]).forecast([window])
     request = {"observed": observed, "context": [[1.0]] * 3}
     response = server.post_json("/api/forecast", windows=[request, request])

@@ -22,9 +22,9 @@ from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Images
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.data.captions import read_captions
-from seqloom.data.images import image_names, read_pixels
-from seqloom.data.packing import BucketLayout
+from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.readers.captions import read_captions
+from seqloom.data.readers.images import image_names, read_pixels
 from seqloom.decoding import compiled
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
 from seqloom.models.build import build_model
@@ -162,7 +162,7 @@ def test_a_step_is_explained_by_the_cells_it_looked_at(run: Run, folder: Path) -
     told = explain(run, image, step=2)
     expected = run.caption([image])[0].attention
     assert expected is not None
-    weights = told.part("weights")
+    weights = told.find("weights")
     torch.testing.assert_close(weights.values, expected[1])
     assert weights.labels[:2] == ("cell 1", "cell 2")
     with pytest.raises(ConfigError, match="there are no steps to go back through"):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.collate import collate
+from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.r_drop import r_drop_loss

@@ -20,10 +20,10 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.data.doctor import examine
-from seqloom.data.scale import Form, Scale, formed, unformed
-from seqloom.data.series import Window, read_windows
-from seqloom.data.windows import Windows
+from seqloom.data.checks.doctor import examine
+from seqloom.data.corpus.scale import Scale, SeriesForm, from_form, to_form
+from seqloom.data.corpus.series_dataset import SeriesDataset
+from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.rollout import roll_out
 from seqloom.metrics.trajectory import stay, straight_on
 from seqloom.models.build import build_model
@@ -31,7 +31,7 @@ from seqloom.runs.forecaster import Forecaster
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.forecast import Forecast
 
-FORMS: tuple[Form, ...] = ("values", "relative", "steps")
+FORMS: tuple[SeriesForm, ...] = ("values", "relative", "steps")
 
 
 def write_series(folder: Path, rows: int = 240) -> None:
@@ -217,20 +217,20 @@ numbers = st.integers(-50, 50).map(float)
     rows=st.lists(st.tuples(numbers, numbers), min_size=7, max_size=7),
     form=st.sampled_from(FORMS),
 )
-def test_a_form_is_undone_exactly(rows: list[tuple[float, float]], form: Form) -> None:
+def test_a_form_is_undone_exactly(rows: list[tuple[float, float]], form: SeriesForm) -> None:
     path = np.array(rows)
-    window = Window(path[:4], path[4:], np.zeros((3, 0)), "here")
-    _, future = formed(window, form)
-    np.testing.assert_allclose(unformed(future, path[3:4], form), path[4:], atol=1e-9)
+    window = SeriesWindow(path[:4], path[4:], np.zeros((3, 0)), "here")
+    _, future = to_form(window, form)
+    np.testing.assert_allclose(from_form(future, path[3:4], form), path[4:], atol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
 @given(angle=st.integers(0, 50))
 def test_turning_keeps_distances(angle: int) -> None:
     path = np.random.default_rng(angle).normal(size=(3, 7, 2))
-    windows = [Window(one[:4], one[4:], np.zeros((3, 0)), "") for one in path]
-    scale = Scale.learn(windows, "steps", turned=True)
-    still = Windows.of(windows, "steps", scale, "train", turns=angle)
+    windows = [SeriesWindow(one[:4], one[4:], np.zeros((3, 0)), "") for one in path]
+    scale = Scale.learn(windows, "steps", rotated=True)
+    still = SeriesDataset.of(windows, "steps", scale, "train", rotation_seed=angle)
     turned = still.for_epoch(angle)
     np.testing.assert_allclose(
         np.linalg.norm(still.future, axis=2), np.linalg.norm(turned.future, axis=2), rtol=1e-4
@@ -408,6 +408,6 @@ def test_a_damaged_scale_is_noticed(run: Forecaster, tmp_path: Path) -> None:
 
 def test_doctor_counts_windows(folder: Path, tmp_path: Path) -> None:
     found = examine(recipe(folder))
-    assert [survey.examples for survey in found.surveys] == [171, 27, 27]
+    assert [survey.examples for survey in found.statistics] == [171, 27, 27]
     assert not found.has_errors
     assert examine(recipe(tmp_path)).has_errors

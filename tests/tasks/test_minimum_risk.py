@@ -12,7 +12,7 @@ from torch import Tensor
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.collate import collate
+from seqloom.data.batching.collate import collate
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import log_softmax
 from seqloom.models.build import build_model

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.core.signature import Tokens, Vectors
-from seqloom.data.layout import Layout, PaddedLayout
-from seqloom.data.packing import BucketLayout, PackedLayout
+from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.batching.layout import BatchLayout, PaddedLayout
+from seqloom.data.batching.packing import PackedLayout
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
@@ -57,7 +58,7 @@ def packable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return session_of(tmp_path_factory.mktemp("run") / "x", *PACKABLE[request.param])
 
 
-def loss_and_gradient(session: Session, layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
+def loss_and_gradient(session: Session, layout: BatchLayout) -> tuple[torch.Tensor, torch.Tensor]:
     """The summed loss over the corpus in this layout, and its gradient."""
     corpus, model = session.stream.corpus, session.model.double()
     model.zero_grad()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
 from seqloom.training.memory_estimate import StepMemory, blank_batch, step_memory
@@ -33,5 +33,5 @@ def test_weights_include_gradients_and_optimiser_moments() -> None:
 
 def test_activations_include_the_logits() -> None:
     config = recipe()
-    _, target = learn_tokenizers(config)
+    _, target = train_tokenizers(config)
     assert estimate((), 64, 8).activations > 4 * 64 * 8 * target.size

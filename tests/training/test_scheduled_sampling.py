@@ -8,7 +8,7 @@ import torch
 
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.collate import collate
+from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, START

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from seqloom.config.schema.training import AdamWConfig
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.splits import read_split
+from seqloom.data.readers.splits import read_split
 from seqloom.models.build import build_model
 from seqloom.runs.run import load
 from seqloom.tasks.objective import Objective

@@ -16,7 +16,7 @@ from forking import Child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.collate import collate
+from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.weights import read_tensors

@@ -12,7 +12,7 @@ from bench.prepare import data_section
 from bench.window import Counts, Window
 from bench.workload import Workload
 from seqloom.core.batch import Batch
-from seqloom.data.stream import BatchStream
+from seqloom.data.batching.stream import BatchStream
 from seqloom.training.event_log import Event
 
 

@@ -216,7 +216,7 @@ def _reference_log_probabilities(
     input_ids = torch.tensor([_pad((START, *row), length) for row in inputs])
     targets = torch.tensor([_pad(reference, length) for reference in references])
     device = memory.mask.device
-    logits: Tensor = run.model.decoder.teach(input_ids.to(device), memory).logits()  # (B, T, V)
+    logits: Tensor = run.model.decoder(input_ids.to(device), memory).logits()  # (B, T, V)
     log_probabilities = log_softmax(logits).gather(2, targets.to(device).unsqueeze(2))
     rows = log_probabilities.squeeze(2).cpu().tolist()
     return [row[: len(reference)] for row, reference in zip(rows, references, strict=True)]

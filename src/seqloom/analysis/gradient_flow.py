@@ -139,7 +139,7 @@ def _encode(model: Model, batch: Batch) -> tuple[Tensor, Memory]:
 def _decode(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]:
     """The inputs of the decoder (B, T, E) and the losses of its predictions (B, T)."""
     with _capture_inputs(model.decoder) as captured:
-        output = model.decoder.teach(batch.inputs.values, memory, batch.packing)
+        output = model.decoder(batch.inputs.values, memory, batch.packing)
         logits = output.logits()  # (B, T, V)
     targets = Padded(batch.targets.values, batch.targets.lengths)
     is_real = targets.mask & (targets.values != PAD)

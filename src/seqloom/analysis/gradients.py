@@ -14,7 +14,7 @@ from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
 from seqloom.core.signature import NoSource
-from seqloom.data.collate import pad_ids
+from seqloom.data.batching.collate import pad_ids
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import ProgressCallback
 from seqloom.runs.run import Run

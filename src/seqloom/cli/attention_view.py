@@ -50,7 +50,7 @@ class AttentionView:
 
     def selected_map(self, prediction: Prediction) -> AttentionMap:
         """The selected attention. weights: (T, S)"""
-        return prediction.look(
+        return prediction.attention_map(
             self._selected_weights(prediction), merged=self._merges_words(prediction)
         )
 

@@ -39,9 +39,9 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
 
 
 def _read_lines(path: Path) -> Iterator[str]:
-    from seqloom.data.files import decoded_lines, read_lines
+    from seqloom.data.readers.files import decode_lines, read_lines
 
-    return decoded_lines(sys.stdin.buffer, "stdin") if path == STDIN else read_lines(path)
+    return decode_lines(sys.stdin.buffer, "stdin") if path == STDIN else read_lines(path)
 
 
 def check_files(files: Sequence[Path]) -> None:
@@ -70,7 +70,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
     """Portions of tuples with line n of every file. The files must have equally many lines."""
-    from seqloom.data.files import read_lines
+    from seqloom.data.readers.files import read_lines
 
     rows = zip_longest(*(read_lines(file) for file in files))
     number = 0
@@ -96,8 +96,8 @@ def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) 
     references in each row. Any other single file has sources only.
     """
     from seqloom.data.example import Example
-    from seqloom.data.files import read_lines
-    from seqloom.data.splits import merge_references, read_split
+    from seqloom.data.readers.files import read_lines
+    from seqloom.data.readers.splits import merge_references, read_split
 
     check_files(files or ())
     match files or ():

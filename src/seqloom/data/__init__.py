@@ -1,1 +1,112 @@
-"""Files to examples to batches."""
+"""Files to examples to batches.
+
+    readers   data files -> Example          read_split
+    corpus    Example -> Dataset             build_corpus, SeriesDataset, LongTextDataset
+    batching  Dataset -> Batch               BatchStream with a BatchLayout
+    checks    statistics and warnings        examine
+
+from seqloom.config.loading.loader import load_recipe
+from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, build_corpus, train_tokenizers
+
+config = load_recipe("recipe.toml")
+tokenizers = train_tokenizers(config)
+corpus = build_corpus(CorpusRequest(config.data, "train", *tokenizers))
+batch = next(BatchStream(corpus, PaddedLayout(budget=4096), seed=1))
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqloom.data.batching.bucketing import BucketLayout
+    from seqloom.data.batching.collate import collate
+    from seqloom.data.batching.layout import BatchLayout, PaddedLayout
+    from seqloom.data.batching.packing import PackedLayout
+    from seqloom.data.batching.planning import plan_batches
+    from seqloom.data.batching.prefetch import PrefetchStream
+    from seqloom.data.batching.stream import BatchStream
+    from seqloom.data.batching.windows import WindowLayout
+    from seqloom.data.checks.doctor import DatasetCheck, examine
+    from seqloom.data.checks.warnings import Finding
+    from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+    from seqloom.data.corpus.dataset import CorpusReport, Dataset
+    from seqloom.data.corpus.long_text import LongTextDataset
+    from seqloom.data.corpus.series_dataset import SeriesDataset
+    from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
+    from seqloom.data.example import Example, Split
+    from seqloom.data.readers.series import SeriesWindow, read_windows
+    from seqloom.data.readers.splits import merge_references, read_corpus, read_split
+
+_MODULES = {
+    "BatchLayout": "batching.layout",
+    "BatchStream": "batching.stream",
+    "BucketLayout": "batching.bucketing",
+    "Corpus": "corpus.corpus",
+    "CorpusReport": "corpus.dataset",
+    "CorpusRequest": "corpus.corpus",
+    "Dataset": "corpus.dataset",
+    "DatasetCheck": "checks.doctor",
+    "Example": "example",
+    "Finding": "checks.warnings",
+    "LongTextDataset": "corpus.long_text",
+    "PackedLayout": "batching.packing",
+    "PaddedLayout": "batching.layout",
+    "PrefetchStream": "batching.prefetch",
+    "SeriesDataset": "corpus.series_dataset",
+    "SeriesWindow": "readers.series",
+    "Split": "example",
+    "Tokenizers": "corpus.vocabularies",
+    "WindowLayout": "batching.windows",
+    "build_corpus": "corpus.corpus",
+    "collate": "batching.collate",
+    "examine": "checks.doctor",
+    "merge_references": "readers.splits",
+    "plan_batches": "batching.planning",
+    "read_corpus": "readers.splits",
+    "read_split": "readers.splits",
+    "read_windows": "readers.series",
+    "train_tokenizers": "corpus.vocabularies",
+}
+
+__all__ = [
+    "BatchLayout",
+    "BatchStream",
+    "BucketLayout",
+    "Corpus",
+    "CorpusReport",
+    "CorpusRequest",
+    "Dataset",
+    "DatasetCheck",
+    "Example",
+    "Finding",
+    "LongTextDataset",
+    "PackedLayout",
+    "PaddedLayout",
+    "PrefetchStream",
+    "SeriesDataset",
+    "SeriesWindow",
+    "Split",
+    "Tokenizers",
+    "WindowLayout",
+    "build_corpus",
+    "collate",
+    "examine",
+    "merge_references",
+    "plan_batches",
+    "read_corpus",
+    "read_split",
+    "read_windows",
+    "train_tokenizers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use, so that reading a text file does not import torch."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'seqloom.data' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"seqloom.data.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

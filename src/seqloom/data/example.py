@@ -1,4 +1,4 @@
-"""Example: one source and what it should become, in plain Python."""
+"""Example: one source and its target, as plain text."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,21 +8,20 @@ Split = Literal["train", "dev", "test"]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One pair, as it stands in the data.
+    """One source-target pair as it stands in the data.
 
-    source:     what is read; "" where there is nothing to read (plain lines). Where a tag says
-                what is wanted it comes first: "<2de> A dog runs."
-    target:     what is learned
-    references: everything that counts as correct when scoring, the target first
-    where:      file:line, for messages
-    part:       the pair of languages, or other part of the split, that it is of; "" if there is
-                only one
-    tag:        the tag before the source; "" if there is none
+    source:     the input text, or the path of an image; "" for data without sources (plain
+                lines). If the corpus has a tag, the source starts with it: "<2de> A dog runs."
+    target:     the output text to learn
+    references: all outputs that count as correct when scoring, the target first
+    where:      file:line, for error messages
+    group:      the language pair or corpus within the split; "" if the split has only one
+    tag:        the tag at the start of the source; "" if there is none
     """
 
     source: str
     target: str
     references: tuple[str, ...]
     where: str
-    part: str = ""
+    group: str = ""
     tag: str = ""

@@ -18,7 +18,13 @@ from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, SeqloomError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.example import Split
-from seqloom.data.series import Numbers, Window, number_of, read_cells, read_windows
+from seqloom.data.readers.series import (
+    Numbers,
+    SeriesWindow,
+    parse_number,
+    read_cells,
+    read_windows,
+)
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.device import best_device
@@ -40,7 +46,7 @@ class ForecastReport:
 
     run: str
     split: Split
-    windows: Sequence[Window]
+    windows: Sequence[SeriesWindow]
     outputs: Numbers
     scores: Sequence[Score]
     baselines: dict[str, list[Score]]
@@ -94,7 +100,7 @@ class Forecaster:
             return corpus.columns, corpus.context
         return PLANE_COLUMNS, ()
 
-    def forecast(self, windows: Sequence[Window]) -> Numbers:
+    def forecast(self, windows: Sequence[SeriesWindow]) -> Numbers:
         """(N, T, D) the rows after the observed rows of each window. `future` is not used."""
         if not windows:
             return np.zeros((0, self.task.config.predict, len(self.task.scale.errors)))
@@ -111,7 +117,7 @@ class Forecaster:
         """(T, D) the rows that follow the last rows of a CSV file."""
         return self.forecast([self.window_of(path)])[0]
 
-    def window_of(self, path: Path) -> Window:
+    def window_of(self, path: Path) -> SeriesWindow:
         """The last observed rows of a CSV file.
 
         Rows after them may contain only context columns, which are known for the future.
@@ -133,15 +139,18 @@ class Forecaster:
             )
         observed = np.array(
             [
-                [number_of(cell, path, line, name) for cell, name in zip(row, names, strict=True)]
+                [
+                    parse_number(cell, path, line, name)
+                    for cell, name in zip(row, names, strict=True)
+                ]
                 for line, row in rows[end - observe : end]
             ]
         )
         future_context = [
-            [number_of(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
+            [parse_number(cell, path, line, name) for cell, name in zip(row[len(columns) :], context, strict=True)]
             for line, row in future
         ]  # fmt: skip
-        return Window(
+        return SeriesWindow(
             observed,
             np.zeros((predict, len(columns))),
             np.array(future_context).reshape(-1, len(context))

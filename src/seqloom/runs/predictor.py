@@ -11,7 +11,7 @@ import torch
 from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
 from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
-from seqloom.data.collate import pad_ids
+from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.audience import Attended, Audience
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search

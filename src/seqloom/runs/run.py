@@ -13,9 +13,9 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import LabelsConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource, Pixels
+from seqloom.data.corpus.long_text import window_shape
 from seqloom.data.example import Split
-from seqloom.data.splits import merge_references, read_split
-from seqloom.data.text_windows import shape_of
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.alignment import load_alignment_heads
@@ -277,7 +277,7 @@ class Run:
         scores = outputs.scores
         if lowercase and outputs.texts:
             scores.append(lowercased_bleu(outputs.texts, [one.references for one in examples]))
-        scores += likelihood_scores(self.predictor, pairs, shape_of(source, split))
+        scores += likelihood_scores(self.predictor, pairs, window_shape(source, split))
         return EvaluationReport(
             run=self.name,
             members=1 + len(self.partners),

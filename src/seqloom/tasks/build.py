@@ -13,7 +13,7 @@ from seqloom.config.schema.task import (
     TokenTaskConfig,
     TranslationConfig,
 )
-from seqloom.data.vocabularies import learn_tokenizers
+from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.forecast import Forecast
 from seqloom.tasks.labelling import Labelling
@@ -29,7 +29,7 @@ def learn_task(config: RunConfig) -> Task:
     """The task of a new run: learns the vocabulary or the scale from the training split."""
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data)
-    return build_task(config.task, *learn_tokenizers(config))
+    return build_task(config.task, *train_tokenizers(config))
 
 
 def load_task(config: TaskConfig, folder: Path) -> Task:

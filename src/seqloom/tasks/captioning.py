@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.data.example import Example
-from seqloom.data.images import read_pixels
+from seqloom.data.readers.images import read_pixels
 from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput

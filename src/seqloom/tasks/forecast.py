@@ -12,10 +12,10 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
+from seqloom.data.corpus.scale import Scale, from_form
+from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
-from seqloom.data.scale import Scale, unformed
-from seqloom.data.series import Numbers, Window, read_windows, widths
-from seqloom.data.windows import Windows
+from seqloom.data.readers.series import Numbers, SeriesWindow, read_windows, series_widths
 from seqloom.decoding.rollout import roll_out
 from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (
@@ -46,7 +46,7 @@ class Forecast:
     def learn(cls, config: ForecastConfig, data: DataConfig) -> Self:
         """Compute the scale from the training split. All later forecasts use it."""
         windows = read_windows(data, config, "train")
-        widths(data)  # raises an error if the series have different columns
+        series_widths(data)  # raises an error if the series have different columns
         return cls(config, Scale.learn(windows, config.form, config.turn))
 
     @classmethod
@@ -56,15 +56,19 @@ class Forecast:
     def save(self, folder: Path) -> None:
         self.scale.save(folder)
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Windows:
+    def corpus(
+        self, config: RunConfig, split: Split, progress: Callable[[int], None]
+    ) -> SeriesDataset:
         windows = read_windows(config.data, self.config, split)
         progress(len(windows))
         turns = config.training.seed if self.config.turn and split == "train" else None
         return self.windows(windows, split, turns)
 
-    def windows(self, windows: list[Window], split: str, turns: int | None = None) -> Windows:
-        """Windows, scaled for the model."""
-        return Windows.of(windows, self.config.form, self.scale, split, turns)
+    def windows(
+        self, windows: list[SeriesWindow], split: str, turns: int | None = None
+    ) -> SeriesDataset:
+        """SeriesDataset, scaled for the model."""
+        return SeriesDataset.of(windows, self.config.form, self.scale, split, turns)
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """The mean squared error of a row, summed over positions."""
@@ -83,14 +87,14 @@ class Forecast:
         memory = model.encode(batch.source, batch.size)
         return roll_out(model.decoder, memory, inputs[:, 0, :columns], inputs[..., columns:])
 
-    def unscaled(self, outputs: Numbers, windows: Sequence[Window]) -> Numbers:
+    def unscaled(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> Numbers:
         """(N, T, D) scaled model outputs -> in the units of the data"""
         columns = outputs.shape[-1]
         last = np.stack([one.observed[-1:, :columns] for one in windows])
         scaled = outputs * self.scale.deviation[:columns] + self.scale.mean[:columns]
-        return unformed(scaled, last, self.config.form)
+        return from_form(scaled, last, self.config.form)
 
-    def scores(self, outputs: Numbers, windows: Sequence[Window]) -> list[Score]:
+    def scores(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> list[Score]:
         """Scores of outputs (N, T, D) in the units of the data."""
         targets = np.stack([one.future for one in windows])
         deviation = self.scale.errors
@@ -101,7 +105,7 @@ class Forecast:
             final_displacement(outputs, targets),
         ]
 
-    def baselines(self, windows: Sequence[Window]) -> dict[str, list[Score]]:
+    def baselines(self, windows: Sequence[SeriesWindow]) -> dict[str, list[Score]]:
         """Scores of forecasts that need no training."""
         columns = len(self.scale.errors)
         observed = np.stack([one.observed[:, :columns] for one in windows])

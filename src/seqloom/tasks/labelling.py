@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.data.checks.labels import label_count_error
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Split
-from seqloom.data.examples import Examples
-from seqloom.data.labelled import label_problem
-from seqloom.data.survey import Tokenizers
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.translation import Translation
 
@@ -20,12 +20,12 @@ class Labelling(Translation):
         prepared = super().prepare(text)
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
         """Reject examples whose number of labels does not match the source."""
         corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)
         lengths = (corpus.source_lengths, corpus.target_lengths)
-        problem = label_problem(config, tokenizers, split, *lengths)
+        problem = label_count_error(config, tokenizers, split, *lengths)
         if problem is not None:
             raise problem
         return corpus

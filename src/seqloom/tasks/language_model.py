@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.data.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.long_text import LongTextDataset, window_shape
 from seqloom.data.example import Example, Split
-from seqloom.data.examples import Examples
-from seqloom.data.text_windows import WindowedText, shape_of
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
@@ -26,16 +26,16 @@ class LanguageModel(TokenTask):
         """The input text is the prefix of the output."""
         return ModelInput(None, tuple(self.target_tokenizer.encode(text)))
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
         """Sentences, or windows over a long text."""
-        shape, newline = shape_of(config.data, split), newline_id(self.target_tokenizer)
+        shape, newline = window_shape(config.data, split), newline_id(self.target_tokenizer)
         if shape is None or newline is None:
             return super().corpus(config, split, progress)
         lines = build_corpus(
             CorpusRequest(config.data, split, None, self.target_tokenizer), progress
         )
         seed = config.training.seed if split == "train" else None
-        return WindowedText(lines, shape, newline, seed)
+        return LongTextDataset(lines, shape, newline, seed)
 
     def source_text(self, example: Example) -> str:
         return ""

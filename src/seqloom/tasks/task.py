@@ -10,9 +10,9 @@ from torch import Tensor
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
+from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Split
-from seqloom.data.examples import Examples
-from seqloom.data.images import Pixels
+from seqloom.data.readers.images import Pixels
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.objective import LIKELIHOOD, Objective
 
@@ -44,7 +44,7 @@ class Task(Protocol):
         """Write what was learned from the data before training: a vocabulary or a scale."""
         ...
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
         """The examples of a split, ready for batching."""
         ...
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.variants import build_variants
 from seqloom.data.example import Example, Split
-from seqloom.data.examples import Examples
-from seqloom.data.variants import build_variants
 from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentences import each_bleu, each_chrf
 from seqloom.models.seq2seq import Model
@@ -63,7 +63,7 @@ class TokenTask:
             self.source_tokenizer.save(folder, "source")
         self.target_tokenizer.save(folder, "target")
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Examples:
+    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
         request = CorpusRequest(
             config.data,
             split,

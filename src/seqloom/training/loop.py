@@ -15,7 +15,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.allocator import set_malloc_thresholds
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
-from seqloom.data.mixture import parts_of, shares_of
+from seqloom.data.batching.mixture import group_shares, groups_of
 from seqloom.runs.device import best_device
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
@@ -214,9 +214,9 @@ def _start_data(session: Session) -> dict[str, Any]:
         "folder": str(session.folder),
         "corpus": asdict(report),
     }
-    groups = parts_of(report)
+    groups = groups_of(report)
     if len(groups) > 1:
-        shares = shares_of(groups, session.config.data.temperature)
+        shares = group_shares(groups, session.config.data.temperature)
         data["parts"] = [asdict(share) for share in shares]
     return data
 

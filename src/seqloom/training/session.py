@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.data.batching.stream import BatchStream
+from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Example
-from seqloom.data.examples import Examples
-from seqloom.data.stream import BatchStream
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import Averager
@@ -44,7 +44,7 @@ class Session:
     config: RunConfig
     folder: Path
     task: Task
-    dev: Examples
+    dev: Dataset
     dev_examples: list[Example]
     world: World
     precision: Precision

@@ -19,14 +19,14 @@ from seqloom.core.storage import (
     replace_listed_file,
     storage_errors,
 )
-from seqloom.data.ahead import AheadStream
+from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.prefetch import PrefetchStream
+from seqloom.data.batching.stream import BatchStream
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
-from seqloom.data.examples import Examples
-from seqloom.data.layout import Layout
-from seqloom.data.parts import first_of_each_part
-from seqloom.data.splits import merge_references, read_split
-from seqloom.data.stream import BatchStream
-from seqloom.data.text_windows import WindowedText
+from seqloom.data.readers.groups import first_of_each_group
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
@@ -120,7 +120,7 @@ def open_session(
 
 
 def _build_stream(
-    config: RunConfig, train: Examples, batching: Batching, world: World
+    config: RunConfig, train: Dataset, batching: Batching, world: World
 ) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
@@ -130,7 +130,7 @@ def _build_stream(
     if world.device.type != "cuda":
         return stream
     # A GPU copies from pinned memory without waiting for the CPU.
-    return AheadStream(stream, lambda batch: batch.map(torch.Tensor.pin_memory))
+    return PrefetchStream(stream, lambda batch: batch.map(torch.Tensor.pin_memory))
 
 
 def _resume(session: Session) -> None:
@@ -185,7 +185,7 @@ def _prepare_folder(
         replace_listed_file(folder, CONFIG, format_recipe(config).encode())
 
 
-def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Examples:
+def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Dataset:
     def progress(examples: int) -> None:
         report(Event("tokenise", 0, {"split": split, "examples": examples}))
 
@@ -199,10 +199,10 @@ def _read_dev_examples(config: RunConfig) -> list[Example]:
     examples = read_split(config.data, "dev")
     if config.data.merge_references:
         examples = iter(merge_references(examples))
-    return first_of_each_part(examples, config.training.evaluate_examples)
+    return first_of_each_group(examples, config.training.evaluate_examples)
 
 
-def _check_lengths(layout: Layout, model: Model, train: Examples, dev: Examples) -> None:
+def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Dataset) -> None:
     """Raise a DataError if an example exceeds a batch or the model's positions.
 
     Nothing is truncated silently.
@@ -216,7 +216,7 @@ def _check_lengths(layout: Layout, model: Model, train: Examples, dev: Examples)
             )
 
 
-def _beyond_positions(model: Model, corpus: Examples, split: Split) -> list[str]:
+def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
     problems = []
     sides = (
         ("source", corpus.source_lengths, model.max_source_length, "encoder"),
@@ -227,7 +227,7 @@ def _beyond_positions(model: Model, corpus: Examples, split: Split) -> list[str]
             continue
         count = int((lengths + 1 > limit).sum())
         if count:
-            if isinstance(corpus, WindowedText):
+            if isinstance(corpus, LongTextDataset):
                 remedy = f"set data.{split}.length = {limit}"
             elif split == "train":
                 remedy = f"drop them with data.filter.max_{side}_tokens = {limit - 1}"

@@ -29,5 +29,5 @@ def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:
         formula = formulas.embedding(decoder.previous, trace.previous("y"))
         trace.add("previous label", f"w = {formula}", previous[0])
         symbols.append("w")
-    features = decoder.teach(trace.tokens, trace.memory).features[:, -1]
+    features = decoder(trace.tokens, trace.memory).features[:, -1]
     return trace_output(decoder, features, formulas.concatenated(symbols), trace)

@@ -50,7 +50,7 @@ class _RecurrentStep:
         state = self.decoder.start(self.trace.memory, self.trace.step)
         for token in self.trace.tokens[:, :-1].unbind(1):
             state = self.decoder.step(token, state).state
-        states, context = state.moving
+        states, context = state.moving.states, state.moving.context
         return states, context
 
     def _state(self, layer: int, step_back: bool = False) -> str:

@@ -164,7 +164,7 @@ def trace_output(
         trace.add("probabilities", "p = softmax(z)", probabilities)
         return probabilities
     trace_copying(decoder.copying, features.unsqueeze(0), copyable, trace)
-    probabilities = decoder.speak(features, copyable)[0].softmax(dim=-1)
+    probabilities = decoder.next_logits(features, copyable)[0].softmax(dim=-1)
     mixture = "p(y) = g · softmax(z)(y) + (1 - g) · Σ α over the source positions of y"
     trace.add("probabilities", mixture, probabilities)
     return probabilities

@@ -209,7 +209,7 @@ def _print_alignments(
 
 def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
     """The gold alignment of each pair. Raises DataError that lists every invalid line."""
-    from seqloom.data.files import read_lines
+    from seqloom.data.readers.files import read_lines
     from seqloom.metrics.alignment_error import parse_gold
     from seqloom.runs.alignment import check_gold_links
 

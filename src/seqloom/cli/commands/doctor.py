@@ -20,8 +20,8 @@ from seqloom.core.errors import SeqloomError
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
-    from seqloom.data.doctor import Findings, WorstBatch
-    from seqloom.data.survey import Side, Survey
+    from seqloom.data.checks.doctor import DatasetCheck, WorstBatch
+    from seqloom.data.checks.statistics import SplitStatistics, TokenStatistics
     from seqloom.training.memory_estimate import StepMemory
 
 LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -38,7 +38,7 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     """
     config = resolve_recipe(recipe, settings).config
 
-    from seqloom.data.doctor import examine
+    from seqloom.data.checks.doctor import examine
 
     with _example_counter() as count_examples:
         findings = examine(config, count_examples)
@@ -85,8 +85,8 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
     return step_memory(model, task, blank_batch(task.signature, batch.rows, *lengths))
 
 
-def _print_findings(console: Console, findings: Findings, memory: StepMemory | None) -> None:
-    for survey in findings.surveys:
+def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory | None) -> None:
+    for survey in findings.statistics:
         complete = _is_complete(survey, findings)
         count = f"{survey.examples:,} examples" if complete else "cannot be read completely"
         console.print(Text(f"{survey.split}: {count}", "bold"))
@@ -105,23 +105,23 @@ def _print_findings(console: Console, findings: Findings, memory: StepMemory | N
         console.print(Text("no problems found", "green"))
 
 
-def _is_complete(survey: Survey, findings: Findings) -> bool:
+def _is_complete(survey: SplitStatistics, findings: DatasetCheck) -> bool:
     """False if the counts cover only a part of the split.
 
     A held-out split is incomplete if the training data it is taken from is.
     """
-    empty = not survey.examples and findings.surveys[0].problems
+    empty = not survey.examples and findings.statistics[0].problems
     return not survey.problems and not empty
 
 
-def _sides(survey: Survey) -> list[tuple[str, Side]]:
+def _sides(survey: SplitStatistics) -> list[tuple[str, TokenStatistics]]:
     sides = (("source", survey.source), ("target", survey.target))
     return [(name, side) for name, side in sides if side is not None and len(side.lengths)]
 
 
-def histogram_lines(name: str, side: Side, unicode: bool) -> list[str]:
+def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str]:
     """Token counts of one side, and a histogram of its lengths in tokens."""
-    from seqloom.data.survey import Histogram
+    from seqloom.data.checks.statistics import LengthHistogram
 
     counts = side.histogram.counts
     largest = max(*counts, 1)
@@ -129,8 +129,8 @@ def histogram_lines(name: str, side: Side, unicode: bool) -> list[str]:
     unknown = f", {side.unknown_share:.2%} unknown" if side.unknown else ""
     lines = [f"  {name}: {side.tokens:,} tokens, {mean:.1f} per line{unknown}"]
     filled = [index for index, count in enumerate(counts) if count]
-    highs = [*(low - 1 for low in Histogram.lows[1:]), None]
-    ranges = list(zip(Histogram.lows, highs, counts, strict=True))
+    highs = [*(low - 1 for low in LengthHistogram.lows[1:]), None]
+    ranges = list(zip(LengthHistogram.lows, highs, counts, strict=True))
     for low, high, count in ranges[filled[0] : filled[-1] + 1]:
         label = f"{low}+" if high is None else str(low) if low == high else f"{low} to {high}"
         lines.append(f"    {label:>10} {histogram_bar(count / largest, unicode)} {count:,}")
@@ -161,17 +161,17 @@ def _mebibytes(size: int) -> str:
     return f"{size / 2**20:,.0f}"
 
 
-def _to_json(findings: Findings, memory: StepMemory | None) -> dict[str, Any]:
+def _to_json(findings: DatasetCheck, memory: StepMemory | None) -> dict[str, Any]:
     return {
         "findings": [asdict(finding) for finding in findings.findings],
-        "splits": [_split_to_json(survey, findings) for survey in findings.surveys],
+        "splits": [_split_to_json(survey, findings) for survey in findings.statistics],
         "worst_batch": None if findings.worst_batch is None else asdict(findings.worst_batch),
         "memory_bytes": None if memory is None else asdict(memory),
     }
 
 
-def _split_to_json(survey: Survey, findings: Findings) -> dict[str, Any]:
-    from seqloom.data.survey import Histogram
+def _split_to_json(survey: SplitStatistics, findings: DatasetCheck) -> dict[str, Any]:
+    from seqloom.data.checks.statistics import LengthHistogram
 
     if not _is_complete(survey, findings):
         return {"split": survey.split, "examples": None}
@@ -179,7 +179,9 @@ def _split_to_json(survey: Survey, findings: Findings) -> dict[str, Any]:
         name: {
             "tokens": side.tokens,
             "unknown": side.unknown,
-            "histogram": dict(zip(map(str, Histogram.lows), side.histogram.counts, strict=True)),
+            "histogram": dict(
+                zip(map(str, LengthHistogram.lows), side.histogram.counts, strict=True)
+            ),
         }
         for name, side in _sides(survey)
     }

@@ -95,28 +95,28 @@ def _make_plot(result: ErrorPropagation) -> LinePlot:
     curves = [
         Curve(
             "after the reference prefix",
-            [(p.distance, p.truth) for p in result.curve if p.sentences >= MIN_SENTENCES],
+            [(p.distance, p.after_reference) for p in result.curve if p.sentences >= MIN_SENTENCES],
         ),
         Curve(
             "after one wrong token",
-            [(p.distance, p.slip) for p in after_error if p.sentences >= MIN_SENTENCES],
+            [(p.distance, p.after_error) for p in after_error if p.sentences >= MIN_SENTENCES],
         ),
         Curve(
             "after the model's own output",
             [
-                (p.distance, p.own)
+                (p.distance, p.after_output)
                 for p in after_error
-                if p.own is not None and p.own_sentences >= MIN_SENTENCES
+                if p.after_output is not None and p.output_sentences >= MIN_SENTENCES
             ],
         ),
     ]
     differing, total = len(result.with_error), len(result.sentences)
     return LinePlot(
         title=f"{differing:,} of {total:,} outputs differ from their reference",
-        across=f"tokens after the first error (means of {MIN_SENTENCES} or more sentences)",
-        upright="mean log p of the reference token",
+        x_label=f"tokens after the first error (means of {MIN_SENTENCES} or more sentences)",
+        y_label="mean log p of the reference token",
         curves=curves,
-        mark=0,
+        vertical_line=0,
     )
 
 
@@ -128,7 +128,7 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
     )
     if not differing:
         return
-    positions = [each.at + 1 for each in differing if each.at is not None]
+    positions = [each.error_index + 1 for each in differing if each.error_index is not None]
     mean = sum(positions) / len(positions)
     at_first = 100 * sum(position == 1 for position in positions) / len(positions)
     console.print(

@@ -143,7 +143,7 @@ def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) ->
             decoding=config.decoding,
             data=config.data,
             lowercase=lowercase,
-            advance=advance,
+            progress=advance,
         )
     try:
         different = " and ".join(report.changed_settings(run.folder))

@@ -10,8 +10,8 @@ from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
-from seqloom.data.bundled import read_bundled
 from seqloom.data.example import Example
+from seqloom.data.readers.bundled import read_bundled
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
     Tables,

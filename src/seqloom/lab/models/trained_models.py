@@ -14,7 +14,7 @@ from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
-from seqloom.data.synthetic import read_synthetic
+from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.lab.claim import SettingsT, Trial
 from seqloom.metrics.overlap import token_accuracy
 from seqloom.runs.folder.integrity import is_run

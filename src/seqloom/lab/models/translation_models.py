@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
-from seqloom.data.splits import merge_references, read_split
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.lab.claim import Size
 from seqloom.lab.models.trained_models import Tables, build_recipe, training_tables
 from seqloom.runs.run import Run

@@ -9,7 +9,7 @@ import torch
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
-from seqloom.data.collate import pad_ids
+from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Request
 from seqloom.models.seq2seq import Model

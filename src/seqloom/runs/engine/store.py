@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage, remove_folder
-from seqloom.data.cache import cache_root
+from seqloom.data.corpus.cache import cache_root
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.agreement import Agreement, measure_agreement
 from seqloom.runs.engine.convert import Precision, convert

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 
 from seqloom.core.batch import Batch
-from seqloom.data.examples import Examples
-from seqloom.data.layout import PaddedLayout
+from seqloom.data.batching.layout import PaddedLayout
+from seqloom.data.corpus.dataset import Dataset
 from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import run_in_halves
 from seqloom.tasks.task import Task
 
 
-def corpus_batches(corpus: Examples, batch_tokens: int) -> Iterator[Batch]:
+def corpus_batches(corpus: Dataset, batch_tokens: int) -> Iterator[Batch]:
     """Every example of a corpus once, in batches."""
     sides = (corpus.source_lengths, corpus.target_lengths)
     # An example longer than the budget forms a batch of its own: evaluation drops nothing.

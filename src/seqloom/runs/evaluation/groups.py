@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seqloom.data.example import Example
-from seqloom.data.parts import by_part
+from seqloom.data.readers.groups import indices_by_group
 from seqloom.metrics.score import Score
 from seqloom.tasks.token_task import TokenTask
 
@@ -22,7 +22,7 @@ def score_groups(
     task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
 ) -> tuple[GroupScores, ...]:
     """The scores of each group; empty with a single group or without outputs."""
-    groups = by_part(examples)
+    groups = indices_by_group(examples)
     if len(groups) < 2 or not outputs:
         return ()
     return tuple(

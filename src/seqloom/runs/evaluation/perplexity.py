@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import DataError
+from seqloom.data.corpus.long_text import WindowShape, scoring_windows
 from seqloom.data.example import Example
-from seqloom.data.text_windows import WindowShape, for_scoring
 from seqloom.metrics.likelihood import (
     Likelihood,
     bits_per_character,
@@ -49,7 +49,7 @@ def long_text_scores(
     assert newline is not None, "this model was trained on sentences"
     encode = predictor.task.target_tokenizer.encode
     ids = np.concatenate([np.array(encode(line.target), np.int32) for line in examples])
-    windows = for_scoring(ids, shape, newline)
+    windows = scoring_windows(ids, shape, newline)
     limit, longest = predictor.model.max_target_length, int(windows.sizes.max())
     if limit is not None and longest > limit:
         raise DataError(

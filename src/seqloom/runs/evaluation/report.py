@@ -16,10 +16,10 @@ from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.batch import Batch, Images
 from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
-from seqloom.data.batching import plan_batches
-from seqloom.data.collate import collate
+from seqloom.data.batching.collate import collate
+from seqloom.data.batching.planning import plan_batches
+from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
-from seqloom.data.text_windows import WindowShape
 from seqloom.metrics.lengths import Bucket, by_length
 from seqloom.metrics.score import Score
 from seqloom.metrics.significance import Comparison, compare

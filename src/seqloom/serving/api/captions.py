@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.signature import Pixels
-from seqloom.data.images import pixels_of
+from seqloom.data.readers.images import decode_pixels
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
@@ -87,7 +87,9 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
             "too-large",
             f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total",
         )
-    return ModelInput(None, (), pixels_of(content, "the image in the request", run.task.image_size))
+    return ModelInput(
+        None, (), decode_pixels(content, "the image in the request", run.task.image_size)
+    )
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from fastapi import APIRouter
 
-from seqloom.data.series import Numbers, Window
+from seqloom.data.readers.series import Numbers, SeriesWindow
 from seqloom.runs.forecaster import Forecaster
 from seqloom.serving.api.dependencies import WITH_KEY, WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
@@ -72,7 +72,7 @@ def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
     return values[: task.config.observe], values[task.config.observe :, columns:]
 
 
-def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> Window:
+def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> SeriesWindow:
     """Check the shape of a window and convert it. `field` names it in errors."""
     columns, context = forecaster.columns
     task = forecaster.task.config
@@ -80,7 +80,7 @@ def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> Wi
     future_context = window.context or []
     if context or future_context:
         _check_rows(f"{field}.context", future_context, task.predict, context)
-    return Window(
+    return SeriesWindow(
         np.array(window.observed),
         np.zeros((task.predict, len(columns))),
         np.array(future_context).reshape(task.predict, len(context)),

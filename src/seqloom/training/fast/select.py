@@ -9,10 +9,12 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
 from seqloom.core.signature import TargetSpec, Vectors
-from seqloom.data.examples import Examples
-from seqloom.data.layout import Layout, PaddedLayout
-from seqloom.data.packing import BucketLayout, PackedLayout, row_length
-from seqloom.data.text_windows import WindowedText, WindowLayout
+from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.batching.layout import BatchLayout, PaddedLayout
+from seqloom.data.batching.packing import PackedLayout, row_length
+from seqloom.data.batching.windows import WindowLayout
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.long_text import LongTextDataset
 
 Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
@@ -91,7 +93,7 @@ def product_seconds(dtype: torch.dtype, size: int) -> float:
     return min(times)
 
 
-def build_layout(batching: Batching, batch_tokens: int, corpus: Examples) -> Layout:
+def build_layout(batching: Batching, batch_tokens: int, corpus: Dataset) -> BatchLayout:
     """The batch layout of this name."""
     match batching:
         case "padded":
@@ -102,7 +104,7 @@ def build_layout(batching: Batching, batch_tokens: int, corpus: Examples) -> Lay
         case "bucketed":
             return BucketLayout(batch_tokens)
         case "windows":
-            assert isinstance(corpus, WindowedText), "windows need a long text"
+            assert isinstance(corpus, LongTextDataset), "windows need a long text"
             return WindowLayout(batch_tokens, corpus.shape.length)
         case _:
             assert_never(batching)

@@ -1,0 +1,1 @@
+"""Batching: which examples form a batch, and how a batch is assembled."""

@@ -1,0 +1,84 @@
+"""BucketLayout: one pair per row, padded to one of a few lengths.
+
+Batches have few shapes, so that a captured CUDA graph per shape can be replayed. For models that
+cannot separate several pairs in a row, such as recurrent ones.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from seqloom.core.batch import Batch, Images, Source
+from seqloom.data.batching.grid import TokenGrid
+from seqloom.data.batching.planning import example_sizes, refuse_too_long
+from seqloom.data.corpus.corpus import Corpus
+from seqloom.data.corpus.dataset import Dataset, IntArray
+from seqloom.data.corpus.token_store import TokenRows
+from seqloom.text.vocabulary import END, START
+
+MIN_STEP = 4
+"""Bucket lengths are multiples of this. The step between long buckets is about an eighth of their
+length."""
+
+
+@dataclass(frozen=True)
+class BucketLayout:
+    """One pair per row, both sides padded to the same bucket length, in a fixed number of rows.
+
+    Rows without a pair have no targets, so they add nothing to a loss.
+    """
+
+    budget: int
+
+    def plan(
+        self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
+    ) -> list[IntArray]:
+        sizes = example_sizes(source_lengths, target_lengths)
+        refuse_too_long(sizes, self.budget)
+        generator = np.random.default_rng([seed, epoch])
+        shuffled = generator.permutation(len(sizes))
+        lengths = self._bucket_lengths(sizes[shuffled])
+        batches: list[IntArray] = []
+        for length in np.unique(lengths).tolist():
+            pairs = shuffled[lengths == length]
+            rows = self.budget // length
+            batches += [pairs[start : start + rows] for start in range(0, len(pairs), rows)]
+        return [batches[number] for number in generator.permutation(len(batches))]
+
+    def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
+        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+
+    def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
+        assert isinstance(corpus, Corpus), "only token ids can be bucketed"
+        targets = corpus.targets.take(indices)
+        sources = None if corpus.sources is None else corpus.sources.take(indices)
+        source_lengths = sources.lengths if isinstance(sources, TokenRows) else targets.lengths
+        sizes = np.maximum(source_lengths, targets.lengths) + 1
+        length = int(self._bucket_lengths(sizes).max())
+        shape = (self.budget // length, length)
+        rows = np.arange(len(indices))
+        grid = TokenGrid(shape, rows, np.zeros_like(rows))
+        source: Source | None = None
+        match sources:
+            case TokenRows():
+                source = grid.place(sources, last=END)
+                # Attention needs at least one position, so empty rows get an END.
+                source.values[len(indices) :, 0] = END
+                source.lengths[len(indices) :] = 1
+            case Images():
+                source = _with_black_images(sources, shape[0])
+        return Batch(source, grid.place(targets, first=START), grid.place(targets, last=END))
+
+    def _bucket_lengths(self, sizes: IntArray) -> IntArray:
+        """Return the length that sequences of these sizes are padded to."""
+        step = 1 << np.maximum(np.floor(np.log2(sizes)).astype(np.int64) - 3, 0)
+        step = np.maximum(step, MIN_STEP)
+        return np.minimum(-(-sizes // step) * step, self.budget)
+
+
+def _with_black_images(images: Images, rows: int) -> Images:
+    """Append black images up to `rows`."""
+    values = images.values
+    black = values.new_zeros(rows - len(values), *values.shape[1:])
+    return Images(torch.cat([values, black]))

@@ -1,0 +1,55 @@
+"""Collates token ids into a Batch. This is where inputs are shifted against targets."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from seqloom.core.batch import Batch, Images, Padded
+from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.corpus.token_store import TokenRows
+from seqloom.text.vocabulary import END, PAD, START
+
+
+def collate_rows(sources: TokenRows | Images | None, targets: TokenRows) -> Batch:
+    """Build a batch for teacher forcing: position t of `inputs` predicts position t of `targets`.
+
+        source   x1 … xS END
+        inputs   START y1 … yT
+        targets  y1 … yT END
+
+    Because each row contains START or END, no row is empty and no mean or softmax has zero
+    elements.
+    """
+    source = pad_rows(sources, last=END) if isinstance(sources, TokenRows) else sources
+    assert source is None or len(source.values) == len(targets.lengths), "one source per target"
+    return Batch(
+        source=source,
+        inputs=pad_rows(targets, first=START),
+        targets=pad_rows(targets, last=END),
+    )
+
+
+def collate(sources: Sequence[IntArray] | None, targets: Sequence[IntArray]) -> Batch:
+    """Build a batch from one array of ids per text. See `collate_rows`."""
+    return collate_rows(None if sources is None else TokenRows.of(sources), TokenRows.of(targets))
+
+
+def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
+    """Add a first or last token to each row and pad on the right with PAD: (B, T), (B,)"""
+    shift = int(first is not None)
+    lengths = rows.lengths + shift + int(last is not None)
+    assert lengths.min() > 0, "a row has no tokens"
+    values = np.full((len(lengths), lengths.max()), PAD, dtype=np.int64)
+    positions = np.arange(values.shape[1] - shift)
+    values[:, shift:][positions < rows.lengths[:, None]] = rows.ids
+    if first is not None:
+        values[:, 0] = first
+    if last is not None:
+        values[np.arange(len(lengths)), lengths - 1] = last
+    return Padded(torch.from_numpy(values), torch.from_numpy(lengths))
+
+
+def pad_ids(rows: Sequence[IntArray], first: int | None = None, last: int | None = None) -> Padded:
+    """Pad one array of ids per text. See `pad_rows`."""
+    return pad_rows(TokenRows.of(rows), first, last)

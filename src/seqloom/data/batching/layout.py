@@ -1,0 +1,54 @@
+"""BatchLayout: how the examples of a dataset are arranged in batches."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from seqloom.core.batch import Batch
+from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
+from seqloom.data.corpus.dataset import Dataset, IntArray
+
+
+class BatchLayout(Protocol):
+    """Decides which examples form a batch, and how the batch is assembled.
+
+    PaddedLayout   one example per row, padded to the longest: the default on a CPU
+    PackedLayout   several examples per row, one shape for all batches: Transformers on a GPU
+    BucketLayout   one example per row, a few shapes: recurrent models on a GPU
+    WindowLayout   windows of a long text, one shape for all batches
+    """
+
+    def plan(
+        self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
+    ) -> list[IntArray]:
+        """Return the batches of an epoch, with every index once. A pure function of its arguments.
+
+        The lengths are those of a dataset or of a shard of it, without START and END.
+        """
+        ...
+
+    def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
+        """Raise an error if an example does not fit into a batch. It names the example, its length
+        and the setting to change."""
+        ...
+
+    def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
+        """Assemble the examples at `indices` into a batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class PaddedLayout:
+    """One example per row, padded to the longest; rows x longest sequence <= budget."""
+
+    budget: int
+
+    def plan(
+        self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
+    ) -> list[IntArray]:
+        return plan_batches(source_lengths, target_lengths, self.budget, seed, epoch)
+
+    def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
+        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+
+    def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
+        return corpus.gather(indices)

@@ -1,0 +1,160 @@
+"""PackedLayout: several pairs per row, in rows of one fixed length.
+
+There is hardly any padding, and all batches have one shape, so that a captured CUDA graph can be
+replayed for every batch. Only Transformers can separate the pairs of a row, by attention masks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from seqloom.core.batch import Batch, Images, Packing
+from seqloom.data.batching.grid import TokenGrid
+from seqloom.data.batching.planning import example_sizes, refuse_too_long
+from seqloom.data.corpus.corpus import Corpus
+from seqloom.data.corpus.dataset import Dataset, IntArray
+from seqloom.text.vocabulary import END, START
+
+OPEN_ROWS = 16
+"""Rows that are filled at the same time. More of them fill slightly better, but more slowly."""
+MIN_ROW_LENGTH = 64
+"""Attention kernels work on blocks of about this size, so shorter rows gain nothing."""
+
+
+def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int:
+    """Return a power of two that is at least twice as long as 95 % of the pairs.
+
+    Rows fill well if pairs are short compared to them, but the cost of attention grows with the
+    row length.
+    """
+    long = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
+    return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * long))))
+
+
+@dataclass(frozen=True)
+class PackedLayout:
+    """Rows of `length` tokens on either side, as many as the budget allows.
+
+    Longer pairs get separate batches with rows of 2, 4, … times that length.
+    """
+
+    budget: int
+    length: int
+
+    def plan(
+        self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
+    ) -> list[IntArray]:
+        """Return batches of shuffled pairs. The pairs of a row follow each other."""
+        sizes = example_sizes(source_lengths, target_lengths)
+        refuse_too_long(sizes, self.budget)
+        generator = np.random.default_rng([seed, epoch])
+        shuffled = generator.permutation(len(sizes))
+        targets = target_lengths + 1
+        sources = targets if source_lengths is None else source_lengths + 1
+        row_lengths = self._row_lengths(sizes[shuffled])
+        batches: list[IntArray] = []
+        for length in np.unique(row_lengths).tolist():
+            pairs = shuffled[row_lengths == length]
+            rows = fill_rows(pairs, sources[pairs], targets[pairs], length)
+            batches += _join_rows(rows, self.budget // length)
+        return [batches[number] for number in generator.permutation(len(batches))]
+
+    def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
+        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+
+    def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
+        assert isinstance(corpus, Corpus), "only token ids can be packed"
+        targets = corpus.targets.take(indices)
+        sources = None if corpus.sources is None else corpus.sources.take(indices)
+        assert not isinstance(sources, Images), "images cannot be packed"
+        source_lengths = targets.lengths if sources is None else sources.lengths
+        sizes = np.maximum(source_lengths, targets.lengths) + 1
+        length = int(self._row_lengths(sizes).max())
+        positions = _pair_positions(source_lengths + 1, targets.lengths + 1, length)
+        shape = (self.budget // length, length)
+        source = None
+        source_pairs = source_positions = torch.zeros(shape[0], 0, dtype=torch.long)
+        if sources is not None:
+            source_grid = TokenGrid(shape, positions.rows, positions.source_columns)
+            source = source_grid.place(sources, last=END)
+            source_pairs, source_positions = source_grid.number(sources.lengths + 1)
+        target_grid = TokenGrid(shape, positions.rows, positions.target_columns)
+        target_pairs, target_positions = target_grid.number(targets.lengths + 1)
+        return Batch(
+            source=source,
+            inputs=target_grid.place(targets, first=START),
+            targets=target_grid.place(targets, last=END),
+            packing=Packing(source_pairs, target_pairs, source_positions, target_positions),
+        )
+
+    def _row_lengths(self, sizes: IntArray) -> IntArray:
+        """Return the length of the rows that hold pairs of these sizes."""
+        doublings = np.ceil(np.log2(np.maximum(sizes, self.length) / self.length)).astype(np.int64)
+        return np.minimum(self.length << doublings, self.budget)
+
+
+def fill_rows(
+    pairs: IntArray, sources: IntArray, targets: IntArray, length: int
+) -> Iterator[list[int]]:
+    """Put each pair into the oldest open row with enough free tokens on both sides (first fit).
+
+    pairs:            (N,) indices of the pairs
+    sources, targets: (N,) their lengths
+    length:           number of tokens in a row
+    """
+    free: list[list[int]] = []  # [source tokens, target tokens] of each open row
+    rows: list[list[int]] = []
+    for pair, source, target in zip(
+        pairs.tolist(), sources.tolist(), targets.tolist(), strict=True
+    ):
+        for row, capacity in zip(rows, free, strict=True):
+            if capacity[0] >= source and capacity[1] >= target:
+                capacity[0] -= source
+                capacity[1] -= target
+                row.append(pair)
+                break
+        else:
+            if len(free) == OPEN_ROWS:
+                del free[0]
+                yield rows.pop(0)
+            free.append([length - source, length - target])
+            rows.append([pair])
+    yield from rows
+
+
+def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
+    """Join rows into batches, each as one list of pairs."""
+    batches: list[list[int]] = []
+    for number, row in enumerate(rows):
+        if number % rows_per_batch == 0:
+            batches.append([])
+        batches[-1] += row
+    return [np.array(batch, dtype=np.int64) for batch in batches]
+
+
+@dataclass(frozen=True)
+class _PairPositions:
+    """The row of each pair, and the columns at which its source and its target start."""
+
+    rows: IntArray
+    source_columns: IntArray
+    target_columns: IntArray
+
+
+def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
+    """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
+
+    No other division of an ordered list needs fewer rows, so the rows of a planned batch always
+    suffice.
+    """
+    row = source_end = target_end = 0
+    positions: list[tuple[int, int, int]] = []
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+        if source_end + source > length or target_end + target > length:
+            row, source_end, target_end = row + 1, 0, 0
+        positions.append((row, source_end, target_end))
+        source_end, target_end = source_end + source, target_end + target
+    rows, source_columns, target_columns = np.array(positions, dtype=np.int64).T
+    return _PairPositions(rows, source_columns, target_columns)

@@ -1,0 +1,104 @@
+"""Plans batches by token budget: examples of similar lengths form a batch."""
+
+import numpy as np
+
+from seqloom.core.errors import DataError
+from seqloom.data.corpus.dataset import IntArray
+
+MAX_BAND_PADDING = 0.05
+"""Neighbouring target lengths form one band up to this fraction of padding."""
+MIN_FILL = 0.25
+"""A batch that fills this fraction of the budget may be closed before it is full."""
+MAX_BATCH_PADDING = 0.06
+"""Such a batch is closed when its fraction of padding, on either side, reaches this value."""
+
+
+def plan_batches(
+    source_lengths: IntArray | None, target_lengths: IntArray, budget: int, seed: int, epoch: int
+) -> list[IntArray]:
+    """Return the batches of an epoch as arrays of indices. A pure function of its arguments.
+
+    rows x longest sequence <= budget, where a sequence is a source with END or a target with
+    START or END.
+
+    Examples are sorted by bands of similar target lengths and, within a band, by source length:
+    ascending in one band, descending in the next, so that source lengths change little from band
+    to band. A batch ends when the budget is reached, or earlier if rare lengths would need too
+    much padding. Examples of equal lengths, and the order of the batches, are shuffled.
+    """
+    refuse_too_long(example_sizes(source_lengths, target_lengths), budget)
+    targets = target_lengths.astype(np.int64) + 1
+    sources = targets if source_lengths is None else source_lengths.astype(np.int64) + 1
+    generator = np.random.default_rng([seed, epoch])
+    shuffled = generator.permutation(len(targets))
+    targets, sources = targets[shuffled], sources[shuffled]
+    bands = _length_bands(targets)
+    alternating = np.where(bands % 2 == 0, sources, -sources)
+    order = np.lexsort((targets, alternating, bands))
+    boundaries = _batch_boundaries(sources[order], targets[order], budget)
+    batches = np.split(shuffled[order], boundaries)
+    return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def _length_bands(targets: IntArray) -> IntArray:
+    """Return the band of each example, numbered from the shortest targets. A band padded to its
+    longest target contains at most MAX_BAND_PADDING of padding."""
+    lengths, inverse, counts = np.unique(targets, return_inverse=True, return_counts=True)
+    bands = np.zeros_like(lengths)
+    band = rows = tokens = 0
+    for index, (length, count) in enumerate(zip(lengths.tolist(), counts.tolist(), strict=True)):
+        rows += count
+        tokens += count * length
+        if tokens < (1 - MAX_BAND_PADDING) * rows * length:
+            band += 1
+            rows, tokens = count, count * length
+        bands[index] = band
+    return bands[inverse]
+
+
+def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list[int]:
+    """Return the index at which each batch but the first starts."""
+    boundaries: list[int] = []
+    start = 0
+    while True:
+        # Upper bound: the rows that would fit if all were as short as the first one.
+        limit = start + budget // int(max(sources[start], targets[start])) + 1
+        start += _first_batch_rows(sources[start:limit], targets[start:limit], budget)
+        if start == len(sources):
+            return boundaries
+        boundaries.append(start)
+
+
+def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
+    """Return how many of these examples the first batch takes."""
+    rows = np.arange(1, len(sources) + 1)
+    padded_source = rows * np.maximum.accumulate(sources)
+    padded_target = rows * np.maximum.accumulate(targets)
+    size = np.maximum(padded_source, padded_target)
+    too_padded = (np.cumsum(sources) < (1 - MAX_BATCH_PADDING) * padded_source) | (
+        np.cumsum(targets) < (1 - MAX_BATCH_PADDING) * padded_target
+    )
+    # The next row starts a new batch if it does not fit, or if it adds too much padding to a
+    # batch that is full enough.
+    closes = (size[1:] > budget) | (too_padded[1:] & (size[:-1] >= MIN_FILL * budget))
+    return int(np.argmax(closes)) + 1 if closes.any() else len(rows)
+
+
+def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> IntArray:
+    """Return the length of the longer side of each example, with START or END."""
+    if source_lengths is None:
+        return target_lengths + 1
+    return np.maximum(source_lengths, target_lengths) + 1
+
+
+def refuse_too_long(sizes: IntArray, budget: int) -> None:
+    """Raise a DataError if an example does not fit into a batch."""
+    too_long = np.flatnonzero(sizes > budget)
+    if len(too_long):
+        worst = too_long[np.argmax(sizes[too_long])]
+        raise DataError(
+            f"{len(too_long)} of {len(sizes)} examples are longer than a batch may be: "
+            f"example {worst} (counted from 0) has {sizes[worst]} tokens, and training."
+            f"batch_tokens is {budget}; raise it to {sizes[worst]} or more, or drop long "
+            "examples with data.filter.max_source_tokens and max_target_tokens"
+        )

@@ -1,0 +1,95 @@
+"""Prefetching: a thread prepares the next batches while the model trains on the current one."""
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from seqloom.core.batch import Batch
+from seqloom.data.batching.stream import BatchStream, StreamPosition
+
+MAX_PREFETCHED = 8
+"""Maximum number of prepared batches in the queue."""
+
+
+class PrefetchStream(BatchStream):
+    """A stream whose next batches are prepared by a thread.
+
+    Its position is that of the next batch to be returned, however many are prepared.
+    """
+
+    def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
+        """
+        stream:  the stream to prefetch from
+        prepare: called in the thread for each batch, for example to pin its memory
+        """
+        super().__init__(
+            stream.corpus,
+            stream.layout,
+            stream.seed,
+            stream.rank,
+            stream.ranks,
+            stream.temperature,
+        )
+        self._stream = stream
+        self._prepare = prepare
+        self._worker: _PrefetchWorker | None = None
+        self._position = stream.position
+
+    @property
+    def position(self) -> StreamPosition:
+        return self._position
+
+    @position.setter
+    def position(self, position: StreamPosition) -> None:
+        self.close()
+        self._position = self._normalised(*position)
+
+    def __next__(self) -> Batch:
+        if self._worker is None:
+            self._stream.position = self.position
+            self._worker = _PrefetchWorker(self._stream, self._prepare)
+        batch, self._position = self._worker.take()
+        return batch
+
+    def close(self) -> None:
+        """Stop the thread and discard the prepared batches."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+
+class _PrefetchWorker:
+    """A thread that fills a queue with batches and the stream positions after them."""
+
+    def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
+        self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(
+            MAX_PREFETCHED
+        )
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(stream, prepare), daemon=True)
+        self._thread.start()
+
+    def _run(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
+        try:
+            while not self._stopped.is_set():
+                batch = prepare(next(stream))
+                self._put((batch, stream.position))
+        except BaseException as error:  # take() raises it again in the main thread
+            self._put(error)
+
+    def _put(self, item: tuple[Batch, StreamPosition] | BaseException) -> None:
+        while not self._stopped.is_set():
+            with suppress(queue.Full):
+                self._queue.put(item, timeout=0.1)
+                return
+
+    def take(self) -> tuple[Batch, StreamPosition]:
+        item = self._queue.get()
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()

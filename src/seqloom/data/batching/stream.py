@@ -1,0 +1,137 @@
+"""BatchStream: an endless, resumable stream of batches."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from seqloom.core.batch import Batch
+from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.mixture import draw_epoch, groups_of
+from seqloom.data.batching.shards import shard_examples, shards_per_epoch
+from seqloom.data.corpus.dataset import Dataset, IntArray
+
+StreamPosition = tuple[int, int]
+"""(shard, index of a batch in it). Shards count from the start of training across epochs."""
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """The batches of one shard, as indices of a dataset."""
+
+    corpus: Dataset
+    batches: list[IntArray]
+
+
+class BatchStream:
+    """Yields batches, shard by shard. A batch is a pure function of (seed, shard, index).
+
+    A shard is an epoch, or a part of one if the dataset is large. A large dataset is planned shard
+    by shard in the background, so that neither time nor memory grows with the dataset.
+
+    All ranks walk along the same sequence of batches, `ranks` of them at a time: rank r takes the
+    r-th batch of each step, and a step may extend into the next shard. So no batch is skipped or
+    repeated, and all ranks have the same position: that of the next step's first batch.
+
+    temperature: above 1, groups are drawn more evenly than their sizes. See `mixture`.
+    """
+
+    def __init__(
+        self,
+        corpus: Dataset,
+        layout: BatchLayout,
+        seed: int,
+        rank: int = 0,
+        ranks: int = 1,
+        temperature: float = 1.0,
+    ) -> None:
+        assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
+        for variant in corpus.variants():
+            layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
+        self.corpus = corpus
+        self.layout = layout
+        self.seed = seed
+        self.rank = rank
+        self.ranks = ranks
+        self.temperature = temperature
+        self.shards_per_epoch = shards_per_epoch(len(corpus))
+        self._position = (0, 0)
+        self._plans: dict[int, ShardPlan] = {}
+        self._planned_ahead: dict[int, Future[ShardPlan]] = {}
+        self._planner = ThreadPoolExecutor(1, "seqloom-planner")
+
+    @property
+    def position(self) -> StreamPosition:
+        """The position of the next step's first batch. Set it to continue from there."""
+        return self._position
+
+    @position.setter
+    def position(self, position: StreamPosition) -> None:
+        self._position = self._normalised(*position)
+
+    def epoch_of(self, position: StreamPosition) -> int:
+        """Return the epoch of a position, counted from 0."""
+        return position[0] // self.shards_per_epoch
+
+    def batches_in_shard(self, shard: int) -> int:
+        """Return the number of batches in a shard."""
+        return len(self._plan(shard).batches)
+
+    def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
+        """Return the examples of the next `batches` batches of all ranks, from a position on."""
+        shard, index = position
+        positions = [self._normalised(shard, index + offset) for offset in range(batches)]
+        planned = [self._plan(shard).batches[index] for shard, index in positions]
+        return sorted({int(example) for batch in planned for example in batch})
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        shard, index = self._normalised(self._position[0], self._position[1] + self.rank)
+        plan = self._plan(shard)
+        batch = self.layout.gather(plan.corpus, plan.batches[index])
+        self._position = self._normalised(self._position[0], self._position[1] + self.ranks)
+        return batch
+
+    def close(self) -> None:
+        """Stop planning ahead."""
+        for plan in self._planned_ahead.values():
+            plan.cancel()
+        self._planned_ahead = {}
+
+    def _normalised(self, shard: int, index: int) -> StreamPosition:
+        """Return the same position with an index inside its shard."""
+        assert shard >= 0
+        assert index >= 0
+        while index >= self.batches_in_shard(shard):
+            index -= self.batches_in_shard(shard)
+            shard += 1
+        return shard, index
+
+    def _plan(self, shard: int) -> ShardPlan:
+        if shard not in self._plans:
+            # A step uses at most two shards: the one that ends and the next.
+            self._plans = {kept: self._plans[kept] for kept in self._plans if kept == shard - 1}
+            future = self._planned_ahead.pop(shard, None)
+            self._plans[shard] = self._make_plan(shard) if future is None else future.result()
+            if self.shards_per_epoch > 1:
+                # Unmap the pages of the last shard. They may stay in the system's page cache.
+                self._plans[shard].corpus.release()
+                next_plan = self._planner.submit(self._make_plan, shard + 1)
+                self._planned_ahead = {shard + 1: next_plan}
+        return self._plans[shard]
+
+    def _make_plan(self, shard: int) -> ShardPlan:
+        corpus = self.corpus.for_epoch(shard // self.shards_per_epoch)
+        examples = self._shard_examples(corpus, shard)
+        sources = None if corpus.source_lengths is None else corpus.source_lengths[examples]
+        batches = self.layout.plan(sources, corpus.target_lengths[examples], self.seed, shard)
+        return ShardPlan(corpus, [examples[batch] for batch in batches])
+
+    def _shard_examples(self, corpus: Dataset, shard: int) -> IntArray:
+        """Return the examples of a shard. Some repeat if a temperature is set."""
+        shards = self.shards_per_epoch
+        if self.temperature == 1:
+            return shard_examples(len(corpus), shards, self.seed, shard)
+        drawn = draw_epoch(groups_of(corpus.report), self.temperature, self.seed, shard // shards)
+        return drawn[shard_examples(len(drawn), shards, self.seed, shard)]

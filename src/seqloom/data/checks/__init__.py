@@ -1,0 +1,1 @@
+"""Dataset checks: statistics, warnings and errors, for `seqloom doctor`."""

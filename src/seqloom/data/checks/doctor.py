@@ -1,0 +1,201 @@
+"""Checks the data of a recipe: reads all splits and reports errors, warnings and statistics."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqloom.config.schema.corpora import HoldOutConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import ForecastConfig
+from seqloom.core.errors import DataError, NotFoundError, SeqloomError
+from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
+from seqloom.data.batching.shards import shard_examples, shards_per_epoch
+from seqloom.data.batching.windows import WindowLayout
+from seqloom.data.checks.labels import label_count_error
+from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
+from seqloom.data.checks.warnings import Finding, split_warnings
+from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.corpus.long_text import window_shape
+from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
+from seqloom.data.example import Split
+from seqloom.data.readers.series import read_windows
+from seqloom.data.readers.splits import corpora_of
+
+
+@dataclass(frozen=True)
+class WorstBatch:
+    """The training batch with the most target positions, which needs the most memory."""
+
+    rows: int
+    source_length: int
+    """With END and padding; 0 without a source."""
+    target_length: int
+
+
+@dataclass(frozen=True)
+class DatasetCheck:
+    """The result of `examine`."""
+
+    findings: tuple[Finding, ...]
+    statistics: tuple[SplitStatistics, ...]
+    """One for each split of the recipe."""
+    worst_batch: WorstBatch | None
+    """None if the training split cannot be read."""
+    exit_code: int = 0
+    """The exit code of training with this data: 66 if a file is missing, 65 for other errors."""
+
+    @property
+    def has_errors(self) -> bool:
+        return any(finding.level == "error" for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """An error, and the table of the recipe in which it occurred."""
+
+    where: str
+    error: SeqloomError
+
+
+def _ignore_progress(examples: int) -> None:
+    """The default progress callback."""
+
+
+def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progress) -> DatasetCheck:
+    """Read all splits and report everything found. Errors are collected, not raised.
+
+    progress: called at intervals with the number of examples read so far in a split
+    """
+    if isinstance(config.task, ForecastConfig):
+        return _examine_series(config, config.task)
+    problems: list[_Problem] = []
+    tokenizers = None
+    try:
+        tokenizers = train_tokenizers(config)
+    except SeqloomError as error:
+        problems.append(_Problem("text", error))
+    statistics: list[SplitStatistics] = []
+    for split in _splits(config):
+        train = statistics[0] if statistics else None
+        data = config.data
+        if train is not None and train.problems:
+            data = _without_hold_outs(data, split)
+        statistics.append(collect_statistics(data, split, tokenizers, train, progress))
+    for split_statistics in statistics:
+        where = f"data.{split_statistics.split}"
+        problems += [_Problem(where, error) for error in split_statistics.problems]
+    if tokenizers is not None:
+        problems += _label_problems(config, tokenizers, statistics)
+    worst_batch = None
+    try:
+        worst_batch = _worst_batch(statistics[0], config)
+    except SeqloomError as error:
+        problems.append(_Problem("data.train", error))
+    findings = [*_error_findings(problems)]
+    for split_statistics in statistics:
+        findings += split_warnings(split_statistics, config)
+    return DatasetCheck(tuple(findings), tuple(statistics), worst_batch, _exit_code(problems))
+
+
+def _examine_series(config: RunConfig, task: ForecastConfig) -> DatasetCheck:
+    """Check that the windows of all splits can be read, and count them."""
+    problems: list[_Problem] = []
+    statistics = []
+    for split in _splits(config):
+        split_statistics = SplitStatistics(split)
+        try:
+            split_statistics.examples = len(read_windows(config.data, task, split))
+        except SeqloomError as error:
+            split_statistics.problems.append(error)
+            problems.append(_Problem(f"data.{split}", error))
+        statistics.append(split_statistics)
+    findings = tuple(_error_findings(problems))
+    return DatasetCheck(findings, tuple(statistics), None, _exit_code(problems))
+
+
+def _label_problems(
+    config: RunConfig, tokenizers: Tokenizers, statistics: list[SplitStatistics]
+) -> Iterator[_Problem]:
+    for split_statistics in statistics:
+        split = split_statistics.split
+        source, target = split_statistics.source, split_statistics.target
+        if target is None or split_statistics.problems:
+            continue
+        source_lengths = None if source is None else np.asarray(source.lengths)
+        target_lengths = np.asarray(target.lengths)
+        error = label_count_error(config, tokenizers, split, source_lengths, target_lengths)
+        if error is not None:
+            yield _Problem(f"data.{split}", error)
+
+
+def _without_hold_outs(data: DataConfig, split: Split) -> DataConfig:
+    """Remove the hold-outs of a split, whose errors would repeat those of the training data."""
+    corpora = corpora_of(data, split)
+    kept = [corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig)]
+    return data.model_copy(update={split: tuple(kept)})
+
+
+def _exit_code(problems: list[_Problem]) -> int:
+    """Return the exit code of the first problem, at which training would stop."""
+    if not problems:
+        return 0
+    is_missing = isinstance(problems[0].error, NotFoundError)
+    return NotFoundError.exit_code if is_missing else DataError.exit_code
+
+
+def _splits(config: RunConfig) -> list[Split]:
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    return [split for split in splits if corpora_of(config.data, split)]
+
+
+def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
+    """Yield each message once. An unreadable file fails twice: for the tokenizers ("text") and for
+    its split, which is the location to report."""
+    locations: dict[str, str] = {}
+    for problem in problems:
+        # An error about missing files has one line per file.
+        is_missing = isinstance(problem.error, NotFoundError)
+        message = str(problem.error)
+        for line in message.splitlines() if is_missing else [message]:
+            if locations.get(line, "text") == "text":
+                locations[line] = problem.where
+    for message, where in locations.items():
+        what = message.removeprefix(f"{where}: ")
+        yield Finding("error", where, what, "fix this first: training cannot start")
+
+
+def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None:
+    if train.target is None or not train.kept or train.problems:
+        return None
+    shape = window_shape(config.data, "train")
+    if shape is not None:
+        layout = WindowLayout(config.training.batch_tokens, shape.length)
+        layout.refuse_too_long(None, np.asarray(train.target.lengths))
+        windows = -(-train.target.tokens // shape.length)
+        return WorstBatch(min(layout.rows, windows), 0, shape.length)
+    kept = np.asarray(train.kept)
+    targets = np.asarray(train.target.lengths)[kept]
+    sources = None if train.source is None else np.asarray(train.source.lengths)[kept]
+    batches = _first_epoch(sources, targets, config)
+    worst = max(batches, key=lambda batch: len(batch) * (int(targets[batch].max()) + 1))
+    return WorstBatch(
+        rows=len(worst),
+        source_length=0 if sources is None else int(sources[worst].max()) + 1,
+        target_length=int(targets[worst].max()) + 1,
+    )
+
+
+def _first_epoch(
+    sources: IntArray | None, targets: IntArray, config: RunConfig
+) -> Iterator[IntArray]:
+    """Yield the batches of the first epoch, planned shard by shard as in training."""
+    budget, seed = config.training.batch_tokens, config.training.seed
+    refuse_too_long(example_sizes(sources, targets), budget)
+    shards = shards_per_epoch(len(targets))
+    for shard in range(shards):
+        examples = shard_examples(len(targets), shards, seed, shard)
+        shard_sources = None if sources is None else sources[examples]
+        for batch in plan_batches(shard_sources, targets[examples], budget, seed, shard):
+            yield examples[batch]

@@ -1,0 +1,60 @@
+"""Checks that every example has the right number of labels."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.errors import DataError
+from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.corpus.vocabularies import Tokenizers
+from seqloom.data.example import Split
+from seqloom.data.readers.splits import read_split
+
+MAX_LISTED = 5
+"""Examples listed in the error message."""
+
+
+def label_count_error(
+    config: RunConfig,
+    tokenizers: Tokenizers,
+    split: Split,
+    source_lengths: IntArray | None,
+    target_lengths: IntArray,
+) -> DataError | None:
+    """Return an error that lists the examples with too many or too few labels; None if there are
+    none, or if the targets are not labels."""
+    decoder = config.model.decoder
+    if not isinstance(decoder, LabelsDecoderConfig):
+        return None
+    assert source_lengths is not None, "labels need a source"
+    expected = source_lengths if decoder.labels_each_position else np.ones_like(target_lengths)
+    wrong = int((target_lengths != expected).sum())
+    if not wrong:
+        return None
+    mismatches = _mismatches(config, tokenizers, split, decoder.labels_each_position)
+    listed = "\n".join(islice(mismatches, MAX_LISTED))
+    more = f"\n  and {wrong - MAX_LISTED:,} more" if wrong > MAX_LISTED else ""
+    if decoder.labels_each_position:
+        rule = (
+            "each source token needs one label, spaces between characters included; set "
+            "text.tokenizer.kind = 'characters' or 'whitespace' to match the labels"
+        )
+    else:
+        rule = "a source has one label; join the words of a label by _, or remove the line"
+    return DataError(f"data.{split}: {rule}:\n{listed}{more}")
+
+
+def _mismatches(
+    config: RunConfig, tokenizers: Tokenizers, split: Split, one_per_token: bool
+) -> Iterator[str]:
+    """Yield a description of each example with too many or too few labels."""
+    assert tokenizers.source is not None
+    for example in read_split(config.data, split):
+        tokens = len(tokenizers.source.encode(example.source.strip()))
+        labels = len(tokenizers.target.encode(example.target.strip()))
+        if labels != (tokens if one_per_token else 1):
+            per_token = f" for {tokens} tokens" if one_per_token else ""
+            yield f"  {example.where}: {labels} labels{per_token}"

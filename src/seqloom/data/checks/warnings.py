@@ -1,0 +1,162 @@
+"""Warnings about a split, derived from its statistics."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from seqloom.config.schema.corpora import ParallelConfig, SyntheticConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.data.checks.statistics import SplitStatistics
+from seqloom.data.readers.splits import corpora_of
+
+Level = Literal["error", "warning", "note"]
+
+MAX_REPEATED = 0.1
+"""Fraction of repeated examples above which a note becomes a warning."""
+MAX_IDENTICAL = 0.05
+"""The same, for examples whose target equals their source."""
+MAX_UNKNOWN = 0.01
+"""The same, for unknown tokens."""
+EXTREME_LENGTH = 5
+"""Multiple of the 99th percentile above which a length is reported."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of a dataset check.
+
+    level:  error (training cannot start), warning (should be checked) or note (for information)
+    where:  a table of the recipe, or file:line
+    what:   the problem
+    advice: what to do
+    """
+
+    level: Level
+    where: str
+    what: str
+    advice: str
+
+
+def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
+    """Yield the warnings and notes about a split."""
+    if config.data.is_long_text:  # its lines are not examples
+        yield from _unknown_tokens(statistics)
+        return
+    yield from _line_ranges(statistics, config)
+    yield from _duplicates(statistics, config)
+    yield from _leaks(statistics)
+    yield from _empty_examples(statistics)
+    yield from _unknown_tokens(statistics)
+    yield from _extreme_lengths(statistics)
+    filtered = statistics.dropped - statistics.empty
+    if filtered:
+        listed = "; ".join(f"{reason}: {count}" for reason, count in filtered.items())
+        yield Finding(
+            "note",
+            f"data.{statistics.split}",
+            f"the filters drop {filtered.total()} of {statistics.examples} examples ({listed})",
+            "relax data.filter to keep more",
+        )
+
+
+def _line_ranges(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
+    for corpus in corpora_of(config.data, statistics.split):
+        if isinstance(corpus, ParallelConfig) and (corpus.first_line > 1 or corpus.last_line):
+            end = "the end" if corpus.last_line is None else f"line {corpus.last_line}"
+            yield Finding(
+                "note",
+                f"data.{statistics.split}",
+                f"{corpus.source} is read from line {corpus.first_line} to {end}, "
+                f"{statistics.examples} examples in this split",
+                "remove first_line and last_line to read the whole file",
+            )
+
+
+def _duplicates(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
+    where = f"data.{statistics.split}"
+    corpora = corpora_of(config.data, statistics.split)
+    is_synthetic = all(isinstance(corpus, SyntheticConfig) for corpus in corpora)
+    if statistics.repeated_pairs:
+        many = statistics.repeated_pairs > MAX_REPEATED * statistics.examples and not is_synthetic
+        yield Finding(
+            "warning" if many else "note",
+            where,
+            f"{statistics.repeated_pairs} of {statistics.examples} examples are exact duplicates "
+            "of earlier ones",
+            "remove duplicates, unless they are meant to count more",
+        )
+    more_targets = statistics.repeated_sources - statistics.repeated_pairs
+    if more_targets > 0 and not config.data.merge_references:
+        yield Finding(
+            "note",
+            where,
+            f"{more_targets} of {statistics.examples} examples have the source of an earlier "
+            "example and another target",
+            "to score them as references of one source, set data.merge_references = true",
+        )
+    if statistics.identical and not is_synthetic:
+        many = statistics.identical > MAX_IDENTICAL * statistics.examples
+        yield Finding(
+            "warning" if many else "note",
+            where,
+            f"{statistics.identical} of {statistics.examples} examples have a target equal to "
+            "their source",
+            "remove untranslated examples: the model would learn to copy",
+        )
+
+
+def _leaks(statistics: SplitStatistics) -> Iterator[Finding]:
+    if statistics.leaked_sources:
+        yield Finding(
+            "warning",
+            statistics.first_leak,
+            f"{statistics.leaked_sources} of {statistics.examples} {statistics.split} examples "
+            "have a source that is in the training split "
+            f"({statistics.leaked_pairs} with the same target)",
+            "remove them from the training data: scores would be too high",
+        )
+
+
+def _empty_examples(statistics: SplitStatistics) -> Iterator[Finding]:
+    if statistics.empty:
+        listed = "; ".join(f"{side}: {count}" for side, count in statistics.empty.items())
+        dropped = statistics.split == "train"
+        yield Finding(
+            "warning",
+            statistics.first_empty,
+            f"{statistics.empty.total()} of {statistics.examples} {statistics.split} examples are "
+            f"empty ({listed})",
+            "training drops them" if dropped else "they are scored like all others",
+        )
+
+
+def _unknown_tokens(statistics: SplitStatistics) -> Iterator[Finding]:
+    for name, tokens in (("source", statistics.source), ("target", statistics.target)):
+        if tokens is not None and tokens.unknown:
+            yield Finding(
+                "warning" if tokens.unknown_share > MAX_UNKNOWN else "note",
+                f"data.{statistics.split}",
+                f"{tokens.unknown_share:.2%} of {name} tokens are unknown "
+                f"({tokens.unknown} of {tokens.tokens})",
+                "use subwords, raise text.tokenizer.size, or check for unusual characters",
+            )
+
+
+def _extreme_lengths(statistics: SplitStatistics) -> Iterator[Finding]:
+    if statistics.target is None or not statistics.longest:
+        return
+    lengths = np.asarray(statistics.target.lengths)
+    if statistics.source is not None:
+        lengths = np.maximum(lengths, np.asarray(statistics.source.lengths))
+    usual = float(np.percentile(lengths, 99))
+    for example in statistics.longest:
+        if example.longest > EXTREME_LENGTH * max(usual, 1):
+            yield Finding(
+                "warning",
+                example.where,
+                f"{example.longest} tokens, but 99 % of the examples have {usual:.0f} or fewer",
+                "check the line; data.filter.max_source_tokens and max_target_tokens drop "
+                "such examples",
+            )

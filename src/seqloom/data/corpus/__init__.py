@@ -1,0 +1,1 @@
+"""Datasets: examples as token ids, pixels or numbers, memory-mapped and cached."""

@@ -1,0 +1,71 @@
+"""Caches folders that are expensive to build, under a digest of their inputs."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from seqloom.core.errors import NotFoundError, StorageError
+from seqloom.core.storage import MANIFEST, TEMPORARY_PREFIX, atomic_folder, read_manifest
+
+
+def cache_root() -> Path:
+    """Return $XDG_CACHE_HOME/seqloom, or ~/.cache/seqloom."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "seqloom"
+
+
+def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
+    """Return the folder cached under this digest; build it if it is missing or damaged.
+
+    If several processes request the same folder, one builds it and the others wait.
+
+    fill: writes the files into the given empty folder
+    """
+    folder = cache_root() / kind / digest
+    if is_complete(folder):
+        return folder
+    with _locked(folder):
+        if not is_complete(folder):
+            # Only a process that died while holding the lock leaves a temporary folder behind.
+            for leftover in folder.parent.glob(f"{TEMPORARY_PREFIX}*{digest}-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            with atomic_folder(folder) as temporary:
+                fill(temporary)
+    return folder
+
+
+def discard(kind: str, digest: str) -> None:
+    """Invalidate the folder cached under this digest."""
+    folder = cache_root() / kind / digest
+    with _locked(folder):
+        # Without its manifest the folder counts as incomplete.
+        (folder / MANIFEST).unlink(missing_ok=True)
+
+
+def is_complete(folder: Path) -> bool:
+    """True if every file of the manifest exists in its full size. Does not read the contents."""
+    try:
+        files = read_manifest(folder)["files"]
+        return all((folder / name).stat().st_size == files[name]["bytes"] for name in files)
+    except (NotFoundError, StorageError, OSError):
+        return False
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder. The system releases it when the process ends in any way."""
+    path = folder.with_name(f".lock-{folder.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot be written: {error.strerror or error}; "
+            "set XDG_CACHE_HOME to a writable folder"
+        ) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

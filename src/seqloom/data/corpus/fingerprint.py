@@ -1,0 +1,129 @@
+"""Fingerprint of a split: a digest that is equal for equal examples. It is a cache key."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from importlib.resources import as_file
+from pathlib import Path
+from typing import Any, assert_never
+
+from seqloom.config.schema.corpora import (
+    BundledConfig,
+    BundledLabelsConfig,
+    CaptionsConfig,
+    CorpusConfig,
+    CsvConfig,
+    HoldOutConfig,
+    JsonlConfig,
+    LinesConfig,
+    LongTextConfig,
+    ParallelConfig,
+    SeriesConfig,
+    SyntheticConfig,
+    TaggedCorpusConfig,
+    TracksConfig,
+    TsvConfig,
+)
+from seqloom.config.schema.data import DataConfig
+from seqloom.data.corpus.digests import file_digest
+from seqloom.data.example import Split
+from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
+from seqloom.data.readers.files import locate
+from seqloom.data.readers.images import image_names
+from seqloom.data.readers.splits import (
+    corpora_of,
+    held_out_share,
+    refuse_missing_files,
+    training_corpora,
+)
+from seqloom.data.readers.synthetic import VERSION
+
+_TAG_FIELDS = {*TaggedCorpusConfig.model_fields}
+
+
+def json_digest(value: Any) -> str:
+    """Return the SHA-256 of a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint(config: DataConfig, split: Split) -> str:
+    """Return a digest of a split's files and settings. Depends on the files' contents, not on
+    their names or folders."""
+    refuse_missing_files(config, split)
+    corpora = corpora_of(config, split)
+    if split == "train" or any(isinstance(corpus, HoldOutConfig) for corpus in corpora):
+        shares = [held_out_share(config, "dev"), held_out_share(config, "test")]
+        training = [
+            _identity(corpus, config.folder, "train") for corpus in training_corpora(config)
+        ]
+    else:
+        shares, training = [], []
+    evaluation = [
+        "held out" if isinstance(corpus, HoldOutConfig) else _identity(corpus, config.folder, split)
+        for corpus in corpora
+        if split != "train"
+    ]
+    return json_digest([split, shares, training, evaluation])
+
+
+def images_digest(container: Path) -> str:
+    """Return a digest of the images in an archive or a folder.
+
+    That of an archive covers its content. That of a folder covers the images' names, sizes and
+    modification times, because reading all of them would take as long as using them.
+    """
+    if container.is_file():
+        return file_digest(container)
+    entries = [
+        (name, status.st_size, status.st_mtime_ns)
+        for name in image_names(container)
+        for status in [(container / name).stat()]
+    ]
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
+
+
+def _identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
+    """Return a JSON value that identifies a corpus: its content and, if it has any, its tag and
+    name."""
+    tags = corpus.model_dump(include=_TAG_FIELDS, exclude_none=True)
+    content = _content_identity(corpus, folder, split)
+    return [content, tags] if tags else content
+
+
+def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
+    match corpus:
+        case ParallelConfig(source=source, target=target, references=references):
+            texts = (source, target, *references)
+            settings = corpus.model_dump(mode="json", include={"first_line", "last_line"})
+            return [settings, *(file_digest(locate(name, folder)) for name in texts)]
+        case TsvConfig() | CsvConfig() | JsonlConfig() | LinesConfig():
+            settings = corpus.model_dump(mode="json", exclude={"path", *_TAG_FIELDS})
+            return [settings, file_digest(locate(corpus.path, folder))]
+        case CaptionsConfig(images=containers, captions=captions, names=names):
+            files = [captions, *([] if names is None else [names])]
+            return [
+                [file_digest(locate(name, folder)) for name in files],
+                [images_digest(Path(folder).expanduser() / name) for name in containers],
+            ]
+        case SeriesConfig() | TracksConfig():
+            return corpus.model_dump(mode="json")
+        case LongTextConfig():
+            # The window settings do not change the tokenised text.
+            section = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
+            return [section, file_digest(locate(corpus.path, folder))]
+        case BundledConfig():
+            settings = corpus.model_dump(mode="json", exclude=_TAG_FIELDS)
+            return [settings, *_bundled_digests([corpus], split)]
+        case BundledLabelsConfig():
+            settings = corpus.model_dump(mode="json")
+            return [settings, LABELS_VERSION, *_bundled_digests(LABELLED_PAIRS, split)]
+        case SyntheticConfig():
+            return [corpus.model_dump(mode="json"), VERSION, split]
+        case _:
+            assert_never(corpus)
+
+
+def _bundled_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[str]:
+    for pair in pairs:
+        with as_file(bundled_file(pair, split)) as path:
+            yield file_digest(path)

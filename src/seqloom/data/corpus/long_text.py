@@ -1,0 +1,194 @@
+"""Long text: a corpus without line structure, cut into windows of one length.
+
+    text       a b c d e f g h i j k l m …
+    predicted  [a b c d e][f g h][i j k][l m …        first = 5, length 5, context 2
+    window            [d e f g h]
+                            [g h i j k]
+
+Every token of the text is predicted once. The decoder input at a window's first position is the
+token before the window, or START if the window starts a line. END is never a target.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqloom.config.schema.corpora import LongTextConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.core.batch import Batch, Padded
+from seqloom.data.corpus.corpus import Corpus
+from seqloom.data.corpus.dataset import CorpusReport, IntArray
+from seqloom.data.example import Split
+from seqloom.data.readers.splits import corpora_of
+from seqloom.text.vocabulary import PAD, START
+
+
+@dataclass(frozen=True)
+class WindowShape:
+    """
+    length:  number of tokens in a window
+    context: number of them at its start that are only read, not predicted. The first window of a
+             text has no context.
+    """
+
+    length: int
+    context: int
+
+
+def window_shape(config: DataConfig, split: Split) -> WindowShape | None:
+    """Return the windows of a split; None if it is not long text.
+
+    The default context is 0 for training and half a window for scoring.
+    """
+    for corpus in corpora_of(config, split):
+        if isinstance(corpus, LongTextConfig):
+            default = 0 if split == "train" else corpus.length // 2
+            return WindowShape(corpus.length, default if corpus.context is None else corpus.context)
+    return None
+
+
+@dataclass(frozen=True)
+class TextWindows:
+    """A text and the positions where its windows start.
+
+    ids:     (N,) the text
+    newline: id of the line ending
+    first:   number of tokens that the first window predicts, at most a full window
+    """
+
+    ids: IntArray
+    shape: WindowShape
+    newline: int
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.cuts) - 1
+
+    @cached_property
+    def cuts(self) -> IntArray:
+        """(W + 1,) Window w predicts ids[cuts[w] : cuts[w + 1]]."""
+        stride = self.shape.length - self.shape.context
+        inner = np.arange(self.first, len(self.ids), stride)
+        return np.concatenate(([0], inner, [len(self.ids)])).astype(np.int64)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """(W,) number of tokens in each window, context included."""
+        return self.cuts[1:] - self._window_starts(self.cuts[:-1])
+
+    def _window_starts(self, predicted_starts: IntArray) -> IntArray:
+        return np.maximum(predicted_starts - self.shape.context, 0)
+
+    def gather(self, numbers: IntArray, rows: int) -> Batch:
+        """Return a batch of windows, one per row, with empty rows up to `rows`: (rows, length).
+
+        START at a window's first position means that a line starts there and that nothing before
+        it is visible. It is used at the start of the text and of every window that starts a line,
+        so that the model learns to start a text.
+        """
+        predicted_starts, ends = self.cuts[numbers], self.cuts[numbers + 1]
+        starts = self._window_starts(predicted_starts)
+        positions = starts[:, None] + np.arange(self.shape.length)  # (W, T)
+        is_real = positions < ends[:, None]
+        is_predicted = is_real & (positions >= predicted_starts[:, None])
+        current = np.minimum(positions, len(self.ids) - 1)
+        inputs = np.where(is_real, self.ids[np.maximum(current, 1) - 1], PAD)
+        targets = np.where(is_predicted, self.ids[current], PAD)
+        inputs[(starts == 0) | (inputs[:, 0] == self.newline), 0] = START
+        lengths = _with_empty_rows(ends - starts, rows)
+        lead = _with_empty_rows(predicted_starts - starts, rows) if self.shape.context else None
+        return Batch(
+            source=None,
+            inputs=Padded(_with_empty_rows(inputs, rows), lengths),
+            targets=Padded(_with_empty_rows(targets, rows), lengths),
+            lead=lead,
+        )
+
+    def batches(self, budget: int) -> Iterator[Batch]:
+        """Yield every window once, in batches of at most `budget` tokens, or of one window."""
+        rows = max(budget // self.shape.length, 1)
+        for start in range(0, len(self), rows):
+            numbers = np.arange(start, min(start + rows, len(self)))
+            yield self.gather(numbers, len(numbers))
+
+
+def _with_empty_rows(values: NDArray[Any], rows: int) -> torch.Tensor:
+    """Append rows of zeros, which mean PAD and length 0, up to `rows`."""
+    filled = np.zeros((rows, *values.shape[1:]), dtype=np.int64)
+    filled[: len(values)] = values
+    return torch.from_numpy(filled)
+
+
+def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWindows:
+    """Return windows for scoring. The first one is full, so that each token has as much context as
+    possible."""
+    return TextWindows(ids, shape, newline, first=shape.length)
+
+
+class LongTextDataset:
+    """A dataset whose examples are the windows of a long text."""
+
+    source_lengths = None
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        shape: WindowShape,
+        newline: int,
+        seed: int | None,
+        epoch: int = 0,
+    ) -> None:
+        """
+        newline: id of the line ending
+        seed:    draws other window positions in every epoch; None: fixed positions for scoring
+        """
+        self.corpus = corpus
+        self.shape = shape
+        self.newline = newline
+        self.seed = seed
+        self.epoch = epoch
+        ids = corpus.targets.ids
+        if seed is None:
+            self.windows = scoring_windows(ids, shape, newline)
+        else:
+            stride = shape.length - shape.context
+            first = int(np.random.default_rng([seed, epoch]).integers(1, stride + 1))
+            self.windows = TextWindows(ids, shape, newline, first)
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    @property
+    def report(self) -> CorpusReport:
+        """Counts of the lines of the text."""
+        return self.corpus.report
+
+    @property
+    def digest(self) -> str:
+        return self.corpus.digest
+
+    @property
+    def target_lengths(self) -> IntArray:
+        """One less than the window sizes, because batching adds one for START or END."""
+        return self.windows.sizes - 1
+
+    def gather(self, indices: IntArray) -> Batch:
+        return self.windows.gather(indices, len(indices))
+
+    def for_epoch(self, epoch: int) -> "LongTextDataset":
+        """Return the same text with the window positions of an epoch."""
+        if self.seed is None or epoch == self.epoch:
+            return self
+        return LongTextDataset(self.corpus, self.shape, self.newline, self.seed, epoch)
+
+    def variants(self) -> Iterator["LongTextDataset"]:
+        """Yield this dataset alone: the epochs differ only in where windows start."""
+        yield self
+
+    def release(self) -> None:
+        self.corpus.release()

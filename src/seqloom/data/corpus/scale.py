@@ -1,0 +1,96 @@
+"""Normalises real-valued windows for the network, and converts its outputs back."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import write_file
+from seqloom.data.readers.series import Numbers, SeriesWindow
+
+SeriesForm = Literal["values", "relative", "steps"]
+"""values:   the numbers as they are
+relative: differences from the last observed row
+steps:    differences from the row before
+"""
+FILE = "scale.json"
+
+
+def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
+    """Convert the rows of a window, values and context side by side: (S, D + C), (T, D + C).
+
+    The context is converted too, because its changes are more informative than its level.
+    """
+    observed = window.observed
+    future = np.concatenate([window.future, window.context], axis=1)
+    match form:
+        case "values":
+            return observed, future
+        case "relative":
+            return observed - observed[-1], future - observed[-1]
+        case "steps":
+            # The first row has no predecessor; its step is zero.
+            return (
+                np.diff(observed, axis=0, prepend=observed[:1]),
+                np.diff(future, axis=0, prepend=observed[-1:]),
+            )
+
+
+def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
+    """Convert outputs back to values: (…, T, D), last observed values (…, 1, D) -> (…, T, D)."""
+    match form:
+        case "values":
+            return output
+        case "relative":
+            return output + last
+        case "steps":
+            return np.cumsum(output, axis=-2) + last
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Means and standard deviations of the training split, per column.
+
+    mean, deviation: (D + C,) of values and context, after `to_form`
+    errors:          (D,) standard deviations of the original values, which normalise error scores
+    """
+
+    mean: Numbers
+    deviation: Numbers
+    errors: Numbers
+
+    @classmethod
+    def learn(cls, windows: list[SeriesWindow], form: SeriesForm, rotated: bool) -> Self:
+        """Estimate the scale from the training windows.
+
+        rotated: whether training rotates the windows. If so, both axes share one deviation and
+                 the mean is zero, so that the scale does not depend on the rotation.
+        """
+        columns = windows[0].future.shape[1]
+        rows = np.concatenate([rows for window in windows for rows in to_form(window, form)])
+        values = np.concatenate([window.observed[:, :columns] for window in windows])
+        mean, deviation = rows.mean(0), _nonzero(rows.std(0))
+        if rotated:
+            mean = np.zeros_like(mean)
+            deviation = np.full_like(deviation, np.sqrt(np.mean(rows**2)) or 1.0)
+        return cls(mean, deviation, _nonzero(values.std(0)))
+
+    def save(self, folder: Path) -> None:
+        content = {name: value.tolist() for name, value in self.__dict__.items()}
+        write_file(folder / FILE, json.dumps(content, indent=1).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        try:
+            content = json.loads((folder / FILE).read_bytes())
+            return cls(**{name: np.array(value) for name, value in content.items()})
+        except (OSError, ValueError, TypeError) as error:
+            raise StorageError(f"{folder / FILE}: cannot be read: {error}") from error
+
+
+def _nonzero(deviation: Numbers) -> Numbers:
+    """Replace zero deviations, of constant columns, by 1."""
+    return np.where(deviation > 0, deviation, 1.0)

@@ -1,0 +1,122 @@
+"""SeriesDataset: the windows of real-valued sequences as a dataset."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqloom.core.batch import Batch, Padded
+from seqloom.data.corpus.dataset import CorpusReport, IntArray
+from seqloom.data.corpus.scale import Scale, SeriesForm, to_form
+from seqloom.data.readers.series import SeriesWindow
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class SeriesDataset:
+    """Windows of equal size, normalised.
+
+    observed:      (N, S, D + C)
+    future:        (N, T, D)
+    context:       (N, T, C)
+    rotation_seed: seed of the random rotations, which differ in every epoch; None: no rotations
+    """
+
+    observed: Floats
+    future: Floats
+    context: Floats
+    report: CorpusReport
+    rotation_seed: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        windows: list[SeriesWindow],
+        form: SeriesForm,
+        scale: Scale,
+        split: str,
+        rotation_seed: int | None = None,
+    ) -> Self:
+        """Convert and normalise windows."""
+        columns = windows[0].future.shape[1]
+        converted = [to_form(window, form) for window in windows]
+        observed, future = (
+            ((np.stack(rows) - scale.mean) / scale.deviation).astype(np.float32)
+            for rows in zip(*converted, strict=True)
+        )
+        return cls(
+            observed,
+            future[..., :columns],
+            future[..., columns:],
+            CorpusReport(split, read=len(windows), kept=len(windows)),
+            rotation_seed,
+        )
+
+    def __len__(self) -> int:
+        return len(self.future)
+
+    @cached_property
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for rows in (self.observed, self.future, self.context):
+            digest.update(np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def source_lengths(self) -> IntArray | None:
+        """One less than the observed rows, because batching adds one for END."""
+        return np.full(len(self), self.observed.shape[1] - 1)
+
+    @property
+    def target_lengths(self) -> IntArray:
+        """One less than the future rows, because batching adds one for START or END."""
+        return np.full(len(self), self.future.shape[1] - 1)
+
+    def gather(self, indices: IntArray) -> Batch:
+        """Return a batch of windows.
+
+        inputs:  at each step the row before it, starting with the last observed one, and the
+                 context of the step itself
+        targets: the future rows
+        """
+        observed, future = self.observed[indices], self.future[indices]
+        first = observed[:, -1:, : future.shape[2]]
+        previous = np.concatenate([first, future[:, :-1]], axis=1)
+        inputs = np.concatenate([previous, self.context[indices]], axis=2)
+        return Batch(_padded(observed), _padded(inputs), _padded(future))
+
+    def for_epoch(self, epoch: int) -> "SeriesDataset":
+        """Rotate and mirror each window at random, if `rotation_seed` is set."""
+        if self.rotation_seed is None:
+            return self
+        generator = np.random.default_rng([self.rotation_seed, epoch])
+        angle = generator.uniform(0, 2 * np.pi, len(self))
+        mirror = generator.choice([-1.0, 1.0], len(self))
+        cosine, sine = np.cos(angle), np.sin(angle)
+        # Row vectors times this matrix: an optional reflection, then a rotation of the plane.
+        rotation = np.stack(
+            [np.stack([cosine * mirror, sine * mirror], -1), np.stack([-sine, cosine], -1)], 1
+        )  # (N, 2, 2)
+        observed, future = (
+            np.einsum("ntd,nde->nte", rows, rotation).astype(np.float32)
+            for rows in (self.observed, self.future)
+        )
+        return replace(self, observed=observed, future=future)
+
+    def variants(self) -> Iterator["SeriesDataset"]:
+        """Yield this dataset alone: rotations do not change lengths."""
+        return iter([self])
+
+    def release(self) -> None:
+        """Do nothing: the arrays are small and not memory-mapped."""
+
+
+def _padded(rows: Floats) -> Padded:
+    values = torch.from_numpy(np.ascontiguousarray(rows))
+    return Padded(values, torch.full((len(rows),), rows.shape[1]))

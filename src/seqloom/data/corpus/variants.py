@@ -1,0 +1,55 @@
+"""Subword regularisation: several random segmentations of a training split, used epoch by epoch.
+
+Kudo 2018 (unigram) and Provilkov et al. 2020 (BPE-dropout).
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from seqloom.config.schema.text import SubwordSamplingConfig
+from seqloom.core.errors import ConfigError
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
+from seqloom.text.tokenizer import Tokenizer
+
+
+def build_variants(
+    request: CorpusRequest,
+    sampling: SubwordSamplingConfig,
+    seed: int,
+    progress: Callable[[int], None],
+) -> Corpus:
+    """Build `sampling.variants` corpora and return the first, whose `for_epoch` cycles through all.
+
+    All are cached. They depend only on the text, the tokenizers, the seed and alpha.
+    """
+    assert request.split == "train", "only training data is segmented at random"
+    folders = []
+    for number in range(sampling.variants):
+        variant_seed = _variant_seed(seed, number)
+        source = request.source
+        variant = replace(
+            request,
+            source=None if source is None else _sampled(source, sampling, variant_seed),
+            target=_sampled(request.target, sampling, variant_seed),
+        )
+        corpus = run_with_sampling_seed(variant_seed, partial(build_corpus, variant, progress))
+        folders.append(corpus.folder)
+    return Corpus(folders[0], folders[1:])
+
+
+def _sampled(tokenizer: Tokenizer, sampling: SubwordSamplingConfig, seed: int) -> Tokenizer:
+    if not isinstance(tokenizer, SubwordTokenizer):
+        raise ConfigError(
+            "text.sampling: requires a subword tokenizer; remove it, or set "
+            "text.tokenizer.kind = 'subwords'"
+        )
+    return SampledSubwordTokenizer(tokenizer, sampling.alpha, seed)
+
+
+def _variant_seed(seed: int, variant: int) -> int:
+    """Return a 32-bit seed, the size that sentencepiece accepts."""
+    digest = hashlib.sha256(f"{seed} {variant}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")

@@ -1,0 +1,89 @@
+"""Trains the tokenizers of a run on its training split."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import sentencepiece
+
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import training_tags
+from seqloom.config.schema.text import TokenizerConfig
+from seqloom.core.errors import StorageError
+from seqloom.data.corpus.cache import cached_folder, discard
+from seqloom.data.corpus.fingerprint import fingerprint, json_digest
+from seqloom.data.readers.splits import read_split
+from seqloom.text.build import load_tokenizer, train_tokenizer
+from seqloom.text.long_text import LongTextTokenizer
+from seqloom.text.tokenizer import Tokenizer
+
+TextSides = Literal["source", "target", "both"]
+
+FORMAT = 1
+"""Part of the cache key. Raise it when the same text would yield another vocabulary."""
+
+
+class Tokenizers(NamedTuple):
+    """The tokenizers of a run.
+
+    source: None if the sources are not text: language models and image captioning
+    target: the same object as `source` if the vocabulary is shared
+    """
+
+    source: Tokenizer | None
+    target: Tokenizer
+
+
+def train_tokenizers(config: RunConfig) -> Tokenizers:
+    """Train the tokenizers of a run, or load them from the cache."""
+    text = config.text
+    target_only = not config.task.has_text_source
+    tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
+    digest = json_digest(
+        [
+            FORMAT,
+            sentencepiece.__version__,
+            fingerprint(config.data, "train"),
+            text.model_dump(mode="json", exclude={"sampling"}) | {"tags": list(tags)},
+            target_only,
+        ]
+    )
+
+    def fill(folder: Path) -> None:
+        def train(tokenizer: TokenizerConfig, sides: TextSides) -> Tokenizer:
+            lines = _training_lines(config, sides)
+            if not config.data.is_long_text:
+                return train_tokenizer(tokenizer, lines, tags, text.lowercase)
+            without_endings = (line.removesuffix("\n") for line in lines)
+            return LongTextTokenizer(
+                train_tokenizer(tokenizer, without_endings, tags, text.lowercase)
+            )
+
+        if text.shared and not target_only:
+            train(text.tokenizer, "both").save(folder, "target")
+        else:
+            train(text.target, "target").save(folder, "target")
+            if not target_only:
+                train(text.tokenizer, "source").save(folder, "source")
+
+    try:
+        return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
+    except StorageError:
+        # The cache checks only file sizes. Damaged files of the right size are found here.
+        discard("vocabularies", digest)
+        return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
+
+
+def _load(folder: Path, target_only: bool, shared: bool) -> Tokenizers:
+    target = load_tokenizer(folder, "target")
+    if target_only:
+        return Tokenizers(None, target)
+    return Tokenizers(target if shared else load_tokenizer(folder, "source"), target)
+
+
+def _training_lines(config: RunConfig, sides: TextSides) -> Iterator[str]:
+    for example in read_split(config.data, "train"):
+        if sides != "target":
+            yield example.source
+        if sides != "source":
+            yield example.target

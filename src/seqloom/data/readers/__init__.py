@@ -1,0 +1,1 @@
+"""Readers: data files to examples, one module per format."""

@@ -1,0 +1,73 @@
+"""Reads the Tatoeba sentence pairs that are part of seqloom, and labels derived from them."""
+
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+from itertools import chain, zip_longest
+from typing import assert_never
+
+from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, Language
+from seqloom.data.example import Example, Split
+from seqloom.data.readers.files import read_lines
+
+LABELS_VERSION = 1
+"""Part of a corpus' cache key. Raise it when the same sentences get different labels."""
+LABELLED_PAIRS = (BundledConfig(source="de", target="en"), BundledConfig(source="en", target="fr"))
+"""No sentence is in two splits, not even in splits of different pairs."""
+
+
+def bundled_file(config: BundledConfig, split: Split) -> Traversable:
+    """Return the file of a language pair and split."""
+    pair = "de-en" if "de" in (config.source, config.target) else "en-fr"
+    return files("seqloom.bundled") / f"tatoeba-{pair}.{split}.tsv.gz"
+
+
+def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
+    """Yield the sentence pairs of a split. Each split is a separate file; none share a sentence."""
+    resource = bundled_file(config, split)
+    first_is_source = resource.name.startswith(f"tatoeba-{config.source}-")
+    with as_file(resource) as path:
+        for number, line in enumerate(read_lines(path), start=1):
+            first, second = line.split("\t")
+            source, target = (first, second) if first_is_source else (second, first)
+            yield Example(source, target, (target,), f"{resource.name}:{number}")
+
+
+def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:
+    """Yield bundled sentences with their language, or their capital letters, as labels.
+
+    Languages alternate, so that the first few examples cover all of them.
+    """
+    languages = [_sentences(language, split) for language in sorted(set(config.languages))]
+    for language, sentence, where in filter(None, chain.from_iterable(zip_longest(*languages))):
+        match config.labels:
+            case "language":
+                source, target = sentence, language
+            case "capitals":
+                source, target = without_capitals(sentence)
+            case _:
+                assert_never(config.labels)
+        yield Example(source, target, (target,), where)
+
+
+def without_capitals(text: str) -> tuple[str, str]:
+    """Return the text in lower case, and one label per character: U (was a capital) or l.
+
+    A character whose lower case has several characters stays as it is, so that each character
+    has one label.
+    """
+    lower = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    labels = ("U" if old != new else "l" for old, new in zip(text, lower, strict=True))
+    return lower, " ".join(labels)
+
+
+def _sentences(language: Language, split: Split) -> Iterator[tuple[Language, str, str]]:
+    """Yield (language, sentence, file:line) for each distinct sentence of a language."""
+    seen = set()
+    for pair in LABELLED_PAIRS:
+        for example in read_bundled(pair, split):
+            sides = ((pair.source, example.source), (pair.target, example.target))
+            for name, sentence in sides:
+                if name == language and sentence not in seen:
+                    seen.add(sentence)
+                    yield language, sentence, example.where

@@ -1,0 +1,73 @@
+"""Reads CSV files: comma-separated columns, named by the first line."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from seqloom.config.schema.corpora import CsvConfig
+from seqloom.core.errors import DataError
+from seqloom.data.example import Example
+from seqloom.data.readers.files import locate, read_lines, shorten
+
+
+def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
+    """Yield one example per record. Columns that the recipe does not name are ignored.
+
+    A quoted field may contain commas, line breaks and doubled quotes.
+
+    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
+    """
+    path = locate(config.path, folder)
+    records = _records(path)
+    where, names = next(records, (f"{path}:1", []))
+    columns = _column_indices(config, names, where, table)
+    for where, fields in records:
+        if len(fields) != len(names):
+            raise DataError(f"{where}: {_field_count_message(fields, names)}")
+        source, target, *references = (fields[column] for column in columns)
+        yield Example(source, target, (target, *references), where)
+
+
+def _records(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield file:line of each record's first line, and its fields."""
+    reader = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
+    where = f"{path}:1"
+    try:
+        for fields in reader:
+            yield where, fields
+            where = f"{path}:{reader.line_num + 1}"
+    except csv.Error as error:
+        raise DataError(
+            f"{where}: the quotes are not valid CSV ({error}); put a field that contains a comma, "
+            "a quote or a line break in quotes, and write a quote inside it twice"
+        ) from error
+
+
+def _column_indices(config: CsvConfig, names: list[str], where: str, table: str) -> list[int]:
+    """Return the indices of the source, target and reference columns."""
+    settings = [("source", config.source), ("target", config.target)]
+    settings += [("references", name) for name in config.references]
+    listed = ", ".join(map(repr, names)) or "an empty line"
+    problems = []
+    for setting, name in settings:
+        count = names.count(name)
+        if count == 0:
+            problems.append(
+                f"{where}: there is no column '{name}', only {listed}; set {table}.{setting} to "
+                "the column to read, or add a first line that names the columns"
+            )
+        elif count > 1:
+            problems.append(f"{where}: there are {count} columns '{name}'; rename all but one")
+    if problems:
+        raise DataError("\n".join(dict.fromkeys(problems)))
+    return [names.index(name) for _, name in settings]
+
+
+def _field_count_message(fields: list[str], names: list[str]) -> str:
+    if not fields:
+        return "is a blank line; remove it"
+    count = "one field" if len(fields) == 1 else f"{len(fields)} fields"
+    return (
+        f"there are {len(names)} columns, but this record has {count}, starting with "
+        f"{shorten(fields[0])!r}; put fields that contain a comma in quotes"
+    )

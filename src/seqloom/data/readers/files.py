@@ -1,0 +1,102 @@
+"""Reads lines of text files in constant memory. Errors name the file and the line."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from seqloom.core.errors import DataError, NotFoundError
+
+MAX_BYTES = 1_000_000
+"""Maximum length of a line, without its line ending. A longer line means that the file has no
+line breaks or is not text."""
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def locate(name: str, folder: str) -> Path:
+    """Return the path of an existing data file.
+
+    name:   the file as the recipe names it
+    folder: data.folder, the base of relative names
+    """
+    path = Path(folder).expanduser() / Path(name).expanduser()
+    if path.is_file():
+        return path
+    problem = "is a folder, not a file" if path.is_dir() else "there is no such file"
+    hint = ""
+    if not Path(name).expanduser().is_absolute():
+        hint = (
+            f" ('{name}' is relative to data.folder = '{folder}', which is "
+            f"{Path(folder).expanduser().absolute()}; to change it: --set data.folder=…)"
+        )
+    raise NotFoundError(f"{path.absolute()}: {problem}{hint}")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their line endings.
+
+    The file may be compressed with gzip, which its first bytes show. Lines that `decode_lines`
+    rejects raise a DataError.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            for line in decode_lines(file, str(path)):
+                number += 1
+                yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{path}:{number + 1}: the gzip data is damaged or ends too early ({error}); "
+            "copy or download the file again"
+        ) from error
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
+    """Decode the UTF-8 lines of an open file. Errors start with name:line.
+
+    A line ends at \\n; a \\r before it is removed too. A byte order mark at the start of the file
+    is removed. Invalid UTF-8, NUL bytes and lines above MAX_BYTES raise a DataError.
+    """
+    number = 0
+    # The line ending and the byte order mark do not count towards MAX_BYTES.
+    while raw := file.readline(MAX_BYTES + 2 + len(BYTE_ORDER_MARK)):
+        number += 1
+        yield _decode(raw, name, number)
+
+
+def _open(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == GZIP_MAGIC
+    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb")
+
+
+def _decode(raw: bytes, name: str, number: int) -> str:
+    if number == 1:
+        raw = raw.removeprefix(BYTE_ORDER_MARK)
+    line = raw.removesuffix(b"\n").removesuffix(b"\r")
+    if len(line) > MAX_BYTES:
+        raise DataError(
+            f"{name}:{number}: the line is longer than {MAX_BYTES:,} bytes; "
+            "split the text into one sentence per line"
+        )
+    if b"\0" in line:
+        raise DataError(
+            f"{name}:{number}: the line contains a NUL byte, so the file is not UTF-8 text; "
+            "convert it, for example with: iconv -f UTF-16 -t UTF-8"
+        )
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02x}) is "
+            "not valid UTF-8; convert it, for example with: iconv -f LATIN1 -t UTF-8"
+        ) from error
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Cut a text for an error message."""
+    return text if len(text) <= limit else text[:limit] + "…"

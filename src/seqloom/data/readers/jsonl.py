@@ -1,0 +1,125 @@
+"""Reads JSON Lines files: one JSON object per line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from seqloom.config.schema.corpora import JsonlConfig
+from seqloom.core.errors import DataError
+from seqloom.data.example import Example
+from seqloom.data.readers.files import locate, read_lines, shorten
+
+
+def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example]:
+    """Yield one example per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
+
+    A target may be a list of strings, of which all are references. A source may be a list if the
+    recipe sets `source_joiner`.
+
+    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
+    """
+    path = locate(config.path, folder)
+    for number, line in enumerate(read_lines(path), start=1):
+        where = f"{path}:{number}"
+        record = _parse(line, where)
+        source = _source(record, config, where, table)
+        target = _look_up(record, config.target, where, f"{table}.target")
+        targets = target if isinstance(target, list) else [target]
+        if not isinstance(source, str) or not all(isinstance(text, str) for text in targets):
+            raise DataError(
+                f"{where}: '{config.source}' must be a string and '{config.target}' a string or "
+                f"a list of strings, not {_shown(source)} and {_shown(target)}"
+                f"{_source_hint(source, table)}"
+            )
+        if not targets:
+            raise DataError(
+                f"{where}: '{config.target}' is an empty list; it needs at least one target"
+            )
+        _refuse_surrogates([source, *targets], where)
+        yield Example(source, targets[0], tuple(targets), where)
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        shown = "an empty line" if not line.strip() else _shown(line)
+        raise DataError(
+            f"{where}: is not JSON: {error.msg} at character {error.colno} of {shown}"
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise DataError(f"{where}: cannot be parsed: nested too deeply or too large") from error
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: must be a JSON object, {{…}}, not {_shown(record)}")
+    return record
+
+
+def _translations(record: dict[str, Any]) -> dict[str, Any]:
+    nested = record.get("translation")
+    return nested if isinstance(nested, dict) else {}
+
+
+def _look_up(record: dict[str, Any], key: str, where: str, setting: str) -> Any:
+    """Return the value of a key of the object, or of its "translation" object.
+
+    A key of the latter may be written "translation.de" or "de".
+    """
+    if key in record:
+        return record[key]
+    nested = _translations(record)
+    nested_key = key.removeprefix("translation.")
+    if nested_key in nested:
+        return nested[nested_key]
+    keys = [name for name in record if not (name == "translation" and nested)]
+    keys += [f"translation.{name}" for name in nested]
+    example = f"; for example {setting} = {json.dumps(keys[0], ensure_ascii=False)}" if keys else ""
+    raise DataError(
+        f"{where}: there is no '{key}', only {', '.join(map(repr, keys)) or 'an empty object'}; "
+        f"set {setting} to the key to read{example}"
+    )
+
+
+def _source(record: dict[str, Any], config: JsonlConfig, where: str, table: str) -> Any:
+    """Return the source, from the fallback key if the first is missing or null. Lists of strings
+    are joined if the recipe sets `source_joiner`."""
+    fallback = config.source_fallback
+    if fallback is not None and _is_missing(record, config.source):
+        source = _look_up(record, fallback, where, f"{table}.source_fallback")
+    else:
+        source = _look_up(record, config.source, where, f"{table}.source")
+    if config.source_joiner is None or not _is_list_of_strings(source):
+        return source
+    return config.source_joiner.join(source)
+
+
+def _is_list_of_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_missing(record: dict[str, Any], key: str) -> bool:
+    nested = _translations(record)
+    return record.get(key, nested.get(key.removeprefix("translation."))) is None
+
+
+def _source_hint(source: Any, table: str) -> str:
+    """Name the setting that accepts a source of null, or one that is a list of strings."""
+    if source is None:
+        return f"; {table}.source_fallback names another key for such lines"
+    if _is_list_of_strings(source):
+        return f'; {table}.source_joiner = " " joins the list'
+    return ""
+
+
+def _refuse_surrogates(texts: list[str], where: str) -> None:
+    for text in texts:
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{where}: character {error.start + 1} is half of a surrogate pair, "
+                "which is not valid Unicode; write the character itself"
+            ) from error
+
+
+def _shown(value: object) -> str:
+    return shorten(repr(value))

@@ -1,0 +1,37 @@
+"""Reads plain text for language models: one sentence per line, or one long text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
+from seqloom.data.example import Example
+from seqloom.data.readers.files import locate, read_lines
+
+
+def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example]:
+    """Yield one example without a source per line."""
+    path = locate(config.path, folder)
+    for number, line in enumerate(read_lines(path), start=1):
+        yield Example("", line, (line,), f"{path}:{number}")
+
+
+def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
+    """Yield the lines of a section of a file, each with its line ending, in constant memory.
+
+    `config.begin` and `config.end` are fractions of the file's characters. A line belongs to the
+    section in which it starts, so adjacent sections neither share nor lose a line.
+    """
+    path = locate(config.path, folder)
+    is_whole_file = (config.begin, config.end) == (0, 1)
+    total = 0 if is_whole_file else _count_characters(path)
+    offset = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        text = f"{line}\n"
+        if is_whole_file or config.begin * total <= offset < config.end * total:
+            yield Example("", text, (text,), f"{path}:{number}")
+        offset += len(text)
+
+
+def _count_characters(path: Path) -> int:
+    """Count the characters of a file, with one for each line ending."""
+    return sum(len(line) + 1 for line in read_lines(path))

@@ -1,0 +1,203 @@
+"""Reads windows of real-valued sequences: observed rows, the rows that follow, and their context."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.config.schema.corpora import SeriesConfig, TracksConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.task import ForecastConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.data.example import Split
+from seqloom.data.readers.files import locate, read_lines
+from seqloom.data.readers.splits import corpora_of
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SeriesWindow:
+    """One forecasting example.
+
+    observed: (S, D + C) observed values, with their context in the last C columns
+    future:   (T, D)     the values to forecast
+    context:  (T, C)     what is known about those time steps in advance; C may be 0
+    where:    file:line of the first row, for error messages
+    """
+
+    observed: Numbers
+    future: Numbers
+    context: Numbers
+    where: str
+
+
+@dataclass(frozen=True)
+class SeriesTable:
+    """The selected columns of a CSV file: (N, D) values and (N, C) context."""
+
+    path: Path
+    values: Numbers
+    context: Numbers
+
+
+def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list[SeriesWindow]:
+    """Read all windows of a split."""
+    windows: list[SeriesWindow] = []
+    for corpus in corpora_of(config, split):
+        if isinstance(corpus, SeriesConfig):
+            corpus_windows = list(_series_windows(corpus, config.folder, task))
+        elif isinstance(corpus, TracksConfig):
+            corpus_windows = list(_track_windows(corpus, config.folder, task, split))
+        else:
+            raise ConfigError(f"data.{split}: '{corpus.kind}' has no numbers to forecast")
+        if not corpus_windows:
+            raise DataError(
+                f"data.{split}: there is no window of {task.observe} + {task.predict} rows; give "
+                "more rows, or lower task.observe and task.predict"
+            )
+        windows += corpus_windows
+    if not windows:
+        raise ConfigError(f"data.{split}: is not set; add a [data.{split}] table to the recipe")
+    return windows
+
+
+def series_widths(config: DataConfig) -> tuple[int, int]:
+    """Return (D, C): the number of forecast columns and of context columns.
+
+    All training series must agree; otherwise a ConfigError is raised.
+    """
+    widths = {
+        (len(corpus.columns), len(corpus.context)) if isinstance(corpus, SeriesConfig) else (2, 0)
+        for corpus in config.train
+        if isinstance(corpus, SeriesConfig | TracksConfig)
+    }
+    if len(widths) != 1:
+        raise ConfigError(
+            "data.train: all series must have the same number of columns and of context columns"
+        )
+    return widths.pop()
+
+
+def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> SeriesTable:
+    """Read columns of a CSV file whose first line names them. A missing number is an error."""
+    names, rows = read_cells(path, [*columns, *context])
+    numbers = np.array(
+        [
+            [parse_number(cell, path, line, name) for cell, name in zip(row, names, strict=True)]
+            for line, row in rows
+        ],
+        dtype=np.float64,
+    ).reshape(len(rows), len(names))
+    return SeriesTable(path, numbers[:, : len(columns)], numbers[:, len(columns) :])
+
+
+def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Read columns of a CSV file as text: their names, and (line number, cells) of each row."""
+    reader = csv.reader(read_lines(path))
+    names = [name.strip() for name in next(reader, [])]
+    if missing := [name for name in columns if name not in names]:
+        raise DataError(
+            f"{path}:1: there is no column {', '.join(missing)}; the columns are "
+            f"{', '.join(names) or 'none'}"
+        )
+    indices = [names.index(name) for name in columns]
+    rows = []
+    for row in reader:
+        if not row:
+            continue
+        if len(row) < len(names):
+            raise DataError(
+                f"{path}:{reader.line_num}: the row has {len(row)} cells, but the first line names "
+                f"{len(names)} columns"
+            )
+        rows.append((reader.line_num, [row[index] for index in indices]))
+    return list(columns), rows
+
+
+def parse_number(cell: str, path: Path, line: int, name: str) -> float:
+    """Parse a finite number. The error names the file, the line and the column."""
+    try:
+        value = float(cell)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not a number") from error
+    if not np.isfinite(value):
+        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not finite")
+    return value
+
+
+def _series_windows(
+    config: SeriesConfig, folder: str, task: ForecastConfig
+) -> Iterator[SeriesWindow]:
+    table = read_table(locate(config.path, folder), config.columns, config.context)
+    first, last = config.rows or (0, len(table.values))
+    if last > len(table.values):
+        raise DataError(f"{table.path}: has {len(table.values)} rows, but rows = [{first}, {last}]")
+    rows = np.concatenate([table.values, table.context], axis=1)
+    for start in range(max(first, task.observe), last - task.predict + 1, config.stride):
+        yield SeriesWindow(
+            observed=rows[start - task.observe : start],
+            future=table.values[start : start + task.predict],
+            context=table.context[start : start + task.predict],
+            where=f"{table.path}:{start - task.observe + 2}",
+        )
+
+
+def _track_windows(
+    config: TracksConfig, folder: str, task: ForecastConfig, split: Split
+) -> Iterator[SeriesWindow]:
+    for name in _track_files(config, folder, split):
+        yield from _recording_windows(locate(name, folder), config.companions, task)
+
+
+def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
+    if config.scene is None:
+        return config.recordings
+    path = locate(config.splits, folder)
+    scenes = json.loads("\n".join(read_lines(path)))
+    if config.scene not in scenes:
+        raise DataError(f"{path}: there is no scene '{config.scene}', but {', '.join(scenes)}")
+    split_key = {"train": "train", "dev": "val", "test": "test"}[split]
+    subfolder = {"train": "train", "dev": "val", "test": "all_data"}[split]
+    return [f"{subfolder}/{name}.gz" for name in scenes[config.scene][split_key]]
+
+
+def _recording_windows(
+    path: Path, min_pedestrians: int, task: ForecastConfig
+) -> Iterator[SeriesWindow]:
+    """Yield one window per pedestrian who is present in all of its consecutive frames, if at least
+    `min_pedestrians` are.
+
+    Frames are consecutive by order, not by number: the file omits frames without pedestrians.
+    """
+    positions: dict[float, dict[float, tuple[float, float]]] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = line.split()
+        if len(cells) != 4:
+            raise DataError(
+                f"{path}:{number}: the line has {len(cells)} cells; it must be: frame, pedestrian, "
+                "x, y"
+            )
+        frame, pedestrian, x, y = (parse_number(cell, path, number, "") for cell in cells)
+        positions.setdefault(frame, {})[pedestrian] = (x, y)
+    frames = sorted(positions)
+    length = task.observe + task.predict
+    for start in range(len(frames) - length + 1):
+        window = [positions[frame] for frame in frames[start : start + length]]
+        present = [
+            pedestrian for pedestrian in window[0] if all(pedestrian in frame for frame in window)
+        ]
+        if len(present) < min_pedestrians:
+            continue
+        for pedestrian in present:
+            track = np.array([frame[pedestrian] for frame in window])
+            yield SeriesWindow(
+                observed=track[: task.observe],
+                future=track[task.observe :],
+                context=np.zeros((task.predict, 0)),
+                where=f"{path}: pedestrian {pedestrian:g} from frame {frames[start]:g}",
+            )

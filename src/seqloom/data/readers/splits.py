@@ -1,0 +1,250 @@
+"""Reads a split: dispatches to the reader of each corpus, and holds out dev and test examples."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from seqloom.config.schema.corpora import (
+    BundledConfig,
+    BundledLabelsConfig,
+    CaptionsConfig,
+    CorpusConfig,
+    CorpusOrHoldOutConfig,
+    CsvConfig,
+    HoldOutConfig,
+    JsonlConfig,
+    LinesConfig,
+    LongTextConfig,
+    ParallelConfig,
+    SeriesConfig,
+    SyntheticConfig,
+    TaggedCorpusConfig,
+    TracksConfig,
+    TsvConfig,
+)
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.tags import corpus_tag, expand_corpora
+from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.data.example import Example, Split
+from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
+from seqloom.data.readers.captions import read_captions
+from seqloom.data.readers.csv import read_csv
+from seqloom.data.readers.files import locate
+from seqloom.data.readers.jsonl import read_jsonl
+from seqloom.data.readers.parallel import read_parallel
+from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
+from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.tsv import read_tsv
+
+
+def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
+    """Yield all examples of a split, corpus by corpus, in constant memory."""
+    corpora = corpora_of(config, split)
+    refuse_missing_files(config, split)
+    if not corpora:
+        raise ConfigError(
+            f"data.{split}: is not set; add a [data.{split}] table to the recipe or, for a trained "
+            "run, give the data on the command line: seqloom evaluate RUN "
+            f'--set \'data.{split}={{kind="tsv", path="{split}.tsv"}}\''
+        )
+    for corpus in _with_one_hold_out(corpora):
+        is_empty = True
+        for example in _read_share(config, corpus, split):
+            is_empty = False
+            yield example
+        if is_empty:
+            raise DataError(_empty_message(config, corpus, split))
+
+
+def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
+    """Yield all examples of one corpus.
+
+    split: selects the split of bundled and synthetic corpora; files ignore it
+    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
+    """
+    match corpus:
+        case ParallelConfig():
+            return read_parallel(corpus, folder, table)
+        case TsvConfig():
+            return read_tsv(corpus, folder, table)
+        case CsvConfig():
+            return read_csv(corpus, folder, table)
+        case JsonlConfig():
+            return read_jsonl(corpus, folder, table)
+        case LinesConfig():
+            return read_plain_lines(corpus, folder)
+        case LongTextConfig():
+            return read_long_text(corpus, folder)
+        case CaptionsConfig():
+            return read_captions(corpus, folder)
+        case SeriesConfig() | TracksConfig():
+            raise ConfigError(
+                f"{table}: '{corpus.kind}' holds numbers, not text; use it with "
+                "task.kind = 'forecast'"
+            )
+        case BundledConfig():
+            return read_bundled(corpus, split)
+        case BundledLabelsConfig():
+            return read_bundled_labels(corpus, split)
+        case SyntheticConfig():
+            return read_synthetic(corpus, split)
+        case _:
+            assert_never(corpus)
+
+
+def merge_references(examples: Iterable[Example]) -> list[Example]:
+    """Merge the examples of a group that share a source into one with all their references.
+
+    Keeps the order of first appearance. Examples without a source are not merged.
+    """
+    merged: dict[object, Example] = {}
+    for index, example in enumerate(examples):
+        key = (example.group, example.source) if example.source else index
+        first = merged.get(key)
+        if first is None:
+            merged[key] = replace(example, references=tuple(dict.fromkeys(example.references)))
+        else:
+            references = tuple(dict.fromkeys((*first.references, *example.references)))
+            merged[key] = replace(first, references=references)
+    return list(merged.values())
+
+
+def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig, ...]:
+    """Return the corpora of a split, with one corpus per language pair."""
+    return expand_corpora({"train": config.train, "dev": config.dev, "test": config.test}[split])
+
+
+def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
+    """Return the corpora of the training split, which never contains a hold-out."""
+    corpora = corpora_of(config, "train")
+    return tuple(corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig))
+
+
+def held_out_share(config: DataConfig, split: Split) -> float:
+    """Return the fraction of the training data that dev or test holds out."""
+    corpora = corpora_of(config, split)
+    shares = [corpus.fraction for corpus in corpora if isinstance(corpus, HoldOutConfig)]
+    return max(shares, default=0.0)
+
+
+def refuse_missing_files(config: DataConfig, split: Split) -> None:
+    """Raise one NotFoundError that names all missing files of a split."""
+    missing: dict[str, None] = {}
+    for corpus in corpora_of(config, split):
+        for name in _files_of(corpus):
+            try:
+                locate(name, config.folder)
+            except NotFoundError as error:
+                missing[str(error)] = None
+    if missing:
+        raise NotFoundError("\n".join(missing))
+
+
+def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
+    match corpus:
+        case ParallelConfig(source=source, target=target, references=references):
+            return (source, target, *references)
+        case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
+            return (path,)
+        case LinesConfig(path=path) | LongTextConfig(path=path):
+            return (path,)
+        case CaptionsConfig() | SeriesConfig() | TracksConfig():
+            return ()  # their readers name missing files
+        case BundledConfig() | BundledLabelsConfig() | SyntheticConfig() | HoldOutConfig():
+            return ()
+        case _:
+            assert_never(corpus)
+
+
+def _with_one_hold_out(
+    corpora: tuple[CorpusOrHoldOutConfig, ...],
+) -> Iterator[CorpusOrHoldOutConfig]:
+    """Yield all corpora, but only the largest hold-out: it contains the smaller ones."""
+    hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
+    largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
+    yielded = False
+    for corpus in corpora:
+        if not isinstance(corpus, HoldOutConfig):
+            yield corpus
+        elif not yielded and largest is not None:
+            yielded = True
+            yield largest
+
+
+def _read_share(
+    config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
+) -> Iterator[Example]:
+    """Yield the examples of a corpus that belong to the split after holding out dev and test."""
+    if split != "train" and not isinstance(corpus, HoldOutConfig):
+        yield from _read_with_group(config, corpus, split)
+        return
+    # Dev takes the low end of the hash range and test the high end: they never overlap, and
+    # changing the size of one does not change the other.
+    dev_end = held_out_share(config, "dev")
+    test_start = 1 - held_out_share(config, "test")
+    low, high = {
+        "dev": (0.0, dev_end),
+        "train": (dev_end, test_start),
+        "test": (test_start, 1.0),
+    }[split]
+    origins = training_corpora(config) if isinstance(corpus, HoldOutConfig) else (corpus,)
+    for origin in origins:
+        for example in _read_with_group(config, origin, "train"):
+            # If nothing is held out, hashing is unnecessary.
+            if (low, high) == (0, 1) or low <= _hash_fraction(_untagged(example)) < high:
+                yield example
+
+
+def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
+    """Yield the examples of a corpus with their group, and with the tag before the source."""
+    table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
+    name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
+    group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
+    for example in read_corpus(corpus, config.folder, split, table):
+        if tag:
+            source = f"{tag} {example.source.strip()}" if example.source.strip() else ""
+            example = replace(example, source=source, group=group, tag=tag)
+        yield example if tag or not group else replace(example, group=group)
+
+
+def _untagged(example: Example) -> str:
+    """Return the text whose hash decides the split: without its tag, so that the translations of
+    a sentence into different languages stay in one split."""
+    return example.source.removeprefix(f"{example.tag} ") or example.target
+
+
+def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
+    """Return the corpus' table in the recipe: data.dev, or data.dev[1] if there are several.
+
+    The index is that of the corpora after expansion of language pairs. That is harmless because
+    pairs have no settings that an error message could name.
+    """
+    corpora = corpora_of(config, split)
+    indices = [index for index, other in enumerate(corpora) if other == corpus]
+    return f"data.{split}" if len(corpora) == 1 else f"data.{split}[{indices[0]}]"
+
+
+def _hash_fraction(text: str) -> float:
+    """Return a number in [0, 1) that depends only on the text, the same on every machine."""
+    digest = hashlib.sha256(text.strip().encode("utf-8")).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
+    if isinstance(corpus, HoldOutConfig):
+        return (
+            f"data.{split}: holding out {corpus.fraction:.1%} of the training data leaves none for "
+            f"{split}; raise data.{split}.fraction or add training data"
+        )
+    if isinstance(corpus, ParallelConfig):
+        name = f"{corpus.source} and {corpus.target}"
+    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | LongTextConfig):
+        name = corpus.path
+    elif isinstance(corpus, CaptionsConfig):
+        name = corpus.captions
+    else:
+        name = corpus.kind
+    holds_out = split == "train" and any(held_out_share(config, side) for side in ("dev", "test"))
+    remainder = " left after holding out dev and test" if holds_out else ""
+    return f"data.{split}: {name}: there is no example{remainder}; check that the file is not empty"

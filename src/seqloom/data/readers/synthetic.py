@@ -1,0 +1,124 @@
+"""Generates synthetic examples: copy, reverse, sort, addition and letter case."""
+
+import hashlib
+import random
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import assert_never
+
+from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
+from seqloom.core.errors import DataError
+from seqloom.data.example import Example, Split
+from seqloom.data.readers.bundled import read_bundled
+
+VERSION = 1
+"""Part of a corpus' cache key. Raise it when the same seed generates different examples."""
+MAX_MISSES = 20_000
+"""Candidates in a row outside the split after which the generator stops with an error."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A generated pair. `key` decides its split."""
+
+    key: str
+    source: str
+    target: str
+
+
+def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
+    """Yield `config.examples` pairs.
+
+    Candidate n depends only on the seed and n. Its text decides its split, so that splits never
+    share a source, whatever their seeds and lengths.
+    """
+    count = 0
+    number = 0
+    misses = 0
+    while count < config.examples:
+        candidate = _generate(config, random.Random(f"{config.task} {config.seed} {number}"))
+        number += 1
+        if candidate is None or _split_of(candidate.key) != split:
+            misses += 1
+            if misses > MAX_MISSES:
+                raise DataError(
+                    f"synthetic {config.task}: there are so few different sources of length "
+                    f"{config.min_length} to {config.max_length} that none is left for the "
+                    f"{split} split; raise max_length (or symbols)"
+                )
+            continue
+        misses = 0
+        count += 1
+        target = candidate.target
+        yield Example(candidate.source, target, (target,), f"synthetic {config.task}:{count}")
+
+
+def _split_of(key: str) -> Split:
+    """Assign a tenth of all keys each to dev and test."""
+    tenth = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 10
+    return "dev" if tenth == 0 else "test" if tenth == 1 else "train"
+
+
+def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
+    """Draw one candidate; None if the drawn text is too short."""
+    match config.task:
+        case "copy" | "reverse" | "sort":
+            source = _letters(config, generator)
+            target = _transformed(config.task, source)
+        case "addition":
+            first, second = (_number(config, generator) for _ in range(2))
+            source, target = f"{first}+{second}", str(first + second)
+        case "case":
+            return _case_candidate(config, generator)
+        case _:
+            assert_never(config.task)
+    return _Candidate(source, source, target)
+
+
+def _letters(config: SyntheticConfig, generator: random.Random) -> str:
+    length = generator.randint(config.min_length, config.max_length)
+    return "".join(generator.choices(string.ascii_lowercase[: config.symbols], k=length))
+
+
+def _transformed(task: str, source: str) -> str:
+    if task == "copy":
+        return source
+    return source[::-1] if task == "reverse" else "".join(sorted(source))
+
+
+def _number(config: SyntheticConfig, generator: random.Random) -> int:
+    """Draw a number with min_length to max_length digits, without leading zeros."""
+    digits = generator.randint(config.min_length, config.max_length)
+    lowest = 0 if digits == 1 else 10 ** (digits - 1)
+    return generator.randrange(lowest, 10**digits)
+
+
+def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
+    """Draw an English sentence, cut at a word boundary, to convert to upper or lower case.
+
+    The key is the sentence without its tag: "<L> Tom" in training would reveal "<U> Tom" in test.
+    """
+    text = _cut(generator.choice(_sentences()), config.max_length)
+    if len(text) < config.min_length:
+        return None
+    upper = generator.random() < 0.5
+    return _Candidate(
+        text, f"{'<U>' if upper else '<L>'} {text}", text.upper() if upper else text.lower()
+    )
+
+
+def _cut(sentence: str, length: int) -> str:
+    if len(sentence) <= length:
+        return sentence
+    # One character more, because a word that ends at `length` is followed by a space.
+    return sentence[: length + 1].rpartition(" ")[0]
+
+
+@cache
+def _sentences() -> tuple[str, ...]:
+    """Return all distinct bundled English training sentences."""
+    french = read_bundled(BundledConfig(source="en", target="fr"), "train")
+    german = read_bundled(BundledConfig(source="en", target="de"), "train")
+    return tuple(dict.fromkeys(example.source for pair in (german, french) for example in pair))

@@ -1,0 +1,79 @@
+"""PrefetchStream returns the batches of the stream that it prefetches from."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqloom.config.schema.corpora import SyntheticConfig, TsvConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
+from seqloom.core.batch import Batch
+from seqloom.core.errors import DataError
+from seqloom.data.batching.layout import PaddedLayout
+from seqloom.data.batching.packing import PackedLayout
+from seqloom.data.batching.prefetch import PrefetchStream
+from seqloom.data.batching.stream import BatchStream
+from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.text.build import train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    letters = train_tokenizer(CharactersConfig(), ["abcdefghijklmnopqrstuvwxyz"], (), False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("prefetch")))
+        synthetic = SyntheticConfig(task="sort", examples=120)
+        data = DataConfig(train=synthetic, dev=synthetic)
+        return build_corpus(CorpusRequest(data, "train", letters, letters))
+
+
+def unchanged(batch: Batch) -> Batch:
+    return batch
+
+
+@settings(deadline=None, max_examples=25)
+@given(before=st.integers(0, 12), target=st.integers(0, 12))
+def test_prefetched_batches_equal_plain_ones_from_any_position(
+    corpus: Corpus, before: int, target: int
+) -> None:
+    layout = PackedLayout(200, 40)
+    plain = BatchStream(corpus, layout, 3)
+    stream = PrefetchStream(BatchStream(corpus, layout, 3), unchanged)
+    for _ in range(before):
+        next(stream)
+    plain.position = stream.position = (target // 5, target % 5)
+    for _ in range(6):
+        assert stream.position == plain.position
+        batch, expected = next(stream), next(plain)
+        for tensor, expected_tensor in zip(batch.tensors(), expected.tensors(), strict=True):
+            assert torch.equal(tensor, expected_tensor)
+    stream.close()
+
+
+def test_prefetching_keeps_the_temperature(tmp_path: Path) -> None:
+    """With a temperature, an epoch has other batches than without."""
+    (tmp_path / "large.tsv").write_text("abc\tcba\n" * 40)
+    (tmp_path / "small.tsv").write_text("a\ta\n" * 4)
+    files = tuple(TsvConfig(path=f"{name}.tsv") for name in ("large", "small"))
+    letters = train_tokenizer(CharactersConfig(), ["abc"], (), False)
+    data = DataConfig(folder=str(tmp_path), train=files, dev=files[0])
+    corpus = build_corpus(CorpusRequest(data, "train", letters, letters))
+    plain = BatchStream(corpus, PaddedLayout(16), 3, temperature=100)
+    stream = PrefetchStream(BatchStream(corpus, PaddedLayout(16), 3, temperature=100), unchanged)
+    without_temperature = BatchStream(corpus, PaddedLayout(16), 3)
+    assert stream.batches_in_shard(0) == plain.batches_in_shard(0)
+    assert stream.batches_in_shard(0) != without_temperature.batches_in_shard(0)
+    assert stream.examples_from((0, 0), 3) == plain.examples_from((0, 0), 3)
+
+
+def test_exception_in_the_thread_is_raised_by_next(corpus: Corpus) -> None:
+    def fail(batch: Batch) -> Batch:
+        raise DataError("no")
+
+    stream = PrefetchStream(BatchStream(corpus, PackedLayout(200, 40), 3), fail)
+    with pytest.raises(DataError, match="no"):
+        next(stream)
+    stream.close()
