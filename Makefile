@@ -8,21 +8,23 @@ RECIPES ?= demo
 DATA ?= $(if $(wildcard ../shared/data/multi30k),multi30k,tatoeba)
 BENCH ?=
 
-.PHONY: help setup demo browser test lint claims bench bench-peers bench-recipes campaign clean
+.PHONY: help setup demo browser test quick lint pytest oldest-torch bench bench-peers bench-recipes campaign clean
 
 help:
-	@echo "make demo      install, then train a German-English translator on the bundled pairs"
-	@echo "make test      install, then check everything: ruff, mypy, pytest"
-	@echo "make lint      ruff and mypy alone"
-	@echo "make bench     seqloom and its peers side by side on this CPU; make bench-peers installs them, once"
-	@echo "make bench-recipes  train the demo's recipe and write down what it reaches; RECIPES=\"…\" for others"
-	@echo "make campaign  the reliability tests with ten times the counts"
-	@echo "make clean     remove the environment and caches (runs are kept)"
+	@echo "make demo           install, then train a German-English translator on the bundled pairs"
+	@echo "make test           install, then run ruff, mypy and all tests"
+	@echo "make quick          install, then run the tests that need no training, process or browser"
+	@echo "make lint           run ruff and mypy"
+	@echo "make bench          compare seqloom with other toolkits on this CPU (make bench-peers installs them)"
+	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
+	@echo "make campaign       run the reliability tests with ten times the repetitions"
+	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
+	@echo "make clean          remove the environment and caches (runs are kept)"
 
 setup: $(STAMP)
 
-# torch comes first and pinned: asked for by another package it would bring gigabytes of CUDA. Our own
-# bytecode is written here: where PYTHONDONTWRITEBYTECODE is set, every command would compile it anew.
+# Install torch first and pinned: as a dependency of another package it would pull gigabytes of CUDA.
+# Compile bytecode here, because with PYTHONDONTWRITEBYTECODE every command would compile it again.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
@@ -38,24 +40,30 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The page is driven in a real browser: Debian's chromium, or another that CHROMIUM names. axe-core,
-# which looks for what keeps people out, comes with the dev extra (axe-playwright-python).
+# The page tests drive a real browser: Debian's chromium, or the one that CHROMIUM names. axe-core, which
+# checks accessibility, is part of the dev extra (axe-playwright-python).
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 browser:
 ifeq ($(strip $(CHROMIUM)),)
 	@{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y chromium fonts-dejavu-core; } > /dev/null \
-	|| echo "no chromium: install it (apt-get install chromium), or the page is not tested"
+	|| echo "no chromium found: install it (apt-get install chromium); the page tests are skipped without it"
 endif
 
-# Side by side: mypy keeps one core busy for a minute, while the other would wait.
+# In parallel: mypy uses a single core for a minute.
 test: setup browser
-	@$(MAKE) --no-print-directory -j 2 lint claims
+	@$(MAKE) --no-print-directory -j 2 lint pytest
 
-claims: setup
+pytest: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
 
-# Twenty minutes on two cores. DATA: a folder with Multi30k's raw files; else the bundled pairs.
+quick: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
+
+oldest-torch:
+	$(PYTHON) tools/oldest_torch.py
+
+# About twenty minutes on two cores. DATA: a folder with the raw files of Multi30k, or the bundled pairs.
 bench: setup
 	$(BIN)/python -m bench all --data $(DATA) $(BENCH)
 
