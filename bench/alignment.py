@@ -29,8 +29,8 @@ import seqloom
 from bench.alignment_page import PAGE, page
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.metrics.alignment import Symmetrisation, symmetrise
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
-from seqloom.metrics.symmetrise import Symmetry, symmetrise
 from seqloom.runs.alignment import (
     WordAlignment,
     combine_alignments,
@@ -46,7 +46,7 @@ CORPORA = {
     "europarl": ("europarl20k-de-en/train.de.gz", "europarl20k-de-en/train.en.gz"),
 }
 GOLD = "word-alignment/de-en.europarl100"
-WAYS: tuple[Symmetry, ...] = ("intersection", "grow-diag", "grow-diag-final", "union")
+WAYS: tuple[Symmetrisation, ...] = ("intersection", "grow-diag", "grow-diag-final", "union")
 Pair = tuple[str, str]
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:-\w+)*|['’]\w+|\S")

@@ -23,7 +23,7 @@ from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.build import build_search
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 
@@ -84,7 +84,7 @@ def seqloom_decoding(shape: Shape, batch: int, beam: int) -> Callable[[], Any]:
         GreedyConfig(**limits) if beam == 1 else BeamConfig(width=beam, **limits)
     )
     search = build_search(config)
-    request = Request([shape.tokens] * batch)
+    request = SearchRequest([shape.tokens] * batch)
 
     def decode() -> Any:
         with torch.inference_mode():

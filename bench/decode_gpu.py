@@ -20,10 +20,10 @@ import torch
 
 from bench.decode_cpu import BASE, Shape, marian_model, seqloom_model, some_sources
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.captured import Captured
+from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 
 DEVICE = torch.device("cuda")
 TOKENS = 24
@@ -72,13 +72,13 @@ def check(shape: Shape) -> dict[str, Any]:
     model, source = seqloom_model(shape).to(DEVICE), some_sources(shape, 13).to(DEVICE)
     same, worst = 0, 0.0
     rules = Rules(min_length=3, no_repeat_ngram=2)
-    request = Request([5 + 2 * i for i in range(13)], [[], [7, 8]] + [[]] * 11)
+    request = SearchRequest([5 + 2 * i for i in range(13)], [[], [7, 8]] + [[]] * 11)
     searches: list[Greedy | Beam] = [Greedy(rules=rules), Beam(5, rules=rules)]
     for search in searches:
         with torch.inference_mode():
             memory = model.encode(source, 13)
             plain = search(model.decoder, memory, request)
-            recorded = Captured(search)(model.decoder, memory, request)
+            recorded = CapturedSearch(search)(model.decoder, memory, request)
         for [one], [other] in zip(recorded, plain, strict=True):
             same += one.tokens == other.tokens
             worst = max(worst, abs(one.score - other.score))
@@ -87,7 +87,10 @@ def check(shape: Shape) -> dict[str, Any]:
 
 def time_seqloom(shape: Shape, batch: int, beam: int, model: Any) -> dict[str, float]:
     source = some_sources(shape, batch).to(DEVICE)
-    search, request = Captured(search_for(beam), torch.bfloat16), Request([TOKENS] * batch)
+    search, request = (
+        CapturedSearch(search_for(beam), torch.bfloat16),
+        SearchRequest([TOKENS] * batch),
+    )
 
     def encode() -> Any:
         with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16):

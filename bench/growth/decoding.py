@@ -12,7 +12,7 @@ from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 
@@ -61,7 +61,7 @@ def _decode(model: Model, width: int, length: int) -> None:
     """Outputs of exactly this length: END is forbidden until the last position."""
     source = Padded(torch.full((SOURCES, READ), 5), torch.full((SOURCES,), READ))
     search = Beam(width, width, 1.0, Rules(min_length=length - 1))
-    search(model.decoder, model.encode(source, SOURCES), Request([length] * SOURCES))
+    search(model.decoder, model.encode(source, SOURCES), SearchRequest([length] * SOURCES))
 
 
 @torch.inference_mode()

@@ -20,12 +20,12 @@ from seqloom.config.schema.decoding import BeamConfig, ExhaustiveConfig, GreedyC
 from seqloom.core.batch import Padded
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
-from seqloom.decoding.captured import Captured
+from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import START
@@ -64,7 +64,9 @@ def searched(
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
     with torch.no_grad():
-        return build_search(config)(model.decoder, memory, Request(max_lengths, n_best=n_best))
+        return build_search(config)(
+            model.decoder, memory, SearchRequest(max_lengths, n_best=n_best)
+        )
 
 
 def test_the_zoo_shows_every_value_of_every_switch() -> None:
@@ -158,17 +160,17 @@ def test_a_recorded_search_finds_what_the_plain_one_finds(specimen: Specimen) ->
     """With every tensor in its place, rows and source padded, and a past that never moves."""
     model = specimen.build()
     memory = specimen.memory(model)
-    request = Request([6, 8, 7], n_best=2)
+    request = SearchRequest([6, 8, 7], n_best=2)
     searches: list[Greedy | Beam] = [
         Greedy(),
         Beam(3),
         Beam(4, rules=Rules(min_length=2, no_repeat_ngram=2)),
     ]
     if specimen.is_hard:  # the past is easily forgotten: hypotheses tie, and either may go on
-        request, searches = Request([3, 2, 3], n_best=2), [Greedy(), Beam(80)]
+        request, searches = SearchRequest([3, 2, 3], n_best=2), [Greedy(), Beam(80)]
     for search in searches:
         plain = search(model.decoder, memory, request)
-        recorded = Captured(search)(model.decoder, memory, request)
+        recorded = CapturedSearch(search)(model.decoder, memory, request)
         for found, expected in zip(recorded, plain, strict=True):
             assert_same(found, expected)
 
@@ -190,12 +192,12 @@ class NothingFromTheHost(TorchDispatchMode):
 def test_a_recorded_step_asks_nothing_of_the_host(specimen: Specimen) -> None:
     model = specimen.build()
     memory = specimen.memory(model)
-    request = Request([6, 8, 7], prefixes=[[], [4], [4, 5]])
+    request = SearchRequest([6, 8, 7], prefixes=[[], [4], [4, 5]])
     rules = Rules(min_length=2, no_repeat_ngram=2)
     searches: list[Greedy | Beam] = [Greedy(rules=rules), Beam(3, rules=rules)]
     with torch.inference_mode():
         for search in searches:
-            program = Captured(search).program(model.decoder, memory, request)
+            program = CapturedSearch(search).program(model.decoder, memory, request)
             with NothingFromTheHost():  # type: ignore[no-untyped-call]
                 program.begin()
                 places = [one.data_ptr() for one in program.tensors()]
@@ -213,7 +215,7 @@ def test_a_recorded_search_has_the_weights_of_now(precision: torch.dtype) -> Non
     decoder.step = functools.wraps(decoder.step)(  # type: ignore[method-assign]
         lambda tokens, state, original=decoder.step: original(tokens, state)
     )  # as one that was compiled: it belongs to this decoder, and not to a copy
-    captured, request = Captured(Greedy(), precision), Request([6, 6, 6])
+    captured, request = CapturedSearch(Greedy(), precision), SearchRequest([6, 6, 6])
     for _ in range(3):
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
@@ -228,7 +230,7 @@ def test_programs_go_when_their_decoder_goes() -> None:
     specimen = EVERY_DECODER[0]
     model = specimen.build()
     decoder = weakref.ref(model.decoder)
-    Captured(Greedy())(model.decoder, specimen.memory(model), Request([3, 3, 3]))
+    CapturedSearch(Greedy())(model.decoder, specimen.memory(model), SearchRequest([3, 3, 3]))
     del model
     gc.collect()
     assert decoder() is None

@@ -12,8 +12,8 @@ from seqloom.config.schema.decoding import (
 )
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
-from seqloom.decoding.search import Request
-from seqloom.metrics.merging import merge_words
+from seqloom.decoding.search import SearchRequest
+from seqloom.metrics.subword_merging import merge_words
 from seqloom.runs.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
 
 LENGTHS = (4, 2)
@@ -39,7 +39,7 @@ def test_a_search_shows_where_the_model_looks_when_it_is_made_to_say_the_same(
     memory, every = specimen.memory(model, LENGTHS), AttentionReduction(all_heads=True)
     assert specimen.attention is not None
     for config in SEARCHES:
-        request = Request([3] * len(LENGTHS), keep_attention=every.reduce)
+        request = SearchRequest([3] * len(LENGTHS), keep_attention=every.reduce)
         with torch.no_grad():
             found = [best[0] for best in build_search(config)(model.decoder, memory, request)]
             told = force(model.decoder, memory, [one.tokens for one in found], every.reduce)

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from seqloom.config.schema.model import ModelConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.decoding.beam import Beam
-from seqloom.decoding.candidates import Candidates
+from seqloom.decoding.beam import Beam, Candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
-from seqloom.decoding.search import Request, normalise
+from seqloom.decoding.hypothesis import normalise_by_length
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.nn.attention import DotScore, RbfScore, weigh
@@ -112,8 +112,8 @@ def test_l4_positions_are_sines_and_cosines_of_falling_frequency(
 def test_l1_by_log_p_the_four_words_win_per_word_the_six() -> None:
     """he hit me with a pie −4.5, he threw a pie −3.2, I was hit with a pie that he threw −7.2"""
     translations = [(-4.5, 6), (-3.2, 4), (-7.2, 9)]
-    plain = [normalise(log_p, words, 0.0) for log_p, words in translations]
-    per_word = [normalise(log_p, words, 1.0) for log_p, words in translations]
+    plain = [normalise_by_length(log_p, words, 0.0) for log_p, words in translations]
+    per_word = [normalise_by_length(log_p, words, 1.0) for log_p, words in translations]
     assert plain.index(max(plain)) == 1
     assert per_word.index(max(per_word)) == 0
     assert per_word == pytest.approx([-0.75, -0.8, -0.8])
@@ -128,7 +128,7 @@ def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
     totals = torch.randn(sources, k, generator=generator)
     allowed = torch.randn(sources * k, vocabulary, generator=generator).log_softmax(dim=1)
     candidates = Candidates.of(totals, allowed, k)
-    parents = torch.arange(k * k) // candidates.each
+    parents = torch.arange(k * k) // candidates.per_hypothesis
     assert candidates.totals.shape == (sources, k * k)
     for source in range(sources):
         pairs = zip(parents, candidates.tokens[source], strict=True)
@@ -142,7 +142,7 @@ def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
 @pytest.mark.parametrize(("words", "length"), [(2, 3), (3, 2), (3, 3), (5, 2)])
 def test_l1_over_m_words_there_are_m_to_the_t_outputs_of_length_t(words: int, length: int) -> None:
     model = language_model(words)
-    request = Request([length], n_best=10**6)
+    request = SearchRequest([length], n_best=10**6)
     [found] = Exhaustive()(model.decoder, model.encode(None, 1), request)
     assert sum(not one.finished for one in found) == words**length
     assert sum(one.finished for one in found) == sum(words**t for t in range(length))

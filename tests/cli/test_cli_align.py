@@ -9,8 +9,7 @@ import pytest
 from cli_runner import CliResult, run_cli
 
 from seqloom.config.loading.loader import load_recipe
-from seqloom.metrics.alignment import format_pharaoh
-from seqloom.metrics.symmetrise import symmetrise
+from seqloom.metrics.alignment import format_pharaoh, symmetrise
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 

@@ -12,7 +12,7 @@ from cli_runner import run_cli
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.decoding.record import Fate, Record, replay
+from seqloom.decoding.trace import Fate, SearchTrace, replay
 from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import END
 
@@ -62,7 +62,7 @@ def test_saved_trace_reproduces_the_n_best_list(reverse: Path, run: Run, tmp_pat
     path = tmp_path / "record.json"
     assert run_cli("search", reverse, "a b c", "--beam", "3", "--out", path).exit_code == 0
     content = json.loads(path.read_text(encoding="utf-8"))
-    hypotheses = replay(Record.from_json(content["record"]))
+    hypotheses = replay(SearchTrace.from_json(content["record"]))
     outputs = run.translate_n_best(["a b c"], 3, beam=3)[0]
     assert [each.log_probabilities for each in hypotheses] == [
         pytest.approx(each.log_probabilities) for each in outputs
@@ -98,7 +98,7 @@ def test_every_search_can_be_traced(reverse: Path, kind: str) -> None:
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)["record"]
     assert record["kind"] == kind
-    assert replay(Record.from_json(record))
+    assert replay(SearchTrace.from_json(record))
 
 
 def test_completion_of_a_language_model_is_traced(sentences: Path) -> None:
@@ -106,7 +106,7 @@ def test_completion_of_a_language_model_is_traced(sentences: Path) -> None:
     assert result.exit_code == 0
     content = json.loads(result.stdout)
     assert all(output["text"].startswith("I see") for output in content["outputs"])
-    first = Record.from_json(content["record"]).steps[0]
+    first = SearchTrace.from_json(content["record"]).steps[0]
     assert [each.fate for each in first if each.fate is not Fate.DROPPED] == [Fate.KEPT]
     assert run_cli("search", sentences, "--beam", "2").exit_code == 0
 
@@ -205,4 +205,4 @@ def test_minimum_bayes_risk_decoding_cannot_be_traced(run: Run) -> None:
 
 def test_invalid_trace_is_rejected() -> None:
     with pytest.raises(DataError, match="seqloom search --out"):
-        Record.from_json({"steps": [[{"token": 3}]]})
+        SearchTrace.from_json({"steps": [[{"token": 3}]]})

@@ -1,4 +1,4 @@
-"""A search in fixed places finds what the plain search finds."""
+"""Static and captured searches, the choice between search versions, and top-k."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,37 +6,39 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, take
+from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.captured import Captured, fastest, round_up, round_up_length
 from seqloom.decoding.exhaustive import Exhaustive
+from seqloom.decoding.fast.captured import CapturedSearch, round_up, round_up_length
+from seqloom.decoding.fast.compiled import CompiledSearch
+from seqloom.decoding.fast.select import select_fastest
+from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.sample import Sample
-from seqloom.decoding.search import Request, Stepper
-from seqloom.decoding.top import top
+from seqloom.decoding.sampling import Sampling
+from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.text.vocabulary import UNKNOWN
 
-EVERY_DECODER: list[Callable[[int, int], Stepper]] = [EchoDecoder, AttentiveDecoder]
-each_decoder = pytest.mark.parametrize("make", EVERY_DECODER)
-few = settings(max_examples=25, deadline=None)
+BuildDecoder = Callable[[int, int], StepDecoder]
+DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]
+each_decoder = pytest.mark.parametrize("build_decoder", DECODERS)
 
 
 def assert_same(
-    left: Sequence[Sequence[Hypothesis]], right: Sequence[Sequence[Hypothesis]]
+    results: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]]
 ) -> None:
-    for ours, theirs in zip(left, right, strict=True):
-        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
-        assert [one.finished for one in ours] == [one.finished for one in theirs]
-        for one, other in zip(ours, theirs, strict=True):
-            assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-9)
-            assert one.score == pytest.approx(other.score, abs=1e-9)
+    for hypotheses, expected_hypotheses in zip(results, expected, strict=True):
+        for first, second in zip(hypotheses, expected_hypotheses, strict=True):
+            assert first.tokens == second.tokens
+            assert first.finished == second.finished
+            assert first.log_probabilities == pytest.approx(second.log_probabilities, abs=1e-9)
+            assert first.score == pytest.approx(second.score, abs=1e-9)
 
 
 @each_decoder
-@few
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     words=st.integers(1, 6),
@@ -49,59 +51,69 @@ def assert_same(
     search=st.sampled_from(
         [
             Greedy(),
-            Greedy(length_exponent=0.5),
+            Greedy(length_penalty=0.5),
             Beam(1),
             Beam(2, finished=1),
-            Beam(3, length_exponent=0.0),
+            Beam(3, length_penalty=0.0),
             Beam(5),
-            Beam(12, finished=4, length_exponent=0.6),
+            Beam(12, finished=4, length_penalty=0.6),
         ]
     ),
-    forced=st.booleans(),
+    has_prefixes=st.booleans(),
 )
-def test_what_is_recorded_finds_what_the_plain_search_finds(
-    make: Callable[[int, int], Stepper],
+def test_captured_search_equals_plain_search(
+    build_decoder: BuildDecoder,
     seed: int,
     words: int,
     rules: Rules,
     search: Greedy | Beam,
-    forced: bool,
+    has_prefixes: bool,
 ) -> None:
-    decoder, memory = make(seed, words), random_memory(seed, [3, 1, 4, 2, 2])
-    prefixes = [[], [4], [UNKNOWN, 4, 4], [], [4, 4]] if forced else None
-    request = Request([7, 2, 20, 1 if not forced else 3, 11], prefixes, n_best=3)
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1, 4, 2, 2])
+    prefixes = [[], [4], [UNKNOWN, 4, 4], [], [4, 4]] if has_prefixes else None
+    request = SearchRequest([7, 2, 20, 3 if has_prefixes else 1, 11], prefixes, n_best=3)
     search = type(search)(**{**vars(search), "rules": rules})
-    assert_same(Captured(search)(decoder, memory, request), search(decoder, memory, request))
+    assert_same(CapturedSearch(search)(decoder, memory, request), search(decoder, memory, request))
 
 
 @each_decoder
-def test_one_program_serves_batches_of_unequal_size(make: Callable[[int, int], Stepper]) -> None:
-    """What an earlier batch left behind, and what fills the room that is left, changes nothing."""
-    decoder, memory = make(3, 5), random_memory(3, [3, 1, 4, 2, 2, 4, 3])
+def test_one_program_serves_batches_of_different_sizes(build_decoder: BuildDecoder) -> None:
+    """Neither the values of an earlier batch nor the padding change the result."""
+    decoder, memory = build_decoder(3, 5), random_memory(3, [3, 1, 4, 2, 2, 4, 3])
     for search in (Greedy(), Beam(3)):
-        captured = Captured(search)
-        for chosen in ([0, 1, 2, 3, 4, 5, 6], [6, 2, 4, 0, 1], [5, 5, 1, 3, 0, 2]):
-            part, request = take(memory, chosen), Request([5 + i for i in chosen], n_best=2)
-            assert_same(captured(decoder, part, request), search(decoder, part, request))
+        captured = CapturedSearch(search)
+        for sources in ([0, 1, 2, 3, 4, 5, 6], [6, 2, 4, 0, 1], [5, 5, 1, 3, 0, 2]):
+            batch = select_sources(memory, sources)
+            request = SearchRequest([5 + source for source in sources], n_best=2)
+            assert_same(captured(decoder, batch, request), search(decoder, batch, request))
 
 
-def test_who_asks_for_attention_gets_it_from_the_plain_search() -> None:
+def test_captured_search_falls_back_to_the_plain_search_to_return_attention() -> None:
     decoder, memory = AttentiveDecoder(1, 4).eval(), random_memory(1, [3, 2])
-    [one], _ = Captured(Beam(2))(decoder, memory, Request([4, 4], keep_attention=lambda a: a))
-    assert one.attention is not None
+    request = SearchRequest([4, 4], keep_attention=lambda attention: attention)
+    [hypothesis], _ = CapturedSearch(Beam(2))(decoder, memory, request)
+    assert hypothesis.attention is not None
 
 
-def test_only_greedy_and_beam_search_are_recorded_and_only_on_a_gpu() -> None:
+def test_greedy_and_beam_search_are_captured_on_a_gpu() -> None:
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     for search in (Greedy(), Beam(3)):
-        assert fastest(search, cpu) is search
-        assert fastest(search, gpu) == Captured(search)
-    for other in (Sample(), Exhaustive()):
-        assert fastest(other, gpu) is other
+        assert select_fastest(search, cpu) is search
+        assert select_fastest(search, gpu) == CapturedSearch(search)
+    for other in (Sampling(), Exhaustive()):
+        assert select_fastest(other, gpu) is other
+
+
+def test_greedy_and_beam_search_are_compiled_on_request() -> None:
+    for device in (torch.device("cpu"), torch.device("cuda")):
+        for search in (Greedy(), Beam(3)):
+            assert select_fastest(search, device, compiled=True) == CompiledSearch(search)
+        for other in (Sampling(), Exhaustive()):
+            assert select_fastest(other, device, compiled=True) is other
 
 
 @given(st.integers(1, 10**5))
-def test_shapes_are_few_and_little_too_large(size: int) -> None:
+def test_rounded_shapes_are_few_and_not_much_too_large(size: int) -> None:
     assert size <= round_up(size) <= max(size * 3 / 2, size + 1)
     assert size <= round_up_length(size) < size + 32
     assert round_up(round_up(size)) == round_up(size)
@@ -112,16 +124,16 @@ def test_shapes_are_few_and_little_too_large(size: int) -> None:
 @given(
     st.integers(1, 4), st.integers(1, 3000), st.integers(1, 9), st.integers(0, 10**6), st.booleans()
 )
-def test_the_top_is_what_sorting_everything_finds(
-    rows: int, vocabulary: int, count: int, seed: int, gaps: bool
+def test_top_k_equals_sorting(
+    rows: int, vocabulary: int, count: int, seed: int, has_forbidden: bool
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    numbers = torch.stack([torch.randperm(vocabulary, generator=generator) for _ in range(rows)])
-    values = numbers.double()
-    if gaps:
-        values = values.masked_fill(numbers % 3 == 0, float("-inf"))
+    ranks = torch.stack([torch.randperm(vocabulary, generator=generator) for _ in range(rows)])
+    values = ranks.double()
+    if has_forbidden:
+        values = values.masked_fill(ranks % 3 == 0, float("-inf"))
     count = min(count, vocabulary)
-    best, places = top(values, count)
+    best, columns = top_k(values, count)
     assert torch.equal(best, values.sort(dim=1, descending=True).values[:, :count])
-    assert torch.equal(values.gather(1, places), best)
-    assert all(len(set(row)) == count for row in places.tolist())
+    assert torch.equal(values.gather(1, columns), best)
+    assert all(len(set(row)) == count for row in columns.tolist())

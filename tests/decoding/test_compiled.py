@@ -1,4 +1,4 @@
-"""Compiled steps find what the plain search finds, for every length, from one compilation."""
+"""Compiled searches: equal to the plain search for every length, with one compilation."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ import torch
 from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
-from seqloom.decoding import compiled
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.captured import Program
-from seqloom.decoding.compiled import Compiled
+from seqloom.decoding.fast import compiled
+from seqloom.decoding.fast.captured import SearchProgram
+from seqloom.decoding.fast.compiled import CompiledSearch, unsupported_reason
 from seqloom.decoding.greedy import Greedy
-from seqloom.decoding.recorder import Recorder
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.search import Request, Search
+from seqloom.decoding.search import SearchRequest
+from seqloom.decoding.tracer import Tracer
 from seqloom.models.build import build_model
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -32,27 +32,27 @@ TRANSFORMER: dict[str, object] = {
         "positions": {"kind": "learned", "max_length": 24},
     },
 }
-RECURRENT: dict[str, object] = {
+RECURRENT_WITH_COPYING: dict[str, object] = {
     "encoder": {"kind": "recurrent", "cell": "gru", "width": 8},
     "decoder": {"kind": "recurrent", "cell": "lstm", "width": 16, "copying": True},
 }
-
-PLAIN: dict[str, object] = {
+RECURRENT_WITHOUT_ATTENTION: dict[str, object] = {
     "encoder": {"kind": "recurrent", "cell": "rnn", "width": 8},
     "decoder": {"kind": "recurrent", "cell": "rnn", "width": 16, "attention": {"kind": "none"}},
 }
 
 
-def some_model(parts: dict[str, object], seed: int = 0) -> Model:
+def build_random_model(config: dict[str, object], seed: int = 0) -> Model:
     torch.manual_seed(seed)
-    config, ids = ModelConfig.model_validate(parts), Tokens(VOCABULARY)
-    model = build_model(config, Signature(ids, ids, False)).eval().requires_grad_(False)
-    for weight in model.parameters():  # large, so that every path matters
+    tokens = Tokens(VOCABULARY)
+    signature = Signature(tokens, tokens, False)
+    model = build_model(ModelConfig.model_validate(config), signature).eval().requires_grad_(False)
+    for weight in model.parameters():  # large weights, so that every path affects the outputs
         torch.nn.init.normal_(weight, std=0.4)
     return model
 
 
-def read(model: Model, *lengths: int) -> Memory:
+def encode_random_sources(model: Model, *lengths: int) -> Memory:
     generator = torch.Generator().manual_seed(sum(lengths))
     size = (len(lengths), max(lengths))
     source = Padded(
@@ -62,78 +62,110 @@ def read(model: Model, *lengths: int) -> Memory:
         return model.encode(source, len(lengths))
 
 
-def assert_same(search: Search, other: Search, model: Model, length: int, wish: Request) -> None:
-    memory = read(model, length)
-    found, expected = (
-        [(one.tokens, one.finished, *one.log_probabilities) for one in hypotheses]
-        for [hypotheses] in (each(model.decoder, memory, wish) for each in (search, other))
-    )
-    for one, another in zip(found, expected, strict=True):
-        assert one[:2] == another[:2]
-        assert one[2:] == pytest.approx(another[2:], abs=1e-4)
+def assert_compiled_equals_plain(
+    search: Greedy | Beam, model: Model, length: int, request: SearchRequest
+) -> None:
+    memory = encode_random_sources(model, length)
+    [hypotheses] = CompiledSearch(search)(model.decoder, memory, request)
+    [expected] = search(model.decoder, memory, request)
+    for first, second in zip(hypotheses, expected, strict=True):
+        assert (first.tokens, first.finished) == (second.tokens, second.finished)
+        assert first.log_probabilities == pytest.approx(second.log_probabilities, abs=1e-4)
 
 
 @pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for each time that something is compiled; which is not tuned here, to be quick."""
-    monkeypatch.setitem(compiled.SETTINGS, "max_autotune", False)
-    made: list[object] = []
-    real = compiled.compiled
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
+    """The programs that were compiled, without autotuning, which is slow."""
+    monkeypatch.setitem(compiled.INDUCTOR_SETTINGS, "max_autotune", False)
+    programs: list[SearchProgram] = []
+    original = compiled.compile_step
 
-    def counted(program: Program) -> compiled.Advance:
-        made.append(program)
-        return real(program)
+    def count_and_compile(program: SearchProgram) -> compiled.CompiledAdvance:
+        programs.append(program)
+        return original(program)
 
-    monkeypatch.setattr(compiled, "compiled", counted)
-    return made
+    monkeypatch.setattr(compiled, "compile_step", count_and_compile)
+    return programs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("parts", "search"),
+    ("config", "search"),
     [
         (TRANSFORMER, Beam(3, rules=Rules(min_length=2, no_repeat_ngram=2))),
-        (RECURRENT, Beam(2, finished=1, length_exponent=0.6)),
+        (RECURRENT_WITH_COPYING, Beam(2, finished=1, length_penalty=0.6)),
     ],
     ids=["transformer", "recurrent"],
 )
 def test_one_compilation_serves_all_lengths(
-    parts: dict[str, object], search: Beam, compilations: list[object]
+    config: dict[str, object], search: Beam, compilations: list[SearchProgram]
 ) -> None:
-    model = some_model(parts)
+    model = build_random_model(config)
     prefixes: list[Sequence[int] | None] = [None, [], [7], [8, 5, 5]]
     for length in (1, 2, 3, 11, 30):
-        for limit in (1, 2, 4, 9, 24):
-            for prefix in prefixes[: min(limit, 4)]:
-                wish = Request([limit], None if prefix is None else [prefix], n_best=2)
-                assert_same(Compiled(search), search, model, length, wish)
+        for max_length in (1, 2, 4, 9, 24):
+            for prefix in prefixes[: min(max_length, 4)]:
+                request = SearchRequest(
+                    [max_length], None if prefix is None else [prefix], n_best=2
+                )
+                assert_compiled_equals_plain(search, model, length, request)
     assert len(compilations) == 1
 
 
-def test_each_model_has_a_step_of_its_own_and_other_weights_another(
-    compilations: list[object],
+@pytest.mark.slow
+def test_each_model_and_each_change_of_weights_is_compiled_separately(
+    compilations: list[SearchProgram],
 ) -> None:
-    search, one, other = Greedy(), some_model(PLAIN), some_model(PLAIN, seed=1)
-    for model in (one, other, one):
-        assert_same(Compiled(search), search, model, 5, Request([12]))
+    first = build_random_model(RECURRENT_WITHOUT_ATTENTION)
+    second = build_random_model(RECURRENT_WITHOUT_ATTENTION, seed=1)
+    for model in (first, second, first):
+        assert_compiled_equals_plain(Greedy(), model, 5, SearchRequest([12]))
     assert len(compilations) == 2
-    one.decoder.readout.get_submodule("output").get_parameter("weight").mul_(-1)
-    assert_same(Compiled(search), search, one, 5, Request([12]))
+    first.decoder.readout.get_submodule("output").get_parameter("weight").mul_(-1)
+    assert_compiled_equals_plain(Greedy(), first, 5, SearchRequest([12]))
     assert len(compilations) == 3
 
 
-def test_several_sources_and_who_watches_are_searched_as_ever(compilations: list[object]) -> None:
-    model, search = some_model(RECURRENT), Beam(2)
-    together = read(model, 3, 5)
-    asked = Request([6, 7], n_best=2)
-    assert Compiled(search)(model.decoder, together, asked) == search(
-        model.decoder, together, asked
+def test_batches_attention_and_traces_use_the_plain_search(
+    compilations: list[SearchProgram],
+) -> None:
+    model, search = build_random_model(RECURRENT_WITH_COPYING), Beam(2)
+    batch, request = encode_random_sources(model, 3, 5), SearchRequest([6, 7], n_best=2)
+    expected = search(model.decoder, batch, request)
+    assert CompiledSearch(search)(model.decoder, batch, request) == expected
+    single = encode_random_sources(model, 4)
+    [[hypothesis, *_]] = CompiledSearch(search)(
+        model.decoder, single, SearchRequest([6], keep_attention=lambda weights: weights)
     )
-    alone = read(model, 4)
-    [[looked, *_]] = Compiled(search)(
-        model.decoder, alone, Request([6], keep_attention=lambda weights: weights)
-    )
-    assert looked.attention is not None
-    recorder = Recorder()
-    Compiled(search)(model.decoder, alone, Request([6], recorder=recorder))
-    assert recorder.records
+    assert hypothesis.attention is not None
+    tracer = Tracer()
+    CompiledSearch(search)(model.decoder, single, SearchRequest([6], tracer=tracer))
+    assert tracer.traces
     assert compilations == []
+
+
+@pytest.mark.parametrize("version", ["2.9.0", "2.10.1+cpu", "2.11.0a0+git1234567", "3.0.0.dev2026"])
+def test_supported_torch_version_has_no_reason(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    assert unsupported_reason() is None
+
+
+@pytest.mark.parametrize("version", ["2.6.0", "2.8.1+cu126"])
+def test_old_torch_version_is_named_in_the_reason(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    assert unsupported_reason() == (
+        f"The compiled engine needs torch 2.9 or newer; this is {version.split('+')[0]}. "
+        "Use --engine auto."
+    )
+
+
+def test_installed_inductor_has_all_settings() -> None:
+    if unsupported_reason() is not None:
+        pytest.skip("this version of torch cannot compile a search")
+    import torch._inductor.config as inductor
+
+    assert [name for name in compiled.INDUCTOR_SETTINGS if not hasattr(inductor, name)] == []

@@ -1,4 +1,4 @@
-"""What holds for every search, over decoders that remember all they have put out."""
+"""Claims that hold for every search, over decoders whose state depends on all tokens so far."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, take
+from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
@@ -18,88 +18,95 @@ from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.sample import Sample
-from seqloom.decoding.search import Request, Search, Stepper
+from seqloom.decoding.sampling import Sampling
+from seqloom.decoding.search import Search, SearchRequest, StepDecoder
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
-EVERY_DECODER: list[Callable[[int, int], Stepper]] = [EchoDecoder, AttentiveDecoder]
-each_decoder = pytest.mark.parametrize("make", EVERY_DECODER)
+BuildDecoder = Callable[[int, int], StepDecoder]
+DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]
+each_decoder = pytest.mark.parametrize("build_decoder", DECODERS)
 seeds = st.integers(0, 10**6)
-few = settings(max_examples=15, deadline=None)
+few_examples = settings(max_examples=15, deadline=None)
 
 
 def every_search(rules: Rules, seed: int = 0) -> list[Search]:
-    """Each search, and each of its manners."""
+    """Each search with several settings."""
     return [
         Greedy(rules=rules),
         Beam(1, rules=rules),
         Beam(3, rules=rules),
-        Beam(4, finished=2, length_exponent=0.0, rules=rules),
+        Beam(4, finished=2, length_penalty=0.0, rules=rules),
         Beam(50, rules=rules),
-        Sample(seed=seed, rules=rules),
-        Sample(temperature=2.0, top_k=3, top_p=0.8, samples=4, seed=seed, rules=rules),
+        Sampling(seed=seed, rules=rules),
+        Sampling(temperature=2.0, top_k=3, top_p=0.8, samples=4, seed=seed, rules=rules),
         Exhaustive(rules=rules),
     ]
 
 
-def close(left: Hypothesis, right: Hypothesis) -> bool:
-    """The same tokens, and the same numbers up to rounding."""
-    if left.attention is not None and right.attention is not None:
-        torch.testing.assert_close(left.attention, right.attention, rtol=1e-9, atol=1e-9)
+def keep_all(attention: Tensor) -> Tensor:
+    return attention
+
+
+def is_close(first: Hypothesis, second: Hypothesis) -> bool:
+    """True if tokens are equal, and numbers equal up to rounding."""
+    if first.attention is not None and second.attention is not None:
+        torch.testing.assert_close(first.attention, second.attention, rtol=1e-9, atol=1e-9)
     return (
-        (left.tokens, left.finished) == (right.tokens, right.finished)
-        and left.score == pytest.approx(right.score, abs=1e-9)
-        and left.log_probabilities == pytest.approx(right.log_probabilities, abs=1e-9)
+        (first.tokens, first.finished) == (second.tokens, second.finished)
+        and first.score == pytest.approx(second.score, abs=1e-9)
+        and first.log_probabilities == pytest.approx(second.log_probabilities, abs=1e-9)
     )
 
 
 def assert_same(
-    left: Sequence[Sequence[Hypothesis]], right: Sequence[Sequence[Hypothesis]]
+    results: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]]
 ) -> None:
-    for ours, theirs in zip(left, right, strict=True):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            assert close(one, other), (one, other)
+    for hypotheses, expected_hypotheses in zip(results, expected, strict=True):
+        assert len(hypotheses) == len(expected_hypotheses)
+        for first, second in zip(hypotheses, expected_hypotheses, strict=True):
+            assert is_close(first, second), (first, second)
 
 
 @each_decoder
-@few
+@few_examples
 @given(seed=seeds, words=st.integers(1, 5), length=st.integers(1, 7))
-def test_a_beam_of_one_is_greedy(
-    make: Callable[[int, int], Stepper], seed: int, words: int, length: int
+def test_beam_of_width_one_is_greedy(
+    build_decoder: BuildDecoder, seed: int, words: int, length: int
 ) -> None:
-    decoder, memory = make(seed, words), random_memory(seed, [3, 1, 4, 2])
-    request = Request([length, 2, length, 1], prefixes=[[], [4], [], []], keep_attention=all_of_it)
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1, 4, 2])
+    request = SearchRequest(
+        [length, 2, length, 1], prefixes=[[], [4], [], []], keep_attention=keep_all
+    )
     for rules in [Rules(), Rules(min_length=2, no_repeat_ngram=1)]:
         greedy = Greedy(rules=rules)(decoder, memory, request)
         assert_same(Beam(1, rules=rules)(decoder, memory, request), greedy)
 
 
 @each_decoder
-@few
+@few_examples
 @given(
     seed=seeds,
     words=st.integers(1, 3),
     length=st.integers(1, 4),
-    exponent=st.sampled_from([0.0, 0.6, 1.0]),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0]),
 )
-def test_a_beam_as_wide_as_the_tree_finds_the_exhaustive_n_best(
-    make: Callable[[int, int], Stepper], seed: int, words: int, length: int, exponent: float
+def test_beam_as_wide_as_the_tree_equals_exhaustive_search(
+    build_decoder: BuildDecoder, seed: int, words: int, length: int, length_penalty: float
 ) -> None:
-    decoder, memory = make(seed, words), random_memory(seed, [3, 1])
-    request = Request([length, max(1, length - 1)], n_best=9)
-    exhaustive = Exhaustive(length_exponent=exponent)(decoder, memory, request)
-    wide = Beam((words + 1) ** (length + 1), length_exponent=exponent)
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1])
+    request = SearchRequest([length, max(1, length - 1)], n_best=9)
+    exhaustive = Exhaustive(length_penalty=length_penalty)(decoder, memory, request)
+    wide = Beam((words + 1) ** (length + 1), length_penalty=length_penalty)
     assert_same(wide(decoder, memory, request), exhaustive)
 
 
 @each_decoder
-@few
+@few_examples
 @given(seed=seeds, words=st.integers(1, 3), length=st.integers(1, 4))
-def test_exhaustive_search_finds_what_trying_everything_finds(
-    make: Callable[[int, int], Stepper], seed: int, words: int, length: int
+def test_exhaustive_search_equals_scoring_every_output(
+    build_decoder: BuildDecoder, seed: int, words: int, length: int
 ) -> None:
-    decoder, memory = make(seed, words), random_memory(seed, [3])
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3])
     outputs = [
         output
         for size in range(length)
@@ -107,52 +114,57 @@ def test_exhaustive_search_finds_what_trying_everything_finds(
     ]
     scored = [force(decoder, memory, [output])[0] for output in outputs]
     best = sorted(scored, key=lambda hypothesis: -hypothesis.score)[:5]
-    found = Exhaustive()(decoder, memory, Request([length], n_best=5))[0]
-    assert_same([found[: len(best)]], [best])
-    assert all(not hypothesis.finished for hypothesis in found[len(best) :])
+    [hypotheses] = Exhaustive()(decoder, memory, SearchRequest([length], n_best=5))
+    assert_same([hypotheses[: len(best)]], [best])
+    assert all(not hypothesis.finished for hypothesis in hypotheses[len(best) :])
 
 
 @each_decoder
-@few
+@few_examples
 @given(seed=seeds, width=st.integers(1, 9))
-def test_no_search_beats_the_exhaustive_optimum(
-    make: Callable[[int, int], Stepper], seed: int, width: int
+def test_no_search_finds_a_better_output_than_exhaustive_search(
+    build_decoder: BuildDecoder, seed: int, width: int
 ) -> None:
-    decoder, memory = make(seed, 3), random_memory(seed, [3, 2])
-    request = Request([4, 3])
+    decoder, memory = build_decoder(seed, 3), random_memory(seed, [3, 2])
+    request = SearchRequest([4, 3])
     optimum = Exhaustive()(decoder, memory, request)
-    for found in [Beam(width)(decoder, memory, request), Greedy()(decoder, memory, request)]:
-        for [best], [one] in zip(optimum, found, strict=True):
-            assert not one.finished or one.score <= best.score + 1e-12
+    for results in [Beam(width)(decoder, memory, request), Greedy()(decoder, memory, request)]:
+        for [best], [hypothesis] in zip(optimum, results, strict=True):
+            assert not hypothesis.finished or hypothesis.score <= best.score + 1e-12
 
 
 @each_decoder
-@few
+@few_examples
 @given(seed=seeds, words=st.integers(1, 4))
-def test_the_score_of_a_hypothesis_is_the_models_own(
-    make: Callable[[int, int], Stepper], seed: int, words: int
+def test_probabilities_and_attention_equal_those_of_forced_decoding(
+    build_decoder: BuildDecoder, seed: int, words: int
 ) -> None:
-    decoder, memory = make(seed, words), random_memory(seed, [3, 1, 2])
-    request = Request([5, 3, 4], [[4], [], [UNKNOWN, 4]], n_best=3, keep_attention=all_of_it)
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1, 2])
+    request = SearchRequest([5, 3, 4], [[4], [], [UNKNOWN, 4]], n_best=3, keep_attention=keep_all)
     for search in every_search(Rules(min_length=1), seed):
-        exponent = search.length_exponent if isinstance(search, Beam) else 1.0
-        for source, found in enumerate(search(decoder, memory, request)):
-            assert found
-            for one in found:
-                [own] = force(decoder, take(memory, [source]), [one.tokens], all_of_it, exponent)
-                length = len(one.log_probabilities)
-                assert length == len(one.tokens) + one.finished
-                assert one.log_probabilities == pytest.approx(own.log_probabilities[:length])
-                assert one.score == pytest.approx(
-                    sum(own.log_probabilities[:length]) / length**exponent
+        length_penalty = search.length_penalty if isinstance(search, Beam) else 1.0
+        for source, hypotheses in enumerate(search(decoder, memory, request)):
+            assert hypotheses
+            for hypothesis in hypotheses:
+                [forced] = force(
+                    decoder,
+                    select_sources(memory, [source]),
+                    [hypothesis.tokens],
+                    keep_all,
+                    length_penalty,
                 )
-                if own.attention is not None:
-                    assert one.attention is not None
-                    torch.testing.assert_close(one.attention, own.attention[:length])
+                length = len(hypothesis.log_probabilities)
+                expected = forced.log_probabilities[:length]
+                assert length == len(hypothesis.tokens) + hypothesis.finished
+                assert hypothesis.log_probabilities == pytest.approx(expected)
+                assert hypothesis.score == pytest.approx(sum(expected) / length**length_penalty)
+                if forced.attention is not None:
+                    assert hypothesis.attention is not None
+                    torch.testing.assert_close(hypothesis.attention, forced.attention[:length])
 
 
 @each_decoder
-@few
+@few_examples
 @given(
     seed=seeds,
     order=st.permutations(range(5)).flatmap(
@@ -160,107 +172,108 @@ def test_the_score_of_a_hypothesis_is_the_models_own(
     ),
     padding=st.integers(0, 3),
 )
-def test_an_output_does_not_depend_on_its_batch(
-    make: Callable[[int, int], Stepper], seed: int, order: list[int], padding: int
+def test_output_does_not_depend_on_the_rest_of_the_batch(
+    build_decoder: BuildDecoder, seed: int, order: list[int], padding: int
 ) -> None:
-    decoder, memory = make(seed, 3), random_memory(seed, [3, 1, 4, 2, 5])
-    limits, prefixes = [5, 3, 4, 2, 5], [[], [4], [5, 6], [], [UNKNOWN]]
-    whole = Request(limits, prefixes, n_best=4, keep_attention=all_of_it)
-    part = Request(
-        [limits[source] for source in order],
+    decoder, memory = build_decoder(seed, 3), random_memory(seed, [3, 1, 4, 2, 5])
+    max_lengths, prefixes = [5, 3, 4, 2, 5], [[], [4], [5, 6], [], [UNKNOWN]]
+    whole = SearchRequest(max_lengths, prefixes, n_best=4, keep_attention=keep_all)
+    part = SearchRequest(
+        [max_lengths[source] for source in order],
         [prefixes[source] for source in order],
         n_best=4,
-        keep_attention=all_of_it,
+        keep_attention=keep_all,
         indices=order,
     )
     for search in every_search(Rules(), seed):
         together = search(decoder, memory, whole)
-        apart = search(decoder, take(memory, order, padding), part)
+        apart = search(decoder, select_sources(memory, order, padding), part)
         assert_same(apart, [together[source] for source in order])
 
 
-def all_of_it(attention: Tensor) -> Tensor:
-    return attention
-
-
 @each_decoder
-@few
+@few_examples
 @given(
     seed=seeds,
     rules=st.builds(Rules, st.integers(0, 4), st.integers(0, 3), st.booleans()),
-    limits=st.lists(st.integers(3, 6), min_size=3, max_size=3),
+    max_lengths=st.lists(st.integers(3, 6), min_size=3, max_size=3),
 )
 def test_every_search_obeys_every_rule(
-    make: Callable[[int, int], Stepper], seed: int, rules: Rules, limits: list[int]
+    build_decoder: BuildDecoder, seed: int, rules: Rules, max_lengths: list[int]
 ) -> None:
     words, prefixes = 3, [[], [5], [6, 6]]
-    decoder, memory = make(seed, words), random_memory(seed, [3, 1, 2])
-    request = Request(limits, prefixes, n_best=4)
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1, 2])
+    request = SearchRequest(max_lengths, prefixes, n_best=4)
     size = rules.no_repeat_ngram
     for search in every_search(rules, seed):
-        for prefix, limit, found in zip(
-            prefixes, limits, search(decoder, memory, request), strict=True
-        ):
-            for one in found:
-                assert one.tokens[: len(prefix)] == tuple(prefix)
-                assert not {PAD, START, END} & set(one.tokens)
-                assert rules.allow_unknown or UNKNOWN not in one.tokens
-                assert len(one.tokens) + one.finished <= limit
-                assert one.finished or len(one.tokens) == limit or size or len(found) > 1
-                ngrams = list(zip(*(one.tokens[i:] for i in range(size)), strict=False))
-                # What a prefix repeats itself is forced; nothing else occurs again.
-                excess = len(ngrams) - len(set(ngrams))
-                assert excess == (1 if size == 1 and prefix == [6, 6] else 0)
-                stuck = size == 1 and len(one.tokens) >= words
-                assert not one.finished or stuck or len(one.tokens) >= rules.min_length
+        results = search(decoder, memory, request)
+        for prefix, max_length, hypotheses in zip(prefixes, max_lengths, results, strict=True):
+            for hypothesis in hypotheses:
+                tokens, finished = hypothesis.tokens, hypothesis.finished
+                assert tokens[: len(prefix)] == tuple(prefix)
+                assert not {PAD, START, END} & set(tokens)
+                assert rules.allow_unknown or UNKNOWN not in tokens
+                assert len(tokens) + finished <= max_length
+                assert finished or len(tokens) == max_length or size or len(hypotheses) > 1
+                ngrams = list(zip(*(tokens[i:] for i in range(size)), strict=False))
+                # Only a forced prefix may contain a repeated n-gram.
+                repeats = len(ngrams) - len(set(ngrams))
+                assert repeats == (1 if size == 1 and prefix == [6, 6] else 0)
+                all_words_used = size == 1 and len(tokens) >= words
+                assert not finished or all_words_used or len(tokens) >= rules.min_length
 
 
-def test_a_hypothesis_that_may_say_nothing_else_ends() -> None:
-    """Two words, each at most once, and no end before the fifth: after two it must end."""
+def test_hypothesis_ends_if_every_other_token_is_forbidden() -> None:
+    """Two words, each allowed once, and min_length = 5: after two words only END is left."""
     rules = Rules(min_length=5, no_repeat_ngram=1)
     decoder, memory = EchoDecoder(0, words=2), random_memory(0, [2])
     for search in every_search(rules):
-        for one in search(decoder, memory, Request([8]))[0]:
-            assert one.finished
-            assert sorted(one.tokens) == [4, 5]
+        for hypothesis in search(decoder, memory, SearchRequest([8]))[0]:
+            assert hypothesis.finished
+            assert sorted(hypothesis.tokens) == [4, 5]
 
 
-@few
+@few_examples
 @given(seed=seeds)
-def test_what_runs_out_of_length_is_flagged_as_unfinished(seed: int) -> None:
+def test_hypothesis_at_the_length_limit_is_unfinished(seed: int) -> None:
     decoder, memory = EchoDecoder(seed, words=3), random_memory(seed, [2, 3])
     for search in every_search(Rules(min_length=9)):
-        for found in search(decoder, memory, Request([3, 3], n_best=4)):
-            assert found
-            for one in found:
-                assert not one.finished
-                assert len(one.tokens) == len(one.log_probabilities) == 3
+        for hypotheses in search(decoder, memory, SearchRequest([3, 3], n_best=4)):
+            assert hypotheses
+            for hypothesis in hypotheses:
+                assert not hypothesis.finished
+                assert len(hypothesis.tokens) == len(hypothesis.log_probabilities) == 3
 
 
-@few
+@few_examples
 @given(seed=seeds, n_best=st.integers(1, 12))
-def test_an_n_best_list_is_sorted_and_never_says_the_same_twice(seed: int, n_best: int) -> None:
+def test_n_best_list_is_sorted_and_has_no_duplicates(seed: int, n_best: int) -> None:
     decoder, memory = EchoDecoder(seed, words=3), random_memory(seed, [2, 3])
     searches: list[Search] = [Beam(4), Beam(4, finished=2), Exhaustive()]
     for search in searches:
-        for found in search(decoder, memory, Request([4, 5], n_best=n_best)):
-            keys = [(one.finished, one.score) for one in found]
-            assert keys == sorted(keys, reverse=True)
-            assert len({(one.tokens, one.finished) for one in found}) == len(found) <= n_best
+        for hypotheses in search(decoder, memory, SearchRequest([4, 5], n_best=n_best)):
+            ranks = [(hypothesis.finished, hypothesis.score) for hypothesis in hypotheses]
+            assert ranks == sorted(ranks, reverse=True)
+            distinct = {(hypothesis.tokens, hypothesis.finished) for hypothesis in hypotheses}
+            assert len(distinct) == len(hypotheses) <= n_best
 
 
-def test_attention_is_kept_as_asked_and_without_the_padding() -> None:
+def test_attention_is_reduced_as_requested_and_has_no_padding() -> None:
     decoder, memory = AttentiveDecoder(3, words=4), random_memory(3, [3, 1, 2])
-    limits = [6, 4, 5]
+    max_lengths = [6, 4, 5]
     for search in every_search(Rules(min_length=2)):
         if isinstance(search, Exhaustive):
-            limits = [3, 3, 3]
-        plain = search(decoder, memory, Request(limits))
-        whole = search(decoder, memory, Request(limits, keep_attention=all_of_it))
-        mean = search(decoder, memory, Request(limits, keep_attention=lambda a: a.mean((1, 2))))
+            max_lengths = [3, 3, 3]
+        without = search(decoder, memory, SearchRequest(max_lengths))
+        whole = search(decoder, memory, SearchRequest(max_lengths, keep_attention=keep_all))
+        mean = search(
+            decoder,
+            memory,
+            SearchRequest(max_lengths, keep_attention=lambda attention: attention.mean((1, 2))),
+        )
         for source, length in enumerate([3, 1, 2]):
             steps = len(whole[source][0].log_probabilities)
-            assert plain[source][0].attention is None
+            assert without[source][0].attention is None
             kept, reduced = whole[source][0].attention, mean[source][0].attention
             assert kept is not None
             assert reduced is not None
@@ -269,31 +282,33 @@ def test_attention_is_kept_as_asked_and_without_the_padding() -> None:
             torch.testing.assert_close(reduced, kept.mean((1, 2)))
 
 
-def test_a_model_without_attention_keeps_none() -> None:
+def test_attention_is_none_for_a_model_without_attention() -> None:
     decoder, memory = EchoDecoder(3, words=4), random_memory(3, [3])
-    [[one]] = Beam(2)(decoder, memory, Request([3], keep_attention=all_of_it))
-    assert one.attention is None
+    [[hypothesis]] = Beam(2)(decoder, memory, SearchRequest([3], keep_attention=keep_all))
+    assert hypothesis.attention is None
 
 
-def test_a_prefix_that_leaves_no_room_is_refused_and_all_are_named() -> None:
+def test_every_prefix_that_is_too_long_is_reported() -> None:
     decoder, memory = EchoDecoder(0, words=3), random_memory(0, [2, 2, 2])
-    request = Request([2, 5, 1], prefixes=[[4, 5], [4], [6]], indices=[10, 11, 12])
+    request = SearchRequest([2, 5, 1], prefixes=[[4, 5], [4], [6]], indices=[10, 11, 12])
     for search in every_search(Rules()):
         with pytest.raises(DataError) as caught:
             search(decoder, memory, request)
-        assert "no room for its prefix" in str(caught.value)
-        assert "source 10: must begin with 2 tokens and may have 2" in str(caught.value)
-        assert "source 12" in str(caught.value)
-        assert "source 11" not in str(caught.value)
+        message = str(caught.value)
+        assert "a forced prefix is too long" in message
+        assert "source 10: the prefix has 2 tokens and max_length is 2" in message
+        assert "source 12" in message
+        assert "source 11" not in message
 
 
-def test_forcing_a_whole_batch_is_forcing_each_alone() -> None:
+def test_forced_decoding_of_a_batch_equals_that_of_each_source() -> None:
     decoder, memory = AttentiveDecoder(5, words=4), random_memory(5, [3, 1, 4, 2])
     targets = [[4, 5, 6, 7], [], [4], [7, 7]]
-    together = force(decoder, memory, targets, all_of_it)
-    for source, (target, one) in enumerate(zip(targets, together, strict=True)):
-        assert one.tokens == tuple(target)
-        assert one.finished
-        assert one.log_probability == pytest.approx(math.fsum(one.log_probabilities))
-        [alone] = force(decoder, take(memory, [source]), [target], all_of_it)
-        assert close(one, alone)
+    together = force(decoder, memory, targets, keep_all)
+    for source, (target, hypothesis) in enumerate(zip(targets, together, strict=True)):
+        assert hypothesis.tokens == tuple(target)
+        assert hypothesis.finished
+        total = math.fsum(hypothesis.log_probabilities)
+        assert hypothesis.log_probability == pytest.approx(total)
+        [alone] = force(decoder, select_sources(memory, [source]), [target], keep_all)
+        assert is_close(hypothesis, alone)

@@ -1,4 +1,4 @@
-"""Small decoders to search over: random, in float64 so that no two hypotheses tie."""
+"""Small random decoders for search tests, in float64 so that no two hypotheses have equal scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ class RowTensors:
     tensors: tuple[Tensor, ...]
 
     def select(self, rows: Tensor) -> "RowTensors":
-        return RowTensors(tuple(one.index_select(0, rows) for one in self.tensors))
+        return RowTensors(tuple(tensor.index_select(0, rows) for tensor in self.tensors))
 
     def copy_(self, later: "RowTensors") -> None:
         for tensor, new in zip(self.tensors, later.tensors, strict=True):
@@ -38,7 +38,7 @@ class StaticToy:
 
 
 class EchoDecoder(StaticToy):
-    """Its hidden state depends on every token so far and on the source, which it cannot attend to.
+    """A recurrent decoder without attention. Its state depends on the source and on every token.
 
     h' = tanh(A h + e(token) + c(source)), logits = W h'
     """
@@ -53,8 +53,8 @@ class EchoDecoder(StaticToy):
         self.recurrent = normal(width, width)
         self.embedding = 2 * normal(vocabulary, width)
         self.output = normal(width, vocabulary)
-        self.steps: list[int] = []  # rows of each step taken
-        self.fed: list[list[int]] = []
+        self.row_counts: list[int] = []  # number of rows of each step
+        self.inputs: list[list[int]] = []  # input tokens of each step
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         summary = memory.summary[:, 0]
@@ -65,15 +65,15 @@ class EchoDecoder(StaticToy):
         rows, sources = len(tokens), len(fixed)
         assert len(moving) == rows
         assert rows % sources == 0
-        self.steps.append(rows)
-        self.fed.append(tokens.tolist())
+        self.row_counts.append(rows)
+        self.inputs.append(tokens.tolist())
         source = fixed.repeat_interleave(rows // sources, dim=0)
         hidden = torch.tanh(moving @ self.recurrent + self.embedding[tokens] + source)
         return Step(hidden @ self.output, state.after(RowTensors((hidden,))), None)
 
 
 class AttentiveDecoder(nn.Module, StaticToy):
-    """A GRU cell that looks at the source at every step, with two heads."""
+    """A GRU cell that attends to the source at every step, with two heads."""
 
     def __init__(self, seed: int, words: int, width: int = 6) -> None:
         super().__init__()
@@ -93,8 +93,8 @@ class AttentiveDecoder(nn.Module, StaticToy):
     def step(self, tokens: Tensor, state: State) -> Step:
         states, mask = state.fixed.tensors
         hidden, context = state.moving.tensors
-        each = len(tokens) // len(states)
-        states, mask = states.repeat_interleave(each, 0), mask.repeat_interleave(each, 0)
+        copies = len(tokens) // len(states)
+        states, mask = states.repeat_interleave(copies, 0), mask.repeat_interleave(copies, 0)
         hidden = self.cell(torch.cat([self.embedding(tokens), context], dim=1), hidden)
         queries = self.queries(hidden).view(len(tokens), 2, -1)  # (R, H, D)
         scores = (queries @ states.mT).masked_fill(~mask.unsqueeze(1), float("-inf"))
@@ -105,29 +105,35 @@ class AttentiveDecoder(nn.Module, StaticToy):
 
 
 class TableDecoder:
-    """Says what a table says: p(next | all tokens so far), the same for every source."""
+    """Reads p(next | all tokens so far) from a table; the same for every source.
 
-    def __init__(self, table: Mapping[tuple[int, ...], Sequence[float]], other: Sequence[float]):
+    default: distribution after tokens that are not in the table
+    """
+
+    max_tokens = 12
+
+    def __init__(self, table: Mapping[tuple[int, ...], Sequence[float]], default: Sequence[float]):
         self.table = table
-        self.other = other
-        self.room = 12
+        self.default = default
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
-        written = torch.zeros(len(memory.mask), self.room, dtype=torch.long)
-        return State(NoRows(), RowTensors((written,)), 0)
+        generated = torch.zeros(len(memory.mask), self.max_tokens, dtype=torch.long)
+        return State(NoRows(), RowTensors((generated,)), 0)
 
     def step(self, tokens: Tensor, state: State) -> Step:
         [moving] = state.moving.tensors
-        written = moving.clone()
-        written[:, state.position] = tokens
-        assert set(written[:, 0].tolist()) == {START}
-        rows = [tuple(row[1 : state.position + 1]) for row in written.tolist()]
-        answer = torch.tensor([self.table.get(row, self.other) for row in rows], dtype=FLOAT)
-        return Step(answer.log(), state.after(RowTensors((written,))), None)
+        generated = moving.clone()
+        generated[:, state.position] = tokens
+        assert set(generated[:, 0].tolist()) == {START}
+        rows = [tuple(row[1 : state.position + 1]) for row in generated.tolist()]
+        probabilities = torch.tensor(
+            [self.table.get(row, self.default) for row in rows], dtype=FLOAT
+        )
+        return Step(probabilities.log(), state.after(RowTensors((generated,))), None)
 
 
 def random_memory(seed: int, lengths: Sequence[int], width: int = 6) -> Memory:
-    """Sources of these lengths; each depends on its place in the list alone, not on the padding."""
+    """Random sources of these lengths. Each depends on its index only, not on the padding."""
     states = torch.full((len(lengths), max(lengths), width), 9.0, dtype=FLOAT)
     mask = torch.zeros(len(lengths), max(lengths), dtype=torch.bool)
     summary = torch.empty(len(lengths), 1, width, dtype=FLOAT)
@@ -140,8 +146,8 @@ def random_memory(seed: int, lengths: Sequence[int], width: int = 6) -> Memory:
     return Memory(states, mask, summary)
 
 
-def take(memory: Memory, sources: Sequence[int], padding: int = 0) -> Memory:
-    """Some sources, in this order, cut to the longest of them and then padded anew."""
+def select_sources(memory: Memory, sources: Sequence[int], padding: int = 0) -> Memory:
+    """These sources, in this order, trimmed to the longest and padded by `padding` positions."""
     chosen = torch.tensor(sources)
     mask = memory.mask[chosen]
     length = int(mask.sum(dim=1).max())

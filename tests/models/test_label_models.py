@@ -14,7 +14,7 @@ from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.decoding.build import build_search
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.r_drop import r_drop_loss
@@ -84,7 +84,7 @@ def test_there_are_never_more_or_fewer_labels_than_positions(
 ) -> None:
     model = model_of("positions", encoder, previous=previous)
     memory = model.encode(source_of(*lengths), len(lengths))
-    request = Request([20] * len(lengths), n_best=3)
+    request = SearchRequest([20] * len(lengths), n_best=3)
     with torch.no_grad():
         found = build_search(search)(model.decoder, memory, request)
     for hypotheses, length in zip(found, lengths, strict=True):
@@ -101,7 +101,9 @@ def test_a_sequence_has_one_label_and_the_probabilities_of_all_are_one(reads: st
     source = source_of(5, 1, 3)
     with torch.no_grad():
         memory = model.encode(source, 3)
-        found = build_search(BeamConfig(width=4))(model.decoder, memory, Request([9] * 3, n_best=4))
+        found = build_search(BeamConfig(width=4))(
+            model.decoder, memory, SearchRequest([9] * 3, n_best=4)
+        )
         own = probabilities(model, torch.full((3, 2), START), source)
     for row, hypotheses in enumerate(found):
         assert {one.tokens for one in hypotheses} == {(label,) for label in LABELS}

@@ -13,7 +13,7 @@ from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import Precision, convert
@@ -71,7 +71,7 @@ def some_sources(count: int = 20, longest: int = 9) -> list[ModelInput]:
 
 @torch.inference_mode()
 def by_torch(
-    model: Model, batch: Sequence[ModelInput], request: Request, decoding: SearchConfig
+    model: Model, batch: Sequence[ModelInput], request: SearchRequest, decoding: SearchConfig
 ) -> list[list[Hypothesis]]:
     rows = [np.array(one.source, np.int32) for one in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))

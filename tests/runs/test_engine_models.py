@@ -20,9 +20,9 @@ from torch import Tensor
 
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.decoding.candidates import Candidates
+from seqloom.decoding.beam import Candidates
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.runs.engine.agreement import measure_agreement
 from seqloom.runs.engine.convert import MAX_POSITIONS
@@ -82,7 +82,7 @@ def test_what_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> N
     for known, scored in zip(ours, theirs, strict=True):
         assert scored == pytest.approx(known, abs=1e-4)
 
-    decoding, request = GreedyConfig(length_exponent=0.7), Request([8] * len(batch))
+    decoding, request = GreedyConfig(length_penalty=0.7), SearchRequest([8] * len(batch))
     found = engine.search(batch, request, decoding, "tokens")
     best = by_torch(model, batch, request, decoding)
     answered = [(mine[0], other[0]) for mine, other in zip(best, found, strict=True) if other]
@@ -103,14 +103,14 @@ class OneWider(Candidates):
 
 
 DECODINGS: dict[str, tuple[SearchConfig, int]] = {
-    "greedy": (GreedyConfig(length_exponent=0.5), 1),
+    "greedy": (GreedyConfig(length_penalty=0.5), 1),
     "beam of one": (BeamConfig(width=1), 1),
     "beam": (BeamConfig(width=5), 1),
     "many outputs": (BeamConfig(width=5), 3),
     "first finished": (BeamConfig(width=4, finished=1), 1),
     "many finished": (BeamConfig(width=2, finished=5), 2),
-    "no exponent": (BeamConfig(width=4, length_exponent=0.0), 2),
-    "large exponent": (BeamConfig(width=4, length_exponent=1.8), 1),
+    "no exponent": (BeamConfig(width=4, length_penalty=0.0), 2),
+    "large exponent": (BeamConfig(width=4, length_penalty=1.8), 1),
     "unknown allowed": (BeamConfig(width=3, allow_unknown=True), 1),
 }
 
@@ -127,7 +127,7 @@ def test_what_is_answered_is_what_our_search_finds(
     engine = engine_of(model, tmp_path)
     batch = some_sources(40)
     limits = [4 + place % 9 for place in range(len(batch))]
-    request = Request(limits, n_best=n_best)
+    request = SearchRequest(limits, n_best=n_best)
     ours = by_torch(model, batch, request, decoding)
     found = engine.search(batch, request, decoding, "score")
     answered = [(mine, other) for mine, other in zip(ours, found, strict=True) if other is not None]
@@ -148,7 +148,7 @@ def tokens_of(found: list[Hypothesis] | None) -> list[tuple[int, ...]] | None:
 
 def test_a_greedy_output_that_nobody_wants_the_score_of_has_none(tmp_path: Path) -> None:
     engine = engine_of(random_model(side(), side(), ending=5.0), tmp_path)
-    batch, request = some_sources(9), Request([8] * 9)
+    batch, request = some_sources(9), SearchRequest([8] * 9)
     for decoding, known in ((GreedyConfig(), False), (BeamConfig(width=3), True)):
         for answer in engine.search(batch, request, decoding, "none"):
             assert all(math.isfinite(one.score) == known for one in answer or ())
@@ -160,7 +160,7 @@ def test_what_may_not_be_put_out_is_left_to_torch(tmp_path: Path) -> None:
     bias[UNKNOWN] += 20.0
     engine = engine_of(model, tmp_path)
     batch = some_sources()
-    request = Request([9] * len(batch))
+    request = SearchRequest([9] * len(batch))
     assert engine.search(batch, request, GreedyConfig(), "none") == [None] * len(batch)
     bias[END] += 40.0
     engine = engine_of(model, tmp_path)
@@ -172,15 +172,17 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
     engine = engine_of(model, tmp_path)
     (short,) = some_sources(1)
     long = ModelInput((5,) * MAX_POSITIONS, ())
-    found = engine.search([short, long], Request([9, 9]), GreedyConfig(), "tokens")
+    found = engine.search([short, long], SearchRequest([9, 9]), GreedyConfig(), "tokens")
     assert found[0] is not None
     assert found[1] is None
-    found = engine.search([short, short], Request([MAX_POSITIONS + 1, 9]), GreedyConfig(), "tokens")
+    found = engine.search(
+        [short, short], SearchRequest([MAX_POSITIONS + 1, 9]), GreedyConfig(), "tokens"
+    )
     assert found[0] is None
     assert found[1] is not None
     just = ModelInput((5,) * (MAX_POSITIONS - 1), ())
-    (answer,) = engine.search([just], Request([9]), GreedyConfig(), "tokens")
-    (ours,) = by_torch(model, [just], Request([9]), GreedyConfig())
+    (answer,) = engine.search([just], SearchRequest([9]), GreedyConfig(), "tokens")
+    (ours,) = by_torch(model, [just], SearchRequest([9]), GreedyConfig())
     assert answer is not None
     assert answer[0].log_probabilities == pytest.approx(ours[0].log_probabilities, abs=1e-4)
 
@@ -188,7 +190,9 @@ def test_what_is_too_long_for_the_stored_positions_is_left_to_torch(tmp_path: Pa
 def test_a_source_of_no_tokens_is_left_to_torch(tmp_path: Path) -> None:
     model = random_model(side(), side())
     engine = engine_of(model, tmp_path)
-    assert engine.search([ModelInput((), ())], Request([9]), GreedyConfig(), "tokens") == [None]
+    assert engine.search([ModelInput((), ())], SearchRequest([9]), GreedyConfig(), "tokens") == [
+        None
+    ]
 
 
 INEXPRESSIBLE = {

@@ -84,13 +84,13 @@ class Listeners:
     def __init__(self) -> None:
         self.heard: dict[int, list[int]] = {}
 
-    def gone(self, number: int) -> bool:
+    def is_cancelled(self, number: int) -> bool:
         return False
 
-    def listens(self, number: int) -> bool:
+    def is_streaming(self, number: int) -> bool:
         return True
 
-    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
+    def on_token(self, number: int, place: int, token: int, log_probability: float) -> None:
         self.heard.setdefault(number, []).append(token)
 
 

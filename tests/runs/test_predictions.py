@@ -224,7 +224,7 @@ def test_the_wrong_use_of_a_run_is_told(translator: Run, speaker: Run) -> None:
 
 
 def test_a_beam_keeps_the_rules_of_the_recipe(translator: Run) -> None:
-    decoding = GreedyConfig(max_length=2, length_exponent=0.5)
+    decoding = GreedyConfig(max_length=2, length_penalty=0.5)
     (output,) = translator.translate(["abcd"], beam=2, decoding=decoding)
     assert len(output.pieces) <= 2
     total = sum(output.log_probabilities)

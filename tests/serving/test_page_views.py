@@ -171,7 +171,7 @@ def test_beam_search_is_played_step_by_step(visitor: Visitor, server: ServerProc
 def test_length_penalty_changes_the_ranking(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/search?run=reverser&text={LETTERS}&beam=3&exponent=0")
     response = server.post_json(
-        "/api/search/tree", run="reverser", text=LETTERS, beam=3, length_exponent=0
+        "/api/search/tree", run="reverser", text=LETTERS, beam=3, length_penalty=0
     )
     first = page.locator(".outputs tbody tr").first.locator("td")
     expect(first.nth(3)).to_have_text(response["outputs"][0]["text"])

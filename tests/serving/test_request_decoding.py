@@ -15,14 +15,14 @@ def run_with(decoding: DecodingConfig) -> Any:
 
 
 def test_the_runs_decoding_is_the_default() -> None:
-    decoding = BeamConfig(width=3, length_exponent=0.7)
+    decoding = BeamConfig(width=3, length_penalty=0.7)
     assert choose_decoding(run_with(decoding), None, 1) == decoding
 
 
 def test_beam_and_length_penalty_are_changed() -> None:
     chosen = choose_decoding(run_with(GreedyConfig()), 4, 2, 0.25)
     assert isinstance(chosen, BeamConfig)
-    assert (chosen.width, chosen.length_exponent) == (4, 0.25)
+    assert (chosen.width, chosen.length_penalty) == (4, 0.25)
 
 
 def test_the_beam_is_widened_for_n_best() -> None:

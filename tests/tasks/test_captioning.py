@@ -25,7 +25,7 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.images import image_names, read_pixels
-from seqloom.decoding import compiled
+from seqloom.decoding.fast import compiled
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
 from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
@@ -140,7 +140,7 @@ def test_a_caption_does_not_depend_on_the_images_beside_it(run: Run, folder: Pat
 def test_a_compiled_search_says_the_same_of_an_image(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(compiled.SETTINGS, "max_autotune", False)  # to be quick
+    monkeypatch.setitem(compiled.INDUCTOR_SETTINGS, "max_autotune", False)  # to be quick
     quick = seqloom.load(run.folder, engine="compiled")
     for colour, side in NAMES:
         image = f"{folder}/images.zip/{colour}-{side}.png"

@@ -25,7 +25,7 @@ from seqloom.data.corpus.scale import Scale, SeriesForm, from_form, to_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.rollout import roll_out
-from seqloom.metrics.trajectory import stay, straight_on
+from seqloom.metrics.trajectory import extrapolate_linearly, predict_last_value
 from seqloom.models.build import build_model
 from seqloom.runs.forecaster import Forecaster
 from seqloom.tasks.build import learn_task
@@ -261,8 +261,8 @@ def test_rows_bound_what_is_forecast(folder: Path) -> None:
 
 def test_a_line_goes_on_as_a_line() -> None:
     walk = np.stack([np.arange(8.0), 3 - 2 * np.arange(8.0)], axis=1)[None]
-    np.testing.assert_allclose(straight_on(walk, 3)[0], [[8, -13], [9, -15], [10, -17]])
-    np.testing.assert_allclose(stay(walk, 2)[0], [[7, -11], [7, -11]])
+    np.testing.assert_allclose(extrapolate_linearly(walk, 3)[0], [[8, -13], [9, -15], [10, -17]])
+    np.testing.assert_allclose(predict_last_value(walk, 2)[0], [[7, -11], [7, -11]])
 
 
 def test_people_who_walk_straight_are_followed(folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqloom.metrics.merging import AttentionMap
+from seqloom.metrics.subword_merging import AttentionMap
 from seqloom.viz.attention_page import AttentionCard, save_attention_page
 
 UNSAFE_TOKENS = ("</script><b>", "שלום", 'a"b&c')

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.decoding.record import Candidate, Fate, Reason
+from seqloom.decoding.trace import Fate, Reason, TracedCandidate
 from seqloom.viz.search_tree_layout import candidates_to_draw, format_probability, spread_rows
 
 rows = st.lists(st.integers(-20, 20).map(float), max_size=12)
@@ -30,9 +30,9 @@ def test_overlapping_labels_move_equally_up_and_down(desired: list[float]) -> No
 
 
 def test_all_kept_and_the_best_dropped_candidates_are_drawn() -> None:
-    def candidate(total: float, fate: Fate) -> Candidate:
+    def candidate(total: float, fate: Fate) -> TracedCandidate:
         reason = Reason.OUTSCORED if fate is Fate.DROPPED else None
-        return Candidate(5, -1, total, total, total, fate, reason)
+        return TracedCandidate(5, -1, total, total, total, fate, reason)
 
     step = [
         candidate(-3.0, Fate.DROPPED),

@@ -9,7 +9,7 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.metrics.score import Score
-from seqloom.metrics.sentences import sentence_chrf
+from seqloom.metrics.sentence_scores import sentence_chrf
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run

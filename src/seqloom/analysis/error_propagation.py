@@ -24,7 +24,7 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.decoding.build import build_search
-from seqloom.decoding.search import Request, log_softmax
+from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.models.interface import Memory
 from seqloom.runs.length_limits import output_limit
 from seqloom.runs.options import greedy_config
@@ -198,7 +198,7 @@ def _measure_batch(
 def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
     """The output of each source, with END if the search reached it."""
     decoding: GreedyConfig = greedy_config(run.config.decoding)
-    request = Request(
+    request = SearchRequest(
         max_lengths=[output_limit(prepared, decoding, run.model, None) for prepared in batch],
         prefixes=[prepared.prefix for prepared in batch],
     )

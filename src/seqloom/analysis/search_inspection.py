@@ -27,9 +27,9 @@ from seqloom.decoding.alternatives import alternatives
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.record import Place, Record, replay
-from seqloom.decoding.recorder import Recorder
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
+from seqloom.decoding.trace import CandidateIndex, SearchTrace, replay
+from seqloom.decoding.tracer import Tracer
 from seqloom.models.interface import Memory
 from seqloom.runs.length_limits import output_limit, without_end
 from seqloom.runs.prediction import Prediction, build_prediction
@@ -64,7 +64,7 @@ class InspectedSearch:
     """
 
     text: str
-    record: Record
+    record: SearchTrace
     outputs: tuple[Prediction, ...]
     pieces: dict[int, str]
     written: tuple[tuple[str, ...], ...]
@@ -154,10 +154,10 @@ class SearchInspection:
         prefix: tokens that every output starts with
         """
         count = default_n_best(self.decoding) if n_best is None else n_best
-        recorder = Recorder()
+        tracer = Tracer()
         prepared = self._with_prefix(prefix)
-        hypotheses = self._hypotheses(prepared, count, recorder)
-        [record] = recorder.records
+        hypotheses = self._hypotheses(prepared, count, tracer)
+        [record] = tracer.traces
         assert replay(record) == hypotheses
         tokens = sorted({candidate.token for step in record.steps for candidate in step})
         return InspectedSearch(
@@ -168,10 +168,10 @@ class SearchInspection:
             written=self._candidate_texts(record),
         )
 
-    def _candidate_texts(self, record: Record) -> tuple[tuple[str, ...], ...]:
+    def _candidate_texts(self, record: SearchTrace) -> tuple[tuple[str, ...], ...]:
         decode = self.run.task.target_tokenizer.decode
 
-        def text(place: Place) -> str:
+        def text(place: CandidateIndex) -> str:
             return decode([record.candidate(each).token for each in record.path(place)])
 
         return tuple(
@@ -209,11 +209,11 @@ class SearchInspection:
         """The best output that starts with these tokens. A prefix with END is complete."""
         prepared = self._with_prefix([token for token in prefix if token != END])
         if prefix and prefix[-1] == END:
-            exponent = self.decoding.length_exponent
+            exponent = self.decoding.length_penalty
             with torch.inference_mode():
                 decoder = self.run.model.decoder
                 [hypothesis] = force(
-                    decoder, self.memory, [prepared.prefix], length_exponent=exponent
+                    decoder, self.memory, [prepared.prefix], length_penalty=exponent
                 )
         else:
             hypothesis = self._hypotheses(prepared, 1)[0]
@@ -253,15 +253,15 @@ class SearchInspection:
         return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
 
     def _hypotheses(
-        self, prepared: ModelInput, n_best: int, recorder: Recorder | None = None
+        self, prepared: ModelInput, n_best: int, tracer: Tracer | None = None
     ) -> list[Hypothesis]:
         newline = newline_id(self.run.task.target_tokenizer)
         decoding = self.decoding if newline is None else without_end(self.decoding)
-        request = Request(
+        request = SearchRequest(
             max_lengths=[output_limit(prepared, self.decoding, self.run.model, newline)],
             prefixes=[prepared.prefix],
             n_best=n_best,
-            recorder=recorder,
+            tracer=tracer,
         )
         with torch.inference_mode():
             [hypotheses] = build_search(decoding)(self.run.model.decoder, self.memory, request)

@@ -10,7 +10,7 @@ from seqloom.core.errors import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from seqloom.metrics.merging import AttentionMap
+    from seqloom.metrics.subword_merging import AttentionMap
     from seqloom.runs.attention_maps import HeadChoice
     from seqloom.runs.prediction import Prediction
     from seqloom.runs.run import Run

@@ -1,13 +1,14 @@
-"""Beam search: the best beginnings, extended together.
+"""Beam search: keeps the `width` most probable partial outputs of a source and extends them together.
 
-At each step the `width` best tokens of each of the `width` hypotheses of a source give width²
-candidates, sorted by total log-probability. Those among the `width` best that end in END are
-saved and not expanded; the `width` best others go on. A source is done when enough hypotheses
-are saved or its outputs are as long as they may be. Answers are ranked by log p / length^exponent.
+Each step takes the `width` most probable tokens of each of the `width` hypotheses. Of these width²
+candidates, sorted by total log-probability, the ones with END among the `width` best are saved and
+not extended; the `width` best ones without END form the next beam. The search stops for a source
+when enough hypotheses are saved or the length limit is reached. Hypotheses are then ranked by
+log p / length^length_penalty.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,39 +16,204 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.decoding.candidates import Candidates, Picked, Verdict, judge
-from seqloom.decoding.history import ROOT, History
+from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.recorder import Key, Outcome, Recorder, Terms
-from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
-from seqloom.decoding.search import Request, Stepper, log_softmax
+from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
+from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
+from seqloom.decoding.token_tree import ROOT, TokenTree
+from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome, Tracer
 from seqloom.models.interface import Memory, State
-from seqloom.text.vocabulary import START
+from seqloom.text.vocabulary import END, START
 
 
 @dataclass(frozen=True)
-class Front:
-    """The hypotheses that are being extended: K of each source, R = B · K rows.
+class Beam:
+    """Beam search of any width over any decoder; with a width of 1 it equals greedy search.
 
-    totals:  (B, K)     log-probability so far; -inf where there is no such hypothesis
-    written: (R, 1 + t) START and the tokens so far
-    nodes:   (R,)       the node of the last token in the history
-    sources: (B,)       which sources of the memory are still being worked on
+    finished: number of hypotheses to save before the search stops for a source. Default: `width`.
+    """
+
+    width: int
+    finished: int | None = None
+    length_penalty: float = 1.0
+    rules: Rules = field(default_factory=Rules)
+
+    @torch.inference_mode()
+    def __call__(
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> list[list[Hypothesis]]:
+        """At most n_best hypotheses per source: finished ones first, each group best first."""
+        request.check(memory.mask.shape[0])
+        prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
+        tree = TokenTree(request.keep_attention, memory.mask)
+        saved = SavedHypotheses(request.max_lengths, self.finished or self.width)
+        if request.tracer is not None:
+            request.tracer.start_search(self._description, request.n_best, request.all_prefixes)
+        active: ActiveHypotheses | None = ActiveHypotheses.start(decoder, memory, request)
+        while active is not None:
+            active = self._step(decoder, active, prefixes, tree, saved, request.tracer)
+        return [
+            tree.best_hypotheses(leaves, source, self.length_penalty, request.n_best)
+            for source, leaves in enumerate(saved.leaves)
+        ]
+
+    @property
+    def _description(self) -> SearchDescription:
+        return SearchDescription(
+            kind="beam",
+            width=self.width,
+            length_penalty=self.length_penalty,
+            rules=self.rules,
+            stop_after=self.finished or self.width,
+        )
+
+    def _step(
+        self,
+        decoder: StepDecoder,
+        active: "ActiveHypotheses",
+        prefixes: ForcedPrefixes,
+        tree: TokenTree,
+        saved: "SavedHypotheses",
+        tracer: Tracer | None,
+    ) -> "ActiveHypotheses | None":
+        """Extend every hypothesis by one token; None if the search is done for all sources."""
+        (sources, hypotheses), length = active.totals.shape, active.generated.shape[1]
+        step = decoder.step(active.generated[:, -1], active.state)
+        tree.begin_step(step.attention, sources * hypotheses)
+        log_probabilities = log_softmax(step.logits)  # (R, V)
+        if tracer is not None:
+            tracer.observe_log_probabilities(log_probabilities)
+        forced = prefixes.at(length - 1, active.source_of_rows)
+        self.rules.forbid(log_probabilities, active.generated, forced)
+        candidates = Candidates.of(active.totals, log_probabilities, self.width)
+        selection = select_candidates(candidates, self.width)
+
+        has_ended, can_continue = selection.flags()
+        end_nodes = active.add_to(tree, selection.best) if has_ended.any() else range(0)
+        nodes = active.add_to(tree, selection.continuing)
+        unfinished = saved.update(has_ended, can_continue, length, end_nodes, nodes)
+        remaining = torch.from_numpy(unfinished).to(log_probabilities.device)
+        if tracer is not None:
+            tracer.observe_outcome(step_outcome(active, candidates, selection, remaining))
+        if len(remaining) == 0:
+            return None
+        kept = None if len(remaining) == sources else remaining
+        return active.advance(selection.continuing, nodes, step.state, kept)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The continuations that a step compares: the C most probable tokens of each hypothesis.
+
+    totals:            (B, K · C) log-probability of the hypothesis including the token
+    log_probabilities: (B, K · C) log-probability of the token
+    tokens:            (B, K · C)
+    per_hypothesis:    C; candidate i continues hypothesis i // C
     """
 
     totals: Tensor
-    written: Tensor
+    log_probabilities: Tensor
+    tokens: Tensor
+    per_hypothesis: int
+
+    @classmethod
+    def of(cls, totals: Tensor, log_probabilities: Tensor, width: int) -> "Candidates":
+        """The `width` best tokens of each hypothesis.
+
+        totals (B, K) of the hypotheses, log_probabilities (B · K, V) of the next tokens
+        """
+        per_hypothesis = min(width, log_probabilities.shape[1])
+        best, tokens = top_k(log_probabilities, per_hypothesis)  # (B · K, C)
+        sources, new_totals = len(totals), totals.reshape(-1, 1) + best
+        return cls(
+            totals=new_totals.view(sources, -1),
+            log_probabilities=best.view(sources, -1),
+            tokens=tokens.view(sources, -1),
+            per_hypothesis=per_hypothesis,
+        )
+
+    def select(self, indices: Tensor) -> "SelectedCandidates":
+        """The candidates with these indices (B, N)."""
+        return SelectedCandidates(
+            totals=self.totals.gather(1, indices),
+            log_probabilities=self.log_probabilities.gather(1, indices),
+            tokens=self.tokens.gather(1, indices),
+            parents=indices // self.per_hypothesis,
+        )
+
+
+@dataclass(frozen=True)
+class SelectedCandidates:
+    """Some of the candidates, (B, N) each; `parents` are the hypotheses they continue, 0 ... K - 1."""
+
+    totals: Tensor
+    log_probabilities: Tensor
+    tokens: Tensor
+    parents: Tensor
+
+
+@dataclass(frozen=True)
+class BeamSelection:
+    """The result of `select_candidates`.
+
+    best:       (B, K') the best candidates, best first
+    ended:      (B, K') True for those of them that end in END; they are saved
+    continuing: (B, K') the best candidates without END; their total is -inf where fewer than K'
+                exist
+    """
+
+    best: SelectedCandidates
+    ended: Tensor
+    continuing: SelectedCandidates
+
+    def flags(self) -> NDArray[np.bool_]:
+        """(2, B, K') `ended`, and True for each of `continuing` that exists.
+
+        The values are on the host, which also decides when a search stops. The host waits for the
+        device only here, once per step.
+        """
+        return torch.stack([self.ended, self.continuing.totals > FORBIDDEN]).cpu().numpy()
+
+
+def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
+    """The `width` best candidates, of which those with END are saved, and the `width` best others."""
+    totals = candidates.totals
+    count = min(width, totals.shape[1])
+    # Each hypothesis has one candidate with END, so the best 2 · width include `width` others.
+    leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
+    ends = candidates.tokens.gather(1, leading.indices) == END
+    others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
+    continuing = candidates.select(leading.indices.gather(1, others.indices))
+    best = candidates.select(leading.indices[:, :count])
+    ended = ends[:, :count] & (best.totals > FORBIDDEN)
+    return BeamSelection(best, ended, replace(continuing, totals=others.values))
+
+
+@dataclass(frozen=True)
+class ActiveHypotheses:
+    """The hypotheses that the next step extends: K per source, R = B · K rows.
+
+    totals:    (B, K)     log-probability so far; -inf where a hypothesis does not exist
+    generated: (R, 1 + t) START and the tokens so far
+    nodes:     (R,)       node of the last token in the tree
+    sources:   (B,)       sources of the memory for which the search continues
+    """
+
+    totals: Tensor
+    generated: Tensor
     nodes: Tensor
     sources: Tensor
     state: State
 
     @classmethod
-    def at_start(cls, decoder: Stepper, memory: Memory, request: Request) -> "Front":
-        """One empty hypothesis for each source."""
+    def start(
+        cls, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> "ActiveHypotheses":
+        """One empty hypothesis per source."""
         sources = torch.arange(memory.mask.shape[0], device=memory.mask.device)
         return cls(
             totals=torch.zeros_like(sources, dtype=torch.float32).unsqueeze(1),
-            written=torch.full_like(sources, START).unsqueeze(1),
+            generated=torch.full_like(sources, START).unsqueeze(1),
             nodes=torch.full_like(sources, ROOT),
             sources=sources,
             state=decoder.start(
@@ -58,170 +224,133 @@ class Front:
     @cached_property
     def _first_rows(self) -> Tensor:
         """(B, 1)"""
-        size, width = self.totals.shape
-        return torch.arange(0, size * width, width, device=self.totals.device).unsqueeze(1)
+        sources, hypotheses = self.totals.shape
+        rows = torch.arange(0, sources * hypotheses, hypotheses, device=self.totals.device)
+        return rows.unsqueeze(1)
 
     def rows(self, columns: Tensor) -> Tensor:
-        """(B, N) columns between 0 and K -> (B · N,) rows."""
+        """Hypotheses 0 ... K - 1 of each source (B, N) -> rows (B · N,)"""
         return (self._first_rows + columns).flatten()
 
-    def every_source(self) -> Tensor:
-        """(R,) the source of each row."""
+    def source_of_rows(self) -> Tensor:
+        """(R,) source of each row"""
         return self.sources.repeat_interleave(self.totals.shape[1])
 
-    def enter(self, history: History, picked: Picked) -> range:
-        """Add a node for each of these continuations (B, N); the numbers of the nodes."""
-        rows = self.rows(picked.parents)
-        return history.add(picked.tokens.flatten(), picked.own.flatten(), self.nodes[rows], rows)
+    def add_to(self, tree: TokenTree, candidates: SelectedCandidates) -> range:
+        """Add these continuations (B, N) to the tree; returns their nodes."""
+        rows = self.rows(candidates.parents)
+        return tree.add(
+            candidates.tokens.flatten(),
+            candidates.log_probabilities.flatten(),
+            self.nodes[rows],
+            rows,
+        )
 
-    def advance(self, going: Picked, nodes: range, state: State, stay: Tensor | None) -> "Front":
-        """One token further, by continuations (B, K') whose nodes these are.
+    def advance(
+        self,
+        continuing: SelectedCandidates,
+        nodes: range,
+        state: State,
+        remaining: Tensor | None,
+    ) -> "ActiveHypotheses":
+        """The hypotheses extended by these continuations (B, K') with these nodes.
 
-        stay: (B',) the sources that go on; None: all
+        remaining: (B',) sources for which the search continues; None means all
         """
-        parents, tokens = self.rows(going.parents), going.tokens.flatten()  # (B · K',)
-        numbers = torch.arange(nodes.start, nodes.stop, device=tokens.device)
-        totals, sources = going.totals, self.sources
-        if stay is not None:
-            parents, tokens, numbers = (
-                one.view(totals.shape)[stay].flatten() for one in (parents, tokens, numbers)
+        parents, tokens = self.rows(continuing.parents), continuing.tokens.flatten()  # (B · K',)
+        new_nodes = torch.arange(nodes.start, nodes.stop, device=tokens.device)
+        totals, sources = continuing.totals, self.sources
+        if remaining is not None:
+            parents, tokens, new_nodes = (
+                column.view(totals.shape)[remaining].flatten()
+                for column in (parents, tokens, new_nodes)
             )
-            totals, sources, state = totals[stay], sources[stay], state.keep_sources(stay)
-        return Front(
+            totals, sources = totals[remaining], sources[remaining]
+            state = state.keep_sources(remaining)
+        return ActiveHypotheses(
             totals=totals,
-            written=torch.cat([self.written[parents], tokens.unsqueeze(1)], dim=1),
-            nodes=numbers,
+            generated=torch.cat([self.generated[parents], tokens.unsqueeze(1)], dim=1),
+            nodes=new_nodes,
             sources=sources,
-            # One selection both reorders the hypotheses and drops those of sources that are done.
+            # One selection reorders the hypotheses and drops those of finished sources.
             state=state.select(parents),
         )
 
 
-class Harvest:
-    """The hypotheses of each source that go no further, as nodes of the history."""
+class SavedHypotheses:
+    """The hypotheses of each source that are not extended further, as nodes of the tree."""
 
-    def __init__(self, limits: Sequence[int], enough: int) -> None:
-        self.leaves: list[list[int]] = [[] for _ in limits]
-        self._limits = np.array(limits)  # of the sources that are being worked on, as all below
-        self._enough = enough
-        self._sources = np.arange(len(limits))
-        self._saved = np.zeros(len(limits), dtype=np.int64)
+    def __init__(self, max_lengths: Sequence[int], stop_after: int) -> None:
+        self.leaves: list[list[int]] = [[] for _ in max_lengths]
+        self._stop_after = stop_after
+        # These arrays have one entry per source for which the search continues.
+        self._max_lengths = np.array(max_lengths)
+        self._sources = np.arange(len(max_lengths))
+        self._finished = np.zeros(len(max_lengths), dtype=np.int64)
 
-    def gather(
-        self, facts: NDArray[np.bool_], length: int, ends: range, nodes: range
-    ) -> NDArray[np.int64]:
-        """Save what has ended, and all the rest of a source that is done -> (B',) who stays.
-
-        facts: of the verdict, length: tokens put out so far
-        ends:  nodes of (B, K') ENDs, none if none has ended; nodes: of (B, K') tokens
-        """
-        ended, alive = facts
-        self._saved += ended.sum(axis=1)
-        done = (self._saved >= self._enough) | (self._limits <= length) | ~alive.any(axis=1)
-        self._save(ended, ends)
-        self._save(alive & done[:, None], nodes)
-        stay = np.flatnonzero(~done)
-        self._limits, self._sources = self._limits[stay], self._sources[stay]
-        self._saved = self._saved[stay]
-        return stay
-
-    def _save(self, which: NDArray[np.bool_], nodes: range) -> None:
-        for row in np.flatnonzero(which):
-            self.leaves[self._sources[row // which.shape[1]]].append(nodes[row])
-
-
-@dataclass(frozen=True)
-class Beam:
-    """Beam search of any width over any decoder; a width of 1 is greedy search.
-
-    finished: hypotheses to save before a source is done; None: as many as the beam is wide
-    """
-
-    width: int
-    finished: int | None = None
-    length_exponent: float = 1.0
-    rules: Rules = field(default_factory=Rules)
-
-    @torch.inference_mode()
-    def __call__(
-        self, decoder: Stepper, memory: Memory, request: Request
-    ) -> list[list[Hypothesis]]:
-        """For each source at most n_best hypotheses: the finished by score, then the others."""
-        request.check(memory.mask.shape[0])
-        prefixes = Prefixes(request.prefixes, memory.mask.device)
-        history = History(request.keep_attention, memory.mask)
-        harvest = Harvest(request.max_lengths, self.finished or self.width)
-        if request.recorder is not None:
-            request.recorder.begin(request, self._terms)
-        front: Front | None = Front.at_start(decoder, memory, request)
-        while front is not None:
-            front = self._extend(decoder, front, prefixes, history, harvest, request.recorder)
-        return [
-            history.best(leaves, source, self.length_exponent, request.n_best)
-            for source, leaves in enumerate(harvest.leaves)
-        ]
-
-    @property
-    def _terms(self) -> Terms:
-        """For a recorder: what is the same for all steps."""
-        enough = self.finished or self.width
-        return Terms("beam", self.width, self.length_exponent, self.rules, enough=enough)
-
-    def _extend(
+    def update(
         self,
-        decoder: Stepper,
-        front: Front,
-        prefixes: Prefixes,
-        history: History,
-        harvest: Harvest,
-        recorder: Recorder | None,
-    ) -> Front | None:
-        """One more token for every hypothesis; None when no source is left."""
-        (size, hypotheses), length = front.totals.shape, front.written.shape[1]
-        step = decoder.step(front.written[:, -1], front.state)
-        history.look(step.attention, size * hypotheses)
-        allowed = log_softmax(step.logits)  # (R, V)
-        if recorder is not None:
-            recorder.see(allowed)
-        forced = prefixes.at(length - 1, front.every_source)
-        self.rules.forbid(allowed, front.written, forced)
-        candidates = Candidates.of(front.totals, allowed, self.width)
-        verdict = judge(candidates, self.width)
+        has_ended: NDArray[np.bool_],
+        can_continue: NDArray[np.bool_],
+        length: int,
+        end_nodes: range,
+        nodes: range,
+    ) -> NDArray[np.int64]:
+        """Save finished hypotheses, and all hypotheses of a source for which the search stops.
 
-        facts = verdict.facts()
-        ends = front.enter(history, verdict.leaders) if facts[0].any() else range(0)
-        nodes = front.enter(history, verdict.going)
-        left = harvest.gather(facts, length, ends, nodes)
-        stay = torch.from_numpy(left).to(allowed.device)
-        if recorder is not None:
-            # Here, and only here, every candidate is known together with what becomes of it.
-            recorder.take(noted(front, candidates, verdict, stay))
-        if len(stay) == 0:
-            return None
-        everyone = len(stay) == size
-        return front.advance(verdict.going, nodes, step.state, None if everyone else stay)
+        Returns the sources (B',) for which the search continues.
+
+        has_ended, can_continue: (B, K') from `BeamSelection.flags`
+        length:                  number of tokens generated so far
+        end_nodes, nodes:        nodes of the best and of the continuing candidates (B, K');
+                                 `end_nodes` is empty if no hypothesis has ended
+        """
+        self._finished += has_ended.sum(axis=1)
+        done = (
+            (self._finished >= self._stop_after)
+            | (self._max_lengths <= length)
+            | ~can_continue.any(axis=1)
+        )
+        self._save(has_ended, end_nodes)
+        self._save(can_continue & done[:, None], nodes)
+        remaining = np.flatnonzero(~done)
+        self._max_lengths, self._sources = self._max_lengths[remaining], self._sources[remaining]
+        self._finished = self._finished[remaining]
+        return remaining
+
+    def _save(self, mask: NDArray[np.bool_], nodes: range) -> None:
+        for row in np.flatnonzero(mask):
+            self.leaves[self._sources[row // mask.shape[1]]].append(nodes[row])
 
 
-def noted(front: Front, candidates: Candidates, verdict: Verdict, stay: Tensor) -> Outcome:
-    """What a step decided, for a recorder: in rows of the front. stay (B',) sources that go on"""
+def step_outcome(
+    active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
+) -> StepOutcome:
+    """The decisions of a step, for a tracer. remaining: (B',) sources that continue"""
 
-    def keys(parents: Tensor, tokens: Tensor) -> list[Key]:
-        return list(zip(front.rows(parents).tolist(), tokens.flatten().tolist(), strict=True))
+    def keys(parents: Tensor, tokens: Tensor) -> list[CandidateKey]:
+        return list(zip(active.rows(parents).tolist(), tokens.flatten().tolist(), strict=True))
 
-    size, count = candidates.tokens.shape
-    places = torch.arange(count, device=stay.device).expand(size, -1)
-    compared = keys(places // candidates.each, candidates.tokens)
-    leaders = keys(verdict.leaders.parents, verdict.leaders.tokens)
-    ended = verdict.ended.flatten().tolist()
-    alive = (verdict.going.totals > FORBIDDEN).flatten().tolist()
-    going: list[Key | None] = [
-        key if lives else None
-        for key, lives in zip(keys(verdict.going.parents, verdict.going.tokens), alive, strict=True)
+    sources, count = candidates.tokens.shape
+    indices = torch.arange(count, device=remaining.device).expand(sources, -1)
+    compared = keys(indices // candidates.per_hypothesis, candidates.tokens)
+    best = keys(selection.best.parents, selection.best.tokens)
+    ended = selection.ended.flatten().tolist()
+    exists = (selection.continuing.totals > FORBIDDEN).flatten().tolist()
+    continuing: list[CandidateKey | None] = [
+        key if key_exists else None
+        for key, key_exists in zip(
+            keys(selection.continuing.parents, selection.continuing.tokens), exists, strict=True
+        )
     ]
-    width = verdict.going.totals.shape[1]
-    return Outcome(
-        compared=dict(zip(compared, candidates.own.flatten().tolist(), strict=True)),
-        ended=[key for key, yes in zip(leaders, ended, strict=True) if yes],
-        going=[key for key in going if key is not None],
-        rows=[going[source * width + place] for source in stay.tolist() for place in range(width)],
+    width = selection.continuing.totals.shape[1]
+    return StepOutcome(
+        compared=dict(zip(compared, candidates.log_probabilities.flatten().tolist(), strict=True)),
+        ended=[key for key, key_ended in zip(best, ended, strict=True) if key_ended],
+        continuing=[key for key in continuing if key is not None],
+        next_rows=[
+            continuing[source * width + column]
+            for source in remaining.tolist()
+            for column in range(width)
+        ],
     )

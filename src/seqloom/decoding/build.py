@@ -1,4 +1,4 @@
-"""From [decoding] to a search."""
+"""Builds a search from the [decoding] section of a recipe."""
 
 from typing import assert_never
 
@@ -14,35 +14,35 @@ from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.sample import Sample
+from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search
 
 
 def build_rules(config: SearchRulesConfig) -> Rules:
-    """The limits that every search obeys; `max_length` travels with each request instead."""
+    """The rules of a search; `max_length` is part of each `SearchRequest` instead."""
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 
 
 def build_search(config: SearchConfig) -> Search:
     """The search that a recipe describes."""
-    rules, exponent = build_rules(config), config.length_exponent
+    rules, length_penalty = build_rules(config), config.length_penalty
     match config:
         case GreedyConfig():
-            return Greedy(exponent, rules)
+            return Greedy(length_penalty, rules)
         case SampleConfig():
-            return Sample(
+            return Sampling(
                 temperature=config.temperature,
                 top_k=config.top_k,
                 top_p=config.top_p,
                 epsilon=config.epsilon,
                 samples=config.samples,
                 seed=config.seed,
-                length_exponent=exponent,
+                length_penalty=length_penalty,
                 rules=rules,
             )
         case BeamConfig():
-            return Beam(config.width, config.finished, exponent, rules)
+            return Beam(config.width, config.finished, length_penalty, rules)
         case ExhaustiveConfig():
-            return Exhaustive(config.max_sequences, exponent, rules)
+            return Exhaustive(config.max_sequences, length_penalty, rules)
         case _:
             assert_never(config)

@@ -1,4 +1,4 @@
-"""Exhaustive search: every output there is. The yardstick for all the others."""
+"""Exhaustive search: scores every possible output. The reference for the other searches."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import ConfigError
-from seqloom.decoding.history import ROOT, History
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.recorder import Key, Outcome, Terms
-from seqloom.decoding.rules import FORBIDDEN, Prefixes, Rules
-from seqloom.decoding.search import Request, Stepper, log_softmax
+from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
+from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
+from seqloom.decoding.token_tree import ROOT, TokenTree
+from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome
 from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, START
 
@@ -20,116 +20,114 @@ from seqloom.text.vocabulary import END, START
 class Exhaustive:
     """Every sequence that ends in END within max_length tokens, breadth first.
 
-    Over M words there are M^T sequences of length T, so this is for small trees only.
+    With M words there are M^T sequences of length T, so this works for small trees only.
     """
 
     max_sequences: int = 1_000_000
-    length_exponent: float = 1.0
+    length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
 
     @torch.inference_mode()
     def __call__(
-        self, decoder: Stepper, memory: Memory, request: Request
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """For each source the n_best of all outputs: the finished by score, then the others."""
-        size = memory.mask.shape[0]
-        request.check(size)
+        """The n_best of all outputs of each source: finished ones first, each group best first."""
+        sources = memory.mask.shape[0]
+        request.check(sources)
         return [
-            self._search(decoder, memory.only(source), only_request(request, source))
-            for source in range(size)
+            self._search(decoder, memory.only(source), request.only([source]))
+            for source in range(sources)
         ]
 
-    def _search(self, decoder: Stepper, memory: Memory, request: Request) -> list[Hypothesis]:
-        """One source: its hypotheses are the rows, and each of them is continued in every way."""
+    def _search(
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> list[Hypothesis]:
+        """One source: each row is a hypothesis, and every step continues it with every token."""
         device, [limit] = memory.mask.device, request.max_lengths
-        prefixes = Prefixes(request.prefixes, device)
-        history = History(request.keep_attention, memory.mask)
+        prefixes = ForcedPrefixes(request.prefixes, device)
+        tree = TokenTree(request.keep_attention, memory.mask)
         leaves: list[int] = []
         state = decoder.start(memory, limit)
-        written = torch.full((1, 1), START, device=device)  # (R, 1 + t)
+        generated = torch.full((1, 1), START, device=device)  # (R, 1 + t)
         nodes = torch.full((1,), ROOT, device=device)
         totals = torch.zeros(1, device=device)
-        recorder = request.recorder
-        if recorder is not None:
-            recorder.begin(request, Terms("exhaustive", 1, self.length_exponent, self.rules))
+        tracer = request.tracer
+        if tracer is not None:
+            search = SearchDescription("exhaustive", 1, self.length_penalty, self.rules)
+            tracer.start_search(search, request.n_best, request.all_prefixes)
 
         for position in range(limit):
-            step = decoder.step(written[:, -1], state)
-            history.look(step.attention, len(nodes))
-            own = log_softmax(step.logits)  # (R, V)
+            step = decoder.step(generated[:, -1], state)
+            tree.begin_step(step.attention, len(nodes))
+            log_probabilities = log_softmax(step.logits)  # (R, V)
             if position == 0:
-                self._check_size(own.shape[1], request)
+                self._check_size(log_probabilities.shape[1], request)
             forced = prefixes.at(position, partial(torch.zeros_like, nodes))
-            allowed = self.rules(own, written, forced)
-            if recorder is not None:
-                recorder.see(own)
-                last = position == limit - 1
-                recorder.take(everything(allowed, totals, request.n_best, last))
+            allowed = self.rules(log_probabilities, generated, forced)
+            if tracer is not None:
+                tracer.observe_log_probabilities(log_probabilities)
+                is_last = position == limit - 1
+                tracer.observe_outcome(step_outcome(allowed, totals, request.n_best, is_last))
 
-            ends = (allowed[:, END] > FORBIDDEN).nonzero().squeeze(1)
-            ended = history.add(torch.full_like(ends, END), own[ends, END], nodes[ends], ends)
-            # Of equal length the better total is the better score: no more than n_best matter.
-            best = best_of(totals[ends] + own[ends, END], request.n_best)
-            leaves += [ended[i] for i in best]
+            ending = (allowed[:, END] > FORBIDDEN).nonzero().squeeze(1)
+            end_log_probabilities = log_probabilities[ending, END]
+            end_nodes = tree.add(
+                torch.full_like(ending, END), end_log_probabilities, nodes[ending], ending
+            )
+            # All of these have the same length, so at most n_best of them can be in the result.
+            best = best_indices(totals[ending] + end_log_probabilities, request.n_best)
+            leaves += [end_nodes[index] for index in best]
 
             allowed[:, END] = FORBIDDEN
             rows, tokens = (allowed > FORBIDDEN).nonzero(as_tuple=True)
-            grown = history.add(tokens, own[rows, tokens], nodes[rows], rows)
-            nodes = torch.arange(grown.start, grown.stop, device=device)
-            totals = totals[rows] + own[rows, tokens]
-            written = torch.cat([written[rows], tokens.unsqueeze(1)], dim=1)
+            new_nodes = tree.add(tokens, log_probabilities[rows, tokens], nodes[rows], rows)
+            nodes = torch.arange(new_nodes.start, new_nodes.stop, device=device)
+            totals = totals[rows] + log_probabilities[rows, tokens]
+            generated = torch.cat([generated[rows], tokens.unsqueeze(1)], dim=1)
             if len(rows) == 0:
                 break
             state = step.state.select(rows)
 
-        leaves += [grown[i] for i in best_of(totals, request.n_best)]
-        return history.best(leaves, 0, self.length_exponent, request.n_best)
+        leaves += [new_nodes[index] for index in best_indices(totals, request.n_best)]
+        return tree.best_hypotheses(leaves, 0, self.length_penalty, request.n_best)
 
-    def _check_size(self, vocabulary: int, request: Request) -> None:
-        """Refuse a tree that is too large to be looked at whole."""
-        words = vocabulary - len(self.rules.never) - 1  # END is no word
-        [limit], [prefix] = request.max_lengths, request.prefixes or [()]
-        free = limit - len(prefix)
-        if words**free > self.max_sequences:
+    def _check_size(self, vocabulary: int, request: SearchRequest) -> None:
+        """Raise ConfigError if the tree is larger than `max_sequences`."""
+        words = vocabulary - len(self.rules.excluded_tokens) - 1  # without END
+        [limit], [prefix] = request.max_lengths, request.all_prefixes
+        free_steps = limit - len(prefix)
+        if words**free_steps > self.max_sequences:
             raise ConfigError(
-                f"decoding: exhaustive search over {words} words and {free} steps would look at "
-                f"{words}^{free} sequences, more than max_sequences = {self.max_sequences:,}; "
-                'lower max_length, or use kind = "beam"'
+                f"decoding: exhaustive search over {words} words and {free_steps} steps would "
+                f"score {words}^{free_steps} sequences, more than max_sequences = "
+                f'{self.max_sequences:,}; lower max_length, or use kind = "beam"'
             )
 
 
-def best_of(totals: Tensor, count: int) -> list[int]:
-    """The places of the `count` largest, or of all if there are fewer."""
+def best_indices(totals: Tensor, count: int) -> list[int]:
+    """The indices of the `count` largest values, or of all if there are fewer."""
     return totals.topk(min(count, len(totals))).indices.tolist()
 
 
-def everything(allowed: Tensor, totals: Tensor, n_best: int, last: bool) -> Outcome:
-    """For a recorder: all that is allowed (R, V) after rows of these totals (R,) ends or goes on."""
+def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
+    """The decisions of a step, for a tracer: every allowed token ends or continues its hypothesis.
+
+    allowed (R, V) log-probabilities of the step, totals (R,) of the hypotheses before it
+    """
     rows, tokens = (allowed > FORBIDDEN).nonzero(as_tuple=True)
     keys = list(zip(rows.tolist(), tokens.tolist(), strict=True))
-    grown = totals[rows] + allowed[rows, tokens]
+    new_totals = totals[rows] + allowed[rows, tokens]
 
-    def best_first(which: Tensor) -> list[Key]:
-        chosen = [keys[i] for i in which.nonzero().squeeze(1).tolist()]
-        return list(dict.fromkeys([chosen[i] for i in best_of(grown[which], n_best)] + chosen))
+    def best_first(mask: Tensor) -> list[CandidateKey]:
+        chosen = [keys[index] for index in mask.nonzero().squeeze(1).tolist()]
+        best = [chosen[index] for index in best_indices(new_totals[mask], n_best)]
+        return list(dict.fromkeys(best + chosen))
 
-    going = best_first(tokens != END)
-    own = allowed[rows, tokens].tolist()
-    return Outcome(
-        compared=dict(zip(keys, own, strict=True)),
+    continuing = best_first(tokens != END)
+    return StepOutcome(
+        compared=dict(zip(keys, allowed[rows, tokens].tolist(), strict=True)),
         ended=best_first(tokens == END),
-        going=going,
-        # The rows of the next step stand in the order of their keys.
-        rows=[] if last else sorted(going),
-    )
-
-
-def only_request(request: Request, source: int) -> Request:
-    """What is asked for one source of the batch."""
-    return Request(
-        max_lengths=[request.max_lengths[source]],
-        prefixes=None if request.prefixes is None else [request.prefixes[source]],
-        n_best=request.n_best,
-        keep_attention=request.keep_attention,
-        recorder=request.recorder,
+        continuing=continuing,
+        # The rows of the next step are sorted by their keys.
+        next_rows=[] if is_last else sorted(continuing),
     )

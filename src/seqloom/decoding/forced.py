@@ -1,41 +1,42 @@
-"""Forcing: what a model thinks of outputs that are given."""
+"""Forced decoding: the probabilities of given outputs under a model."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from seqloom.decoding.generation import generate
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.search import KeepAttention, Request, Stepper
-from seqloom.decoding.walk import Walk, walk
+from seqloom.decoding.search import KeepAttention, SearchRequest, StepDecoder
 from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, PAD
 
 
 def force(
-    decoder: Stepper,
+    decoder: StepDecoder,
     memory: Memory,
     targets: Sequence[Sequence[int]],
     keep_attention: KeepAttention | None = None,
-    length_exponent: float = 1.0,
+    length_penalty: float = 1.0,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """The given target of each source, with the model's log-probabilities of it and of its END.
+    """One hypothesis per source: its target, with the log-probabilities of its tokens and of END.
 
-    log p(y | x) = Σ_t log p(y_t | y_1 … y_{t-1}, x)
+    log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 
-    ends: False for a model that has never seen anything end
+    ends: whether END follows each target. False for a model that was trained without END.
     """
-    whole = [[*target, *[END] * ends] for target in targets]
-    lengths = [len(target) for target in whole]
-    ended = [
-        [*target, *[PAD] * (max(lengths) - n)] for target, n in zip(whole, lengths, strict=True)
+    sequences = [[*target, *[END] * ends] for target in targets]
+    lengths = [len(sequence) for sequence in sequences]
+    padded = [
+        [*sequence, *[PAD] * (max(lengths) - length)]
+        for sequence, length in zip(sequences, lengths, strict=True)
     ]
-    wanted = torch.tensor(ended, device=memory.mask.device)  # (B, T)
+    tokens = torch.tensor(padded, device=memory.mask.device)  # (B, T)
 
-    def choose(allowed: Tensor, rows: Tensor, position: int) -> Tensor:
-        return wanted[rows, position]
+    def choose(log_probabilities: Tensor, rows: Tensor, position: int) -> Tensor:
+        return tokens[rows, position]
 
-    request = Request(max_lengths=lengths, keep_attention=keep_attention)
-    how = Walk(choose, length_exponent=length_exponent)
-    return [hypothesis for [hypothesis] in walk(decoder, memory, request, how)]
+    request = SearchRequest(max_lengths=lengths, keep_attention=keep_attention)
+    outputs = generate(decoder, memory, request, choose, length_penalty=length_penalty)
+    return [hypothesis for [hypothesis] in outputs]

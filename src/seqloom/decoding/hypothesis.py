@@ -1,7 +1,9 @@
-"""Hypothesis: one output, with all that is known about it."""
+"""Hypothesis: one output of a search, with its probabilities and its score."""
 
 from dataclasses import dataclass
+from typing import Any, overload
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -9,12 +11,13 @@ from torch import Tensor
 class Hypothesis:
     """One output of a search.
 
-    tokens:            what was put out, without START, and without END if it was reached
-    finished:          False if the search ran out of length before END
-    log_probabilities: the model's own log p of each token (and of END, if finished, as the last)
-    score:             their sum divided by length^exponent; higher is better
-    attention:         (T, L, H, S) where each token (and END) looked, reduced as the caller asked;
-                       None if the model has no attention or nobody asked
+    tokens:            generated tokens, without START and END
+    finished:          False if the search reached the length limit before END
+    log_probabilities: log p of each token under the model, followed by that of END if finished
+    score:             their sum, normalised by length; higher is better
+    attention:         (T, ..., S) attention weights of each token, and of END if finished, reduced
+                       by `SearchRequest.keep_attention`. None if the request keeps no attention or
+                       the model has none
     """
 
     tokens: tuple[int, ...]
@@ -26,3 +29,17 @@ class Hypothesis:
     @property
     def log_probability(self) -> float:
         return sum(self.log_probabilities)
+
+
+@overload
+def normalise_by_length(log_probability: float, length: int, length_penalty: float) -> float: ...
+@overload
+def normalise_by_length(
+    log_probability: NDArray[Any], length: NDArray[Any], length_penalty: float
+) -> NDArray[Any]: ...
+def normalise_by_length(log_probability: Any, length: Any, length_penalty: float) -> Any:
+    """score = log p / length^length_penalty
+
+    Every additional token lowers log p, so that without normalisation short outputs win.
+    """
+    return log_probability / length**length_penalty

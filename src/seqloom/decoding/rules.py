@@ -1,7 +1,7 @@
-"""What may not be put out.
+"""Rules: the tokens that a search must not generate.
 
-A rule sets log-probabilities to -inf and never renormalises the others: what remains is the
-model's own probability, and so is the score of every hypothesis.
+A rule sets log-probabilities to -inf and never renormalises the others, so that the score of a
+hypothesis is always the model's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,19 +14,23 @@ from seqloom.config.schema.decoding import SearchRulesConfig
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 FORBIDDEN = float("-inf")
-LONGEST = 256
+"""Log-probability of a token that must not be generated."""
+
+MAX_DEFAULT_LENGTH = 256
+"""Upper bound of `default_max_length` if the recipe sets no `max_length`."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Which tokens may come next, in every search alike.
+    """The tokens that may follow, the same in every search.
 
-    PAD and START never; UNKNOWN only if allowed; END not before `min_length` tokens; no sequence
-    of `no_repeat_ngram` tokens twice. Two things come before all of these:
+    PAD and START are never generated, UNKNOWN only if `allow_unknown` is set, END not before
+    `min_length` tokens, and no sequence of `no_repeat_ngram` tokens occurs twice. Two exceptions
+    have priority:
 
-    - a forced token is put out, whatever it is
-    - where every other token is forbidden END is allowed, even before `min_length`, so that
-      there is always something to put out and every hypothesis can end
+    - a forced token is always generated
+    - if every other token is forbidden, END is allowed even before `min_length`, so that every
+      hypothesis can end
     """
 
     min_length: int = 0
@@ -34,84 +38,96 @@ class Rules:
     allow_unknown: bool = False
 
     @property
-    def never(self) -> list[int]:
-        """Tokens that are not put out unless they are forced."""
+    def excluded_tokens(self) -> list[int]:
+        """Tokens that are generated only if they are forced."""
         return [PAD, START] if self.allow_unknown else [PAD, START, UNKNOWN]
 
-    def __call__(self, own: Tensor, written: Tensor, forced: Tensor | None) -> Tensor:
-        """What the model may put out next, as `forbid`; `own` stays as it is."""
-        allowed = own.clone()
-        self.forbid(allowed, written, forced)
+    def __call__(
+        self, log_probabilities: Tensor, generated: Tensor, forced: Tensor | None
+    ) -> Tensor:
+        """Like `forbid`, but on a copy of the log-probabilities."""
+        allowed = log_probabilities.clone()
+        self.forbid(allowed, generated, forced)
         return allowed
 
     def forbid(
         self,
-        own: Tensor,
-        written: Tensor,
+        log_probabilities: Tensor,
+        generated: Tensor,
         forced: Tensor | None = None,
-        clock: Tensor | None = None,
+        position: Tensor | None = None,
     ) -> None:
-        """Leave, in place, only what the model may put out next.
+        """Set the log-probability of every forbidden token to -inf, in place.
 
-        own:     (R, V)     the model's own log-probabilities
-        written: (R, 1 + t) START and the t tokens of each row so far
-        forced:  (R,)       the token each row must put out, PAD where it is free; None: all free
-        clock:   ()         t, where `written` has room for later tokens too
+        log_probabilities: (R, V)     of the model
+        generated:         (R, 1 + t) START and the t tokens of each row so far
+        forced:            (R,)       token that each row must generate, PAD if it is free; None if
+                                      all rows are free
+        position:          ()         t, if `generated` also has space for later tokens
         """
-        end = own[:, END].clone()
-        wanted = None if forced is None else own.gather(1, forced.unsqueeze(1))
-        own[:, PAD : START + 1].fill_(FORBIDDEN)
+        end = log_probabilities[:, END].clone()
+        forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
+        log_probabilities[:, PAD : START + 1].fill_(FORBIDDEN)
         if not self.allow_unknown:
-            own[:, UNKNOWN].fill_(FORBIDDEN)
+            log_probabilities[:, UNKNOWN].fill_(FORBIDDEN)
         if self.no_repeat_ngram:
-            forbid_repeats(own, written, self.no_repeat_ngram, clock)
-        self._put_off_end(own, end, written.shape[1] - 1 if clock is None else clock)
-        if forced is not None and wanted is not None:
-            own.masked_fill_((forced != PAD).unsqueeze(1), FORBIDDEN)
-            # Where nothing is forced this writes PAD, which is forbidden already.
+            forbid_repeats(log_probabilities, generated, self.no_repeat_ngram, position)
+        length = generated.shape[1] - 1 if position is None else position
+        self._forbid_early_end(log_probabilities, end, length)
+        if forced is not None and forced_values is not None:
+            log_probabilities.masked_fill_((forced != PAD).unsqueeze(1), FORBIDDEN)
+            # In a free row this writes to PAD, which is forbidden already.
             free = (forced == PAD).unsqueeze(1)
-            own.scatter_(1, forced.unsqueeze(1), wanted.masked_fill(free, FORBIDDEN))
+            log_probabilities.scatter_(
+                1, forced.unsqueeze(1), forced_values.masked_fill(free, FORBIDDEN)
+            )
 
-    def _put_off_end(self, own: Tensor, end: Tensor, length: int | Tensor) -> None:
-        """No END before min_length, unless there is nothing else. own (R, V), end (R,)"""
+    def _forbid_early_end(
+        self, log_probabilities: Tensor, end: Tensor, length: int | Tensor
+    ) -> None:
+        """Forbid END before min_length, unless nothing else is allowed.
+
+        log_probabilities: (R, V), changed in place
+        end:               (R,) log-probability of END
+        """
         if self.min_length == 0 or (isinstance(length, int) and length >= self.min_length):
             return
         if isinstance(length, int):
-            own[:, END].fill_(FORBIDDEN)
+            log_probabilities[:, END].fill_(FORBIDDEN)
         else:
-            own[:, END] = end.masked_fill(length < self.min_length, FORBIDDEN)
-        stuck = own.amax(dim=1) == FORBIDDEN
-        own[:, END] = torch.where(stuck, end, own[:, END])
+            log_probabilities[:, END] = end.masked_fill(length < self.min_length, FORBIDDEN)
+        nothing_allowed = log_probabilities.amax(dim=1) == FORBIDDEN
+        log_probabilities[:, END] = torch.where(nothing_allowed, end, log_probabilities[:, END])
 
 
 def forbid_repeats(
-    allowed: Tensor, written: Tensor, size: int, clock: Tensor | None = None
+    log_probabilities: Tensor, generated: Tensor, size: int, position: Tensor | None = None
 ) -> None:
-    """Forbid, in place, each token that would complete a sequence of `size` tokens again.
+    """Forbid, in place, each token that would repeat an n-gram of `size` tokens.
 
-    allowed: (R, V), written: (R, 1 + t). A window of `size` tokens whose beginning equals the
-    last tokens of its row forbids the token it ended in. With a clock () of t, `written` has room
-    for later tokens, and windows that reach there do not count.
+    log_probabilities (R, V), generated (R, 1 + t). An earlier n-gram whose first size - 1 tokens
+    equal the last ones of its row forbids its own last token. If `position` () is given, it is t,
+    and `generated` also has space for later tokens; n-grams that reach into it do not count.
     """
-    if written.shape[1] < size:
+    if generated.shape[1] < size:
         return
-    windows = written.unfold(1, size, 1)  # (R, W, size)
-    first = written.shape[1] - size + 1  # of the last size - 1 tokens
-    if clock is None:
-        recent = written[:, first:].unsqueeze(1)  # (R, 1, size - 1)
-        again = (windows[..., :-1] == recent).all(dim=-1)  # (R, W)
+    ngrams = generated.unfold(1, size, 1)  # (R, W, size)
+    first = generated.shape[1] - size + 1  # index of the last size - 1 tokens
+    if position is None:
+        recent = generated[:, first:].unsqueeze(1)  # (R, 1, size - 1)
+        repeated = (ngrams[..., :-1] == recent).all(dim=-1)  # (R, W)
     else:
-        places = torch.arange(first, device=written.device)
-        begin = clock - (size - 2)
-        latest = (begin + torch.arange(size - 1, device=written.device)).clamp(min=0)
-        recent = written.index_select(1, latest).unsqueeze(1)
-        again = (windows[..., :-1] == recent).all(dim=-1) & (places < begin)
-    # PAD stands for "nothing": it is forbidden already.
-    allowed.scatter_(1, torch.where(again, windows[..., -1], PAD), FORBIDDEN)
+        starts = torch.arange(first, device=generated.device)
+        recent_start = position - (size - 2)
+        offsets = torch.arange(size - 1, device=generated.device)
+        recent = generated.index_select(1, (recent_start + offsets).clamp(min=0)).unsqueeze(1)
+        repeated = (ngrams[..., :-1] == recent).all(dim=-1) & (starts < recent_start)
+    # PAD stands for "no token": it is forbidden already.
+    log_probabilities.scatter_(1, torch.where(repeated, ngrams[..., -1], PAD), FORBIDDEN)
 
 
-class Prefixes:
-    """The beginnings that outputs are forced to have, position by position."""
+class ForcedPrefixes:
+    """The prefixes that outputs are forced to start with, position by position."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> None:
         prefixes = prefixes or []
@@ -120,20 +136,21 @@ class Prefixes:
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
     def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
-        """(R,) the token forced at this position on a row of each source, PAD where it is free.
+        """(R,) token forced at this position in each row, PAD where the row is free.
 
-        sources: (R,) the source of each row, worked out only if it is needed: None where no row
-                 of the batch is forced any more
+        None if no row of the batch is forced any more.
+
+        sources: computes the source of each row (R,); called only if needed
         """
         return self._tokens[sources(), position] if position < self._length else None
 
 
 def default_max_length(source_tokens: int, config: SearchRulesConfig) -> int:
-    """Tokens an output may have at most, END included, if nothing more is known.
+    """Maximum number of tokens of an output, END included, for a source of this many tokens.
 
-    The configured length, or twice the source and 32 but never above 256; always enough for
-    the shortest output the rules allow, and its END.
+    The configured `max_length`; without it, twice the source length plus 32 and at most 256, but
+    always enough for `min_length` tokens and END.
     """
     if config.max_length is not None:
         return config.max_length
-    return max(min(LONGEST, 2 * source_tokens + 32), config.min_length + 1)
+    return max(min(MAX_DEFAULT_LENGTH, 2 * source_tokens + 32), config.min_length + 1)

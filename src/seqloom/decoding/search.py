@@ -1,36 +1,35 @@
-"""What is asked of a search, what it answers, and the few formulas all searches share."""
+"""The contract of a search: what it receives (`SearchRequest`), what it returns, what it calls."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from seqloom.core.errors import DataError
 from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.tracer import Tracer
 from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
 
-if TYPE_CHECKING:
-    from seqloom.decoding.recorder import Recorder
-
 KeepAttention = Callable[[Tensor], Tensor]
-"""(R, L, H, S) where a step looked -> (R, …, S) what is kept of it for each row."""
+"""Attention weights of a step (R, L, H, S) -> the part that is kept for each row (R, ..., S)."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is wanted for each source of a batch.
+class SearchRequest:
+    """What a search should return for each source of a batch.
 
-    max_lengths:    tokens at most, END included. One per source, because an output must not
-                    depend on what else is in the batch
-    prefixes:       how each output must begin; may differ in length and be empty
-    n_best:         outputs wanted for each source
-    keep_attention: reduces a step's attention to what is kept; None keeps nothing, at no cost
-    indices:        the number of each source in the caller's list, 0, 1, … if left out. A sample
-                    depends on this number alone, so that batches can be cut and sorted freely
-    recorder:       takes note of every candidate of every step; None: nobody does, at no cost
+    max_lengths:    maximum number of tokens including END, one per source, because an output must
+                    not depend on the other sources in the batch
+    prefixes:       tokens that each output must start with; lengths may differ, empty is allowed
+    n_best:         number of outputs per source
+    keep_attention: reduces the attention weights of a step to the part that is kept. Default: None,
+                    which keeps nothing and costs nothing
+    indices:        index of each source in the caller's list. Default: 0, 1, ... Samples depend on
+                    this index only, so that the caller may sort and split batches freely
+    tracer:         records every candidate of every step. Default: None, which costs nothing
     """
 
     max_lengths: Sequence[int]
@@ -38,40 +37,45 @@ class Request:
     n_best: int = 1
     keep_attention: KeepAttention | None = None
     indices: Sequence[int] | None = None
-    recorder: "Recorder | None" = None
+    tracer: Tracer | None = None
 
-    def only(self, places: Sequence[int]) -> "Request":
-        """What is wanted for the sources at these places."""
+    @property
+    def all_prefixes(self) -> Sequence[Sequence[int]]:
+        """One prefix per source, empty if nothing is forced."""
+        return self.prefixes or [()] * len(self.max_lengths)
+
+    def only(self, sources: Sequence[int]) -> "SearchRequest":
+        """The request for these sources of the batch."""
         indices = range(len(self.max_lengths)) if self.indices is None else self.indices
         return replace(
             self,
-            max_lengths=[self.max_lengths[place] for place in places],
-            prefixes=None if self.prefixes is None else [self.prefixes[place] for place in places],
-            indices=[indices[place] for place in places],
+            max_lengths=[self.max_lengths[source] for source in sources],
+            prefixes=None if self.prefixes is None else [self.prefixes[i] for i in sources],
+            indices=[indices[source] for source in sources],
         )
 
-    def check(self, sources: int) -> None:
-        """Is there one answer's worth of request for each source, and can it be met?"""
-        prefixes = self.prefixes or [()] * sources
-        indices = range(sources) if self.indices is None else self.indices
-        assert sources == len(self.max_lengths) == len(prefixes) == len(indices)
+    def check(self, source_count: int) -> None:
+        """Raise DataError if a prefix does not fit into the maximum length of its output."""
+        prefixes = self.all_prefixes
+        indices = range(source_count) if self.indices is None else self.indices
+        assert source_count == len(self.max_lengths) == len(prefixes) == len(indices)
         assert self.n_best > 0
         assert all(length > 0 for length in self.max_lengths)
         assert not {PAD, START, END} & {token for prefix in prefixes for token in prefix}
         problems = [
-            f"  source {index}: must begin with {len(prefix)} tokens and may have {length}, END "
-            "included; shorten its prefix or raise max_length"
+            f"  source {index}: the prefix has {len(prefix)} tokens and max_length is {length}, "
+            "END included; shorten the prefix or raise max_length"
             for index, prefix, length in zip(indices, prefixes, self.max_lengths, strict=True)
             if len(prefix) >= length
         ]
         if problems:
-            raise DataError("\n".join(["an output has no room for its prefix:", *problems]))
+            raise DataError("\n".join(["a forced prefix is too long:", *problems]))
 
 
-class Stepper(Protocol):
-    """The half of a Decoder that search uses.
+class StepDecoder(Protocol):
+    """The methods of a Decoder that search uses.
 
-    Its logits are numbers, -inf for a token that it never puts out there; one at least is finite.
+    A logit of -inf means that the token cannot follow; each row has at least one finite logit.
     """
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State: ...
@@ -80,31 +84,22 @@ class Stepper(Protocol):
 
 
 class Search(Protocol):
-    """Finds outputs. Knows nothing of the model but how to take a step with it."""
+    """Finds outputs. A search uses the model only through `StepDecoder`."""
 
     def __call__(
-        self, decoder: Stepper, memory: Memory, request: Request
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """For each source its hypotheses, best first, at most n_best.
+        """At most n_best hypotheses per source: finished ones first, each group best first.
 
-        The finished ones come first; unfinished ones fill up the list. Sampling alone differs:
-        it gives all its samples in the order in which they were drawn.
+        Sampling is the exception: it returns all samples in the order in which it drew them.
         """
         ...
 
 
-def normalise(log_probability: float, length: int, exponent: float) -> float:
-    """score = log p / length^exponent
-
-    Every further token makes log p smaller, so that by log p alone the short outputs win.
-    """
-    return log_probability / length**exponent
-
-
 def log_softmax(logits: Tensor) -> Tensor:
-    """(R, V) logits of any precision -> (R, V) log-probabilities in float32, float64 if they are.
+    """Logits (R, V) of any precision -> log-probabilities (R, V) in float32 (float64 if they are).
 
-    Half precision cannot tell apart the sums of a few dozen log-probabilities.
+    Half precision is too coarse for sums of several dozen log-probabilities.
     """
-    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-    return logits.log_softmax(dim=-1, dtype=wide)
+    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    return logits.log_softmax(dim=-1, dtype=dtype)

@@ -1,81 +1,180 @@
-"""Which source word does a target word come from? Alignments, and their written form."""
+"""Word alignments: from attention, from two directions (symmetrisation), and as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, assert_never, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seqloom.core.errors import DataError
-from seqloom.metrics.merging import NO_WORD, groups_of, merge_words
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.metrics.subword_merging import NO_WORD, group_positions, merge_words
 
-Alignment = list[tuple[int, int]]
-"""Pairs of a source word and a target word, counted from 0."""
-SMALLEST = 0.005
-"""What is written of a soft alignment: links that are not rounded to 0.00."""
+Link = tuple[int, int]
+"""A source word and a target word, counted from 0."""
+Alignment = list[Link]
+
+MIN_SOFT_WEIGHT = 0.005
+"""Links of a soft alignment with a smaller weight would be written as 0.00 and are left out."""
 
 
 def align_words(
     attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
 ) -> Alignment:
-    """For each target word the source word that it looked at most.
+    """Link each target word to the source word with the largest attention weight.
 
-    attention:    (T, S) where each target position looked
-    target_words: the number of the word that each of the T positions is part of, -1 for none
+    attention:    (T, S) weights of each target position
+    target_words: word index of each of the T positions, -1 if it belongs to none
     source_words: the same for the S positions
 
-    What a target word looks at is the mean over its positions of the attention they pay to all
-    positions of a source word together. Pairs come in the order of the target words.
+    `merge_words` defines the weights between words. Links are in the order of the target words.
     """
-    weights, targets, sources = between_words(attention, target_words, source_words)
+    weights, targets, sources = attention_between_words(attention, target_words, source_words)
     if not sources:
         return []
     best = [int(column) for column in weights.argmax(axis=1)]
     return [(sources[column], word) for column, word in zip(best, targets, strict=True)]
 
 
-def between_words(
-    attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
-) -> tuple[NDArray[np.float64], list[int], list[int]]:
-    """(T, S) -> (T', S') between words alone, and the numbers of the T' and of the S' words.
+class WordAttention(NamedTuple):
+    """Attention weights (T', S') between words, and the indices of these words."""
 
-    What is looked at and is no word, END above all, is left out: rows may add up to less than 1.
+    weights: NDArray[np.float64]
+    target_words: list[int]
+    source_words: list[int]
+
+
+def attention_between_words(
+    attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
+) -> WordAttention:
+    """Attention between positions (T, S) -> attention between words (T', S')
+
+    Positions that belong to no word, such as END, are left out, so rows may sum to less than 1.
     """
     merged = merge_words(attention, target_words, source_words)
-    targets = [target_words[group[0]] for group in groups_of(target_words)]
-    sources = [source_words[group[0]] for group in groups_of(source_words)]
-    rows = [place for place, word in enumerate(targets) if word != NO_WORD]
-    columns = [place for place, word in enumerate(sources) if word != NO_WORD]
-    shown = merged[np.ix_(rows, columns)]
-    return shown, [targets[row] for row in rows], [sources[column] for column in columns]
+    targets = [target_words[group[0]] for group in group_positions(target_words)]
+    sources = [source_words[group[0]] for group in group_positions(source_words)]
+    rows = [row for row, word in enumerate(targets) if word != NO_WORD]
+    columns = [column for column, word in enumerate(sources) if word != NO_WORD]
+    return WordAttention(
+        merged[np.ix_(rows, columns)],
+        [targets[row] for row in rows],
+        [sources[column] for column in columns],
+    )
 
 
-def format_pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
-    """[(0, 0), (1, 2)] -> "0-0 1-2", source before target."""
+def align_by_agreement(forward: ArrayLike, backward: ArrayLike) -> tuple[Alignment, Alignment]:
+    """The best links of each direction by the product of both weights (Liang et al. 2006).
+
+    forward:  (T, S) attention of the target words to the source words
+    backward: (S, T) attention of the source words, by a model of the opposite direction
+    """
+    product = np.asarray(forward, dtype=np.float64) * np.asarray(backward, dtype=np.float64).T
+    if not product.size:
+        return [], []
+    sources, targets = product.argmax(axis=1), product.argmax(axis=0)
+    return (
+        [(int(source), target) for target, source in enumerate(sources)],
+        [(source, int(target)) for source, target in enumerate(targets)],
+    )
+
+
+Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final"]
+"""How two alignments become one (Och and Ney 2003; Koehn et al. 2005).
+
+intersection     links of both: few links with high precision
+union            links of either: many links
+grow-diag        the intersection, extended by adjacent links of the union as long as one of their
+                 words has no link yet
+grow-diag-final  then also every other link of the union of which a word has no link yet
+"""
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def parse_symmetrisation(name: str) -> Symmetrisation:
+    """The symmetrisation with this name. Raises ConfigError if there is none."""
+    for known_name in get_args(Symmetrisation):
+        if name == known_name:
+            return known_name
+    raise ConfigError(
+        f"there is no symmetrisation '{name}'; use one of {', '.join(get_args(Symmetrisation))}"
+    )
+
+
+def symmetrise(
+    forward: Iterable[Link], backward: Iterable[Link], method: Symmetrisation
+) -> Alignment:
+    """Combine the links of two models of opposite directions; both list the source word first."""
+    first, second = set(forward), set(backward)
+    match method:
+        case "intersection":
+            links = first & second
+        case "union":
+            links = first | second
+        case "grow-diag":
+            links = _grow_diagonal(first & second, first | second)
+        case "grow-diag-final":
+            links = _add_final(_grow_diagonal(first & second, first | second), first | second)
+        case _:
+            assert_never(method)
+    return sorted(links, key=lambda link: (link[1], link[0]))
+
+
+def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
+    """Add neighbours, and their neighbours, until none of them would link a new word."""
+    links = set(links)
+    queue = sorted(links)
+    while queue:
+        source, target = queue.pop(0)
+        for source_offset, target_offset in _NEIGHBOURS:
+            neighbour = source + source_offset, target + target_offset
+            if neighbour in union - links and _links_new_word(neighbour, links):
+                links.add(neighbour)
+                queue.append(neighbour)
+    return links
+
+
+def _add_final(links: set[Link], union: set[Link]) -> set[Link]:
+    for link in sorted(union - links):
+        if _links_new_word(link, links):
+            links.add(link)
+    return links
+
+
+def _links_new_word(link: Link, links: set[Link]) -> bool:
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    return link[0] not in sources or link[1] not in targets
+
+
+def format_pharaoh(alignment: Sequence[Link]) -> str:
+    """[(0, 0), (1, 2)] -> "0-0 1-2", source before target"""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
+def parse_pharaoh(line: str) -> Alignment:
+    """ "0-0 1-2" -> [(0, 0), (1, 2)]"""
+    links, invalid = [], []
+    for entry in line.split():
+        source, _, target = entry.partition("-")
+        if all(number.isascii() and number.isdigit() for number in (source, target)):
+            links.append((int(source), int(target)))
+        else:
+            invalid.append(repr(entry))
+    if invalid:
+        raise DataError(
+            f"not an alignment: {', '.join(invalid)}; write source-target pairs such as 0-0 1-2"
+        )
+    return links
+
+
 def format_soft(weights: ArrayLike, targets: Sequence[int], sources: Sequence[int]) -> str:
-    """(T, S) between words -> "0-0:0.93 1-0:0.07", target by target, the smallest left out."""
+    """Weights between words (T, S) -> "0-0:0.93 1-0:0.07", ordered by target word
+
+    targets, sources: word indices of the T rows and S columns
+    """
     table = np.asarray(weights, dtype=np.float64)
     return " ".join(
         f"{source}-{target}:{table[row, column]:.2f}"
         for row, target in enumerate(targets)
         for column, source in enumerate(sources)
-        if table[row, column] >= SMALLEST
+        if table[row, column] >= MIN_SOFT_WEIGHT
     )
-
-
-def parse_pharaoh(line: str) -> Alignment:
-    """ "0-0 1-2" -> [(0, 0), (1, 2)]"""
-    pairs, wrong = [], []
-    for entry in line.split():
-        source, _, target = entry.partition("-")
-        if all(number.isascii() and number.isdigit() for number in (source, target)):
-            pairs.append((int(source), int(target)))
-        else:
-            wrong.append(repr(entry))
-    if wrong:
-        raise DataError(
-            f"not an alignment: {', '.join(wrong)}; write source-target pairs such as 0-0 1-2"
-        )
-    return pairs

@@ -1,9 +1,9 @@
-"""How far alignments are from those that people made.
+"""Scores of alignments against gold alignments by human annotators.
 
     precision = |A & P| / |A|     recall = |A & S| / |S|
     alignment error rate = 1 - (|A & S| + |A & P|) / (|A| + |S|)     (Och and Ney 2003)
 
-A: what was found; S: the links that are sure; P: those that are possible, the sure ones among them.
+A: predicted links; S: sure links; P: possible links, which include the sure ones.
 """
 
 import re
@@ -11,54 +11,48 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from seqloom.core.errors import DataError
+from seqloom.metrics.alignment import Link
 
-Link = tuple[int, int]
-_GOLD = re.compile(r"([0-9]+)([-p])([0-9]+)")
+_GOLD_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
 
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """The links of one pair of sentences, source before target, counted from 0.
-
-    possible: the sure ones are among them
-    """
+    """The gold links of one sentence pair; `possible` includes `sure`."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
 
     def beyond(self, source_words: int, target_words: int) -> list[Link]:
-        """Links to words that these sentences do not have."""
+        """Links to words that sentences of these lengths do not have."""
         return sorted(
             link for link in self.possible if link[0] >= source_words or link[1] >= target_words
         )
 
 
 def parse_gold(line: str) -> GoldLinks:
-    """ "0-0 1p2" -> 0-0 is sure, 1-2 possible"""
-    sure, possible, wrong = set(), set(), []
+    """ "0-0 1p2" -> sure link 0-0, possible link 1-2"""
+    sure, possible, invalid = set(), set(), []
     for entry in line.split():
-        found = _GOLD.fullmatch(entry)
-        if found is None:
-            wrong.append(repr(entry))
+        match = _GOLD_LINK.fullmatch(entry)
+        if match is None:
+            invalid.append(repr(entry))
             continue
-        link = int(found[1]), int(found[3])
+        link = int(match[1]), int(match[3])
         possible.add(link)
-        if found[2] == "-":
+        if match[2] == "-":
             sure.add(link)
-    if wrong:
+    if invalid:
         raise DataError(
-            f"not a gold alignment: {', '.join(wrong)}; write sure links as 0-0 and possible ones "
-            "as 0p0, source before target, words counted from 0"
+            f"not a gold alignment: {', '.join(invalid)}; write sure links as 0-0 and possible "
+            "links as 0p0, source before target, with words counted from 0"
         )
     return GoldLinks(frozenset(sure), frozenset(possible))
 
 
 @dataclass(frozen=True)
 class AlignmentScores:
-    """Over all pairs together; each from 0 to 1.
-
-    links: how many were found
-    """
+    """Scores over all sentence pairs, each from 0 to 1. links: number of predicted links"""
 
     precision: float
     recall: float
@@ -67,20 +61,22 @@ class AlignmentScores:
     links: int
 
 
-def score_alignments(found: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScores:
-    """Links are counted over all pairs, then divided once."""
-    assert len(found) == len(gold), "one alignment for each pair"
-    links = sure = right_sure = right = 0
-    for own, known in zip(map(set, found), gold, strict=True):
-        links += len(own)
-        sure += len(known.sure)
-        right_sure += len(own & known.sure)
-        right += len(own & known.possible)
-    # Who says nothing says nothing wrong, and where nothing is sure nothing can be missed.
+def score_alignments(
+    alignments: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]
+) -> AlignmentScores:
+    """Count links over all sentence pairs, then divide once."""
+    assert len(alignments) == len(gold), "one alignment for each sentence pair"
+    links = sure = correct_sure = correct = 0
+    for predicted, expected in zip(map(set, alignments), gold, strict=True):
+        links += len(predicted)
+        sure += len(expected.sure)
+        correct_sure += len(predicted & expected.sure)
+        correct += len(predicted & expected.possible)
+    # Without predicted links none is wrong; without sure links none is missed.
     return AlignmentScores(
-        precision=right / links if links else 1.0,
-        recall=right_sure / sure if sure else 1.0,
-        error_rate=1 - (right_sure + right) / (links + sure) if links + sure else 0.0,
+        precision=correct / links if links else 1.0,
+        recall=correct_sure / sure if sure else 1.0,
+        error_rate=1 - (correct_sure + correct) / (links + sure) if links + sure else 0.0,
         sentences=len(gold),
         links=links,
     )

@@ -1,36 +1,47 @@
-"""The name of a score → the function that computes it."""
+"""Maps the name of a score in a recipe to the function that computes it."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
 from seqloom.config.schema.names import ScoreName
-from seqloom.metrics.bleu import bleu, chrf, sentence_bleu, ter, tokenised_bleu
-from seqloom.metrics.edits import phoneme_error_rate, word_error_rate
-from seqloom.metrics.labels import accuracy, macro_f1
-from seqloom.metrics.overlap import exact_match, token_accuracy, tokenised_match
+from seqloom.metrics.bleu import bleu, chrf, mean_sentence_bleu, ter, tokenised_bleu
+from seqloom.metrics.classification import accuracy, macro_f1
+from seqloom.metrics.error_rates import (
+    exact_match,
+    phoneme_error_rate,
+    token_accuracy,
+    tokenised_match,
+    word_error_rate,
+)
 from seqloom.metrics.rouge import rouge
 from seqloom.metrics.score import Metric, References, Score
 
 
 def build_metric(name: ScoreName, lowercase: bool) -> Metric:
-    """lowercase: text is folded to lower case, so references are, too, and signatures say so"""
-    plain = _plain(name, lowercase)
-    return partial(_folded, plain) if lowercase else plain
+    """The metric with this name.
+
+    lowercase: set if outputs are lower-cased. References are then lower-cased, too, and signatures
+               say so.
+    """
+    metric = _build(name, lowercase)
+    return partial(_lowercase_references, metric) if lowercase else metric
 
 
-def _folded(metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
-    return metric(hypotheses, [tuple(one.lower() for one in several) for several in references])
+def _lowercase_references(
+    metric: Metric, hypotheses: Sequence[str], references: References
+) -> Score:
+    return metric(hypotheses, [tuple(text.lower() for text in texts) for texts in references])
 
 
-def _plain(name: ScoreName, lowercase: bool) -> Metric:
+def _build(name: ScoreName, lowercase: bool) -> Metric:
     match name:
         case "bleu":
             return partial(bleu, lowercase=lowercase)
         case "bleu-tokenised":
             return partial(tokenised_bleu, lowercase=lowercase)
         case "bleu-of-sentences":
-            return partial(sentence_bleu, lowercase=lowercase)
+            return partial(mean_sentence_bleu, lowercase=lowercase)
         case "chrf2":
             return partial(chrf, lowercase=lowercase)
         case "ter":

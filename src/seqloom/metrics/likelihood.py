@@ -1,4 +1,4 @@
-"""How probable a model finds what is true."""
+"""Perplexity and related scores: the probability of the targets under a model."""
 
 import math
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from seqloom.metrics.score import Score
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The log-probability of some outputs, and how much there was to predict.
+    """The log-probability of targets, and the size of these targets.
 
     log_probability: Σ log p over all tokens, in nats
-    tokens:          how many of them: all that was predicted, END or ends of lines too
-    characters:      of the outputs as text
-    words:           of the outputs as text, and one more for each END or end of a line
+    tokens:          number of predicted tokens, including END or line ends
+    characters:      number of characters of the text
+    words:           number of words of the text, plus one for each END or line end
     """
 
     log_probability: float
@@ -32,45 +32,45 @@ class Likelihood:
 
 
 def perplexity(likelihood: Likelihood) -> Score:
-    """exp(-Σ log p / tokens): among how many equally likely tokens the model hesitates."""
-    value = _exponential(_per(likelihood, likelihood.tokens, "tokens"))
+    """exp(-Σ log p / tokens): the number of equally probable tokens with the same entropy."""
+    value = _exponential(_nats_per(likelihood, likelihood.tokens, "tokens"))
     return Score("perplexity", value, None, False)
 
 
 def perplexity_per_word(likelihood: Likelihood) -> Score:
-    """exp(-Σ log p / words): comparable between models that cut text in different ways, as long as
-    none of them calls a word unknown."""
-    value = _exponential(_per(likelihood, likelihood.words, "words"))
+    """exp(-Σ log p / words): comparable between models with different tokenizers, provided that
+    none of them has unknown words."""
+    value = _exponential(_nats_per(likelihood, likelihood.words, "words"))
     return Score("perplexity per word", value, None, False)
 
 
 def nats_per_token(likelihood: Likelihood) -> Score:
     """-Σ log p / tokens"""
-    value = _per(likelihood, likelihood.tokens, "tokens")
+    value = _nats_per(likelihood, likelihood.tokens, "tokens")
     return Score("nats per token", value, None, False)
 
 
 def bits_per_token(likelihood: Likelihood) -> Score:
     """-Σ log2 p / tokens"""
-    value = _per(likelihood, likelihood.tokens, "tokens") / math.log(2)
+    value = _nats_per(likelihood, likelihood.tokens, "tokens") / math.log(2)
     return Score("bits per token", value, None, False)
 
 
 def nats_per_character(likelihood: Likelihood) -> Score:
-    """-Σ log p / characters: comparable between models that cut text in different ways."""
-    value = _per(likelihood, likelihood.characters, "characters")
+    """-Σ log p / characters: comparable between models with different tokenizers."""
+    value = _nats_per(likelihood, likelihood.characters, "characters")
     return Score("nats per character", value, None, False)
 
 
 def bits_per_character(likelihood: Likelihood) -> Score:
     """-Σ log2 p / characters"""
-    value = _per(likelihood, likelihood.characters, "characters") / math.log(2)
+    value = _nats_per(likelihood, likelihood.characters, "characters") / math.log(2)
     return Score("bits per character", value, None, False)
 
 
-def _per(likelihood: Likelihood, count: int, what: str) -> float:
+def _nats_per(likelihood: Likelihood, count: int, unit: str) -> float:
     if count <= 0:
-        raise DataError(f"cannot be scored: there are no {what} to predict")
+        raise DataError(f"cannot be scored: there are no {unit} to predict")
     return -likelihood.log_probability / count
 
 

@@ -1,34 +1,44 @@
-"""ROUGE: how much of a summary's wording and order a reference shares."""
+"""ROUGE: the overlap between a summary and a reference in words and word order."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from seqloom.metrics.score import References, Score, check_references
 
 SIGNATURE = "f1|refs:max|stem:no|case:lc|tok:letters and digits"
 
-Kind = Literal["rouge-1", "rouge-2", "rouge-l"]
+RougeKind = Literal["rouge-1", "rouge-2", "rouge-l"]
 Words = list[str]
-Overlap = Callable[[Words, Words], tuple[int, int, int]]
-"""What two texts share, and what each of them has."""
 
 
-def rouge(kind: Kind, hypotheses: Sequence[str], references: References) -> Score:
-    """ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004): F-scores of shared words, of shared pairs
-    of words, or of the longest sequence of words that both have in the same order.
+class Overlap(NamedTuple):
+    """Number of units that two texts share, and number of units of each text."""
 
-    Of several references the one that fits best counts, as for SciTLDR (Cachola et al. 2020).
-    Words are runs of letters and digits, lower-cased and not stemmed.
+    common: int
+    first: int
+    second: int
+
+    def f1(self) -> float:
+        total = self.first + self.second
+        return 2 * self.common / total if total else 0.0
+
+
+def rouge(kind: RougeKind, hypotheses: Sequence[str], references: References) -> Score:
+    """ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004): F-scores of common words, of common word
+    pairs, or of the longest common subsequence of words.
+
+    Of several references, the best match counts, as for SciTLDR (Cachola et al. 2020). Words are
+    sequences of letters and digits, lower-cased and not stemmed.
     """
     check_references(hypotheses, references)
     outputs = [_words(output) for output in hypotheses]
-    wanted = [[_words(reference) for reference in several] for several in references]
-    overlap = OVERLAPS[kind]
+    reference_words = [[_words(reference) for reference in texts] for texts in references]
+    count_overlap = OVERLAPS[kind]
     best = [
-        max(_f1(*overlap(output, reference)) for reference in several)
-        for output, several in zip(outputs, wanted, strict=True)
+        max(count_overlap(output, reference).f1() for reference in texts)
+        for output, texts in zip(outputs, reference_words, strict=True)
     ]
     return Score(kind.upper(), 100 * sum(best) / len(best), SIGNATURE, True)
 
@@ -37,34 +47,33 @@ def _words(text: str) -> Words:
     return re.findall(r"[^\W_]+", text.lower())
 
 
-def _f1(both: int, one: int, other: int) -> float:
-    return 2 * both / (one + other) if one + other else 0.0
-
-
-def _grams(order: int) -> Overlap:
-    def overlap(one: Words, other: Words) -> tuple[int, int, int]:
-        ours, theirs = (
+def _ngram_overlap(order: int) -> Callable[[Words, Words], Overlap]:
+    def count_overlap(first: Words, second: Words) -> Overlap:
+        first_ngrams, second_ngrams = (
             Counter(zip(*(words[start:] for start in range(order)), strict=False))
-            for words in (one, other)
+            for words in (first, second)
         )
-        return (ours & theirs).total(), ours.total(), theirs.total()
+        common = (first_ngrams & second_ngrams).total()
+        return Overlap(common, first_ngrams.total(), second_ngrams.total())
 
-    return overlap
+    return count_overlap
 
 
-def _subsequence(one: Words, other: Words) -> tuple[int, int, int]:
-    """The length of the longest common subsequence, row by row of its table."""
-    row = [0] * (len(other) + 1)
-    for word in one:
-        before = row
+def _longest_common_subsequence(first: Words, second: Words) -> Overlap:
+    """Computes the table of dynamic programming row by row."""
+    row = [0] * (len(second) + 1)
+    for word in first:
+        previous = row
         row = [0]
-        for place, theirs in enumerate(other):
-            row.append(before[place] + 1 if word == theirs else max(before[place + 1], row[place]))
-    return row[-1], len(one), len(other)
+        for column, other in enumerate(second):
+            row.append(
+                previous[column] + 1 if word == other else max(previous[column + 1], row[column])
+            )
+    return Overlap(row[-1], len(first), len(second))
 
 
-OVERLAPS: dict[Kind, Overlap] = {
-    "rouge-1": _grams(1),
-    "rouge-2": _grams(2),
-    "rouge-l": _subsequence,
+OVERLAPS: dict[RougeKind, Callable[[Words, Words], Overlap]] = {
+    "rouge-1": _ngram_overlap(1),
+    "rouge-2": _ngram_overlap(2),
+    "rouge-l": _longest_common_subsequence,
 }

@@ -1,4 +1,4 @@
-"""Score: one number, and all that is needed to compare it with another."""
+"""Score: the value of a metric, with the information needed to compare it with other values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from seqloom.core.errors import DataError
 
 References = Sequence[Sequence[str]]
-"""For each sentence its references: one or more, not always as many."""
+"""The references of each sentence: one or more; sentences may have different numbers of them."""
 
-SHOWN = 5
+MAX_LISTED = 5
+"""Number of sentences that an error message lists."""
 
 
 @dataclass(frozen=True)
 class Score:
     """The value of a metric.
 
-    signature: how it was computed, down to the version; None where there is only one way
+    signature: describes how the value was computed, including versions; None if there is only one
+               way to compute it
     """
 
     name: str
@@ -25,16 +27,16 @@ class Score:
 
     @property
     def key(self) -> str:
-        """Its name in recipes and journals: "exact match" is "exact-match"."""
+        """The name in recipes and event logs: "exact-match" for "exact match"."""
         return self.name.lower().replace(" ", "-")
 
 
 Metric = Callable[[Sequence[str], References], Score]
-"""Hypotheses and their references -> how good they are together."""
+"""Hypotheses and their references -> the score of the corpus."""
 
 
 def check_references(hypotheses: Sequence[str], references: References) -> None:
-    """There must be hypotheses, as many lists of references, and a reference in each."""
+    """Raise DataError unless there are hypotheses, each with at least one reference."""
     problems = []
     if not hypotheses:
         problems.append("there are no hypotheses")
@@ -43,9 +45,9 @@ def check_references(hypotheses: Sequence[str], references: References) -> None:
             f"there are {len(hypotheses):,} hypotheses and references for {len(references):,} "
             "sentences; give one hypothesis for each sentence"
         )
-    bare = [str(place) for place, several in enumerate(references, start=1) if not several]
-    if bare:
-        more = f" and {len(bare) - SHOWN:,} more" if len(bare) > SHOWN else ""
-        problems.append(f"no reference for sentence {', '.join(bare[:SHOWN])}{more}")
+    missing = [str(number) for number, texts in enumerate(references, start=1) if not texts]
+    if missing:
+        rest = f" and {len(missing) - MAX_LISTED:,} more" if len(missing) > MAX_LISTED else ""
+        problems.append(f"no reference for sentence {', '.join(missing[:MAX_LISTED])}{rest}")
     if problems:
         raise DataError("cannot be scored: " + "; ".join(problems))

@@ -1,18 +1,20 @@
-"""Is one system better than another, or was it luck?"""
+"""Statistical significance of the difference between two systems."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from sacrebleu.metrics.base import Metric
-from sacrebleu.significance import PairedTest, Result
+from typing import TYPE_CHECKING
 
 from seqloom.core.errors import DataError
-from seqloom.metrics.bleu import bleu_metric, chrf_metric, in_columns
+from seqloom.metrics.bleu import bleu_metric, chrf_metric, reference_columns
 from seqloom.metrics.score import References, check_references
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+    from sacrebleu.significance import Result
 
 
 @dataclass(frozen=True)
-class Estimate:
+class BootstrapEstimate:
     """The score of a system, and mean ± interval (95 %) over the resampled test sets."""
 
     score: float
@@ -21,37 +23,39 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two systems by one metric.
+class PairedComparison:
+    """Two systems compared by one metric.
 
-    p_value: the chance of a difference as large if the systems were equally good; 1 if their
-             scores are equal
+    p_value: probability of a difference at least as large if the systems were equally good; 1 if
+             their scores are equal
     """
 
     metric: str
-    baseline: Estimate
-    system: Estimate
+    baseline: BootstrapEstimate
+    system: BootstrapEstimate
     p_value: float
     signature: str
 
     @property
     def delta(self) -> float:
-        """By how much the system is above the baseline."""
+        """The score of the system minus that of the baseline."""
         return self.system.score - self.baseline.score
 
 
-def compare(
+def compare_systems(
     baseline: Sequence[str],
     system: Sequence[str],
     references: References,
     lowercase: bool = False,
     samples: int = 1000,
-) -> list[Comparison]:
+) -> list[PairedComparison]:
     """Paired bootstrap resampling (Koehn 2004) by BLEU and by chrF.
 
-    `samples` test sets are drawn, with replacement, from the one there is; both systems are
-    scored on each. The draw is sacrebleu's own, with its fixed seed.
+    Draws `samples` test sets with replacement from the given one and scores both systems on each.
+    sacrebleu draws them, with its fixed seed.
     """
+    from sacrebleu.significance import PairedTest, Result  # imported on first use, see bleu.py
+
     problems = []
     for name, hypotheses in [("baseline", baseline), ("system", system)]:
         try:
@@ -65,23 +69,29 @@ def compare(
         "chrF": chrf_metric(lowercase),
     }
     systems: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", system)]
-    test = PairedTest(systems, metrics, in_columns(references), "bs", n_samples=samples)
+    test = PairedTest(systems, metrics, reference_columns(references), "bs", n_samples=samples)
     signatures, results = test()
     comparisons = []
     for metric, signature in signatures.items():
-        old, new = results[metric]
-        assert isinstance(old, Result)
-        assert isinstance(new, Result)
-        # sacrebleu calls two equal systems significantly different: no resampled difference
-        # is ever larger than none.
-        p_value = 1.0 if old.score == new.score else float(new.p_value or 0.0)
+        baseline_result, system_result = results[metric]
+        assert isinstance(baseline_result, Result)
+        assert isinstance(system_result, Result)
+        # For equal systems sacrebleu reports a significant difference, because no resampled
+        # difference is larger than zero.
+        is_equal = baseline_result.score == system_result.score
         comparisons.append(
-            Comparison(metric, _estimate(old), _estimate(new), p_value, signature.format())
+            PairedComparison(
+                metric=metric,
+                baseline=_estimate(baseline_result),
+                system=_estimate(system_result),
+                p_value=1.0 if is_equal else float(system_result.p_value or 0.0),
+                signature=signature.format(),
+            )
         )
     return comparisons
 
 
-def _estimate(result: Result) -> Estimate:
+def _estimate(result: "Result") -> BootstrapEstimate:
     assert result.mean is not None
     assert result.ci is not None
-    return Estimate(float(result.score), float(result.mean), float(result.ci))
+    return BootstrapEstimate(float(result.score), float(result.mean), float(result.ci))

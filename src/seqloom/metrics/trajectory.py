@@ -1,4 +1,4 @@
-"""How far forecasts are from what came."""
+"""Errors of forecasts, and simple baselines to compare them with."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,48 +7,47 @@ from seqloom.metrics.score import Score
 
 Numbers = NDArray[np.float64]
 
-
-def squared_error(outputs: Numbers, truth: Numbers, deviation: Numbers) -> Score:
-    """The mean square of the error of every number, in deviations of the training split."""
-    return Score("MSE", float(np.mean(((outputs - truth) / deviation) ** 2)), SCALED, False)
+SIGNATURE = "standardised by the training split"
 
 
-def absolute_error(outputs: Numbers, truth: Numbers, deviation: Numbers) -> Score:
-    """The mean size of the error of every number, in deviations of the training split."""
-    return Score("MAE", float(np.mean(np.abs(outputs - truth) / deviation)), SCALED, False)
+def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
+    """The mean squared error of all values, in standard deviations of the training split."""
+    return Score("MSE", float(np.mean(((outputs - targets) / deviation) ** 2)), SIGNATURE, False)
 
 
-def average_displacement(outputs: Numbers, truth: Numbers) -> Score:
+def absolute_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
+    """The mean absolute error of all values, in standard deviations of the training split."""
+    return Score("MAE", float(np.mean(np.abs(outputs - targets) / deviation)), SIGNATURE, False)
+
+
+def average_displacement(outputs: Numbers, targets: Numbers) -> Score:
     """ADE: the mean distance over all steps, in the units of the data. (N, T, D) both"""
-    return Score("ADE", float(_distances(outputs, truth).mean()), None, False)
+    return Score("ADE", float(_distances(outputs, targets).mean()), None, False)
 
 
-def final_displacement(outputs: Numbers, truth: Numbers) -> Score:
-    """FDE: the mean distance at the last step."""
-    return Score("FDE", float(_distances(outputs, truth)[:, -1].mean()), None, False)
+def final_displacement(outputs: Numbers, targets: Numbers) -> Score:
+    """FDE: the mean distance at the last step, in the units of the data. (N, T, D) both"""
+    return Score("FDE", float(_distances(outputs, targets)[:, -1].mean()), None, False)
 
 
-SCALED = "standardised by the training split"
-
-
-def _distances(outputs: Numbers, truth: Numbers) -> Numbers:
+def _distances(outputs: Numbers, targets: Numbers) -> Numbers:
     """(N, T)"""
-    distances: Numbers = np.linalg.norm(outputs - truth, axis=-1)
+    distances: Numbers = np.linalg.norm(outputs - targets, axis=-1)
     return distances
 
 
-def stay(observed: Numbers, steps: int) -> Numbers:
-    """The last value, for ever: (N, S, D) -> (N, T, D)"""
+def predict_last_value(observed: Numbers, steps: int) -> Numbers:
+    """Repeat the last observed value: (N, S, D) -> (N, T, D)"""
     return np.repeat(observed[:, -1:], steps, axis=1)
 
 
-def straight_on(observed: Numbers, steps: int) -> Numbers:
-    """The line that fits the observed values best, column by column: (N, S, D) -> (N, T, D)"""
+def extrapolate_linearly(observed: Numbers, steps: int) -> Numbers:
+    """Continue the least-squares line through the observed values: (N, S, D) -> (N, T, D)"""
     length = observed.shape[1]
     if length == 1:
-        return stay(observed, steps)
+        return predict_last_value(observed, steps)
     times = np.arange(length) - (length - 1) / 2
     slope = np.einsum("s,nsd->nd", times, observed) / np.sum(times**2)
-    ahead = np.arange(1, steps + 1) + (length - 1) / 2
-    lines: Numbers = observed.mean(1)[:, None] + slope[:, None] * ahead[:, None]
+    future_times = np.arange(1, steps + 1) + (length - 1) / 2
+    lines: Numbers = observed.mean(1)[:, None] + slope[:, None] * future_times[:, None]
     return lines

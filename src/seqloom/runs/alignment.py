@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage
-from seqloom.metrics.alignment import Alignment, align_words, between_words
+from seqloom.metrics.alignment import (
+    Alignment,
+    Symmetrisation,
+    align_by_agreement,
+    align_words,
+    attention_between_words,
+    symmetrise,
+)
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, score_alignments
-from seqloom.metrics.symmetrise import Symmetry, agreeing, symmetrise
 from seqloom.runs.attention_maps import ALL_HEADS, Head, HeadChoice
 from seqloom.runs.prediction import Prediction
 
@@ -46,13 +52,15 @@ def word_alignment(output: Prediction) -> WordAlignment:
     """The word alignment of a prediction, from its `aligning` attention."""
     if output.aligning is None:
         raise ConfigError("this model has no attention, so it cannot align words")
-    weights, targets, sources = between_words(
+    weights, targets, sources = attention_between_words(
         output.aligning.numpy(), output.word_of, output.source_word_of
     )
     return WordAlignment(list(output.alignment), weights, targets, sources)
 
 
-def combine_alignments(forward: WordAlignment, backward: WordAlignment, how: Symmetry) -> Alignment:
+def combine_alignments(
+    forward: WordAlignment, backward: WordAlignment, how: Symmetrisation
+) -> Alignment:
     """Combine the alignments of two runs of opposite directions.
 
     Multiplies their weights, then symmetrises the links.
@@ -62,7 +70,7 @@ def combine_alignments(forward: WordAlignment, backward: WordAlignment, how: Sym
             f"the two runs split a pair into different numbers of words: {forward.weights.shape[::-1]} "
             f"and {backward.weights.shape} (source, target). Separate words by spaces"
         )
-    links = symmetrise(*agreeing(forward.weights, backward.weights), how)
+    links = symmetrise(*align_by_agreement(forward.weights, backward.weights), how)
     return [(forward.sources[source], forward.targets[target]) for source, target in links]
 
 

@@ -15,7 +15,7 @@ from seqloom.config.schema.decoding import (
     SampleConfig,
 )
 from seqloom.core.errors import DataError
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.tasks.task import ModelInput
 
 CPU_BATCH_TOKENS = 4_096
@@ -39,7 +39,7 @@ class SearchBatch:
 
     inputs: Sequence[ModelInput]
     indices: Sequence[int]
-    request: Request
+    request: SearchRequest
 
     def only(self, rows: Sequence[int]) -> "SearchBatch":
         """The batch of these rows."""

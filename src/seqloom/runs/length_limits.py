@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.errors import DataError
-from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.rules import LONGEST, default_max_length
-from seqloom.decoding.search import normalise
+from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.rules import MAX_DEFAULT_LENGTH, default_max_length
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput
 
@@ -29,7 +28,7 @@ def output_limit(
     if model_input.max_length is not None:
         limit = model_input.max_length
     elif decoding.max_length is None:
-        new_tokens = MIN_NEW_TOKENS if newline is None else LONGEST
+        new_tokens = MIN_NEW_TOKENS if newline is None else MAX_DEFAULT_LENGTH
         limit = max(limit, len(model_input.prefix) + new_tokens)
     longest = model.max_target_length
     return limit if longest is None else min(limit, longest)
@@ -57,7 +56,7 @@ def cut_at_newline(
         tokens=hypothesis.tokens[:position],
         finished=True,
         log_probabilities=log_probabilities,
-        score=normalise(sum(log_probabilities), len(log_probabilities), length_penalty),
+        score=normalise_by_length(sum(log_probabilities), len(log_probabilities), length_penalty),
     )
 
 

@@ -17,7 +17,7 @@ from seqloom.config.schema.decoding import (
     SearchConfig,
     SearchRulesConfig,
 )
-from seqloom.metrics.utility import expected
+from seqloom.metrics.mbr_utility import expected_utility
 from seqloom.runs.prediction import Prediction
 
 
@@ -40,7 +40,7 @@ def rank_by_expected_utility(
     candidates: Sequence[Prediction], config: MinimumBayesRiskConfig
 ) -> list[Prediction]:
     """Each distinct text once, with its expected utility as score, highest first."""
-    scores = expected([candidate.text for candidate in candidates], config.utility)
+    scores = expected_utility([candidate.text for candidate in candidates], config.utility)
     first = {one.text: index for index, one in reversed(list(enumerate(candidates)))}
     order = sorted(first.values(), key=lambda index: (-scores[index], index))
     return [replace(candidates[index], score=scores[index]) for index in order]

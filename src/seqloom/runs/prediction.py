@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.metrics.alignment import align_words
-from seqloom.metrics.merging import NO_WORD, AttentionMap, merge_labels, merge_words
+from seqloom.metrics.subword_merging import NO_WORD, AttentionMap, merge_labels, merge_words
 from seqloom.runs.attention_maps import AttentionReduction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask

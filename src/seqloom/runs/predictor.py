@@ -12,15 +12,12 @@ from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfi
 from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
-from seqloom.decoding.audience import Attended, Audience
-from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
-from seqloom.decoding.captured import fastest
-from seqloom.decoding.compiled import Compiled
+from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
-from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
+from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.runs.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
@@ -53,7 +50,7 @@ class Engine(Protocol):
     def search(
         self,
         batch: Sequence[ModelInput],
-        request: Request,
+        request: SearchRequest,
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> list[list[Hypothesis] | None]:
@@ -114,7 +111,7 @@ class Predictor:
         sample_indices: Sequence[int],
         *,
         progress: ProgressCallback = lambda done, total: None,
-        callback: Audience | None = None,
+        callback: StreamingCallback | None = None,
     ) -> list[list[Prediction]]:
         """The outputs of prepared inputs whose lengths were checked.
 
@@ -148,7 +145,7 @@ class Predictor:
         )
         for indices in self._batches(inputs, hypotheses, last_batch_factor):
             batch = [inputs[index] for index in indices]
-            request = Request(
+            request = SearchRequest(
                 max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
                 prefixes=[one.prefix for one in batch],
                 n_best=options.n_best,
@@ -172,7 +169,7 @@ class Predictor:
             for index, one, searched in zip(indices, batch, found, strict=True):
                 of_one = searched or []
                 if newline is not None and decoding.one_line:
-                    penalty = decoding.length_exponent
+                    penalty = decoding.length_penalty
                     of_one = [cut_at_newline(each, one, newline, penalty) for each in of_one]
                 results[index] = [
                     build_prediction(self.task, one, each, reduction) for each in of_one
@@ -182,7 +179,7 @@ class Predictor:
         return results
 
     def _search(
-        self, batch: SearchBatch, decoding: SearchConfig, callback: Audience | None
+        self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
         """Search with torch, in the fastest form that the device and the request allow."""
         search = build_search(decoding)
@@ -190,11 +187,9 @@ class Predictor:
             memory = self.encode(batch.inputs)
             if callback is not None:
                 limits = batch.request.max_lengths
-                decoder = Attended(self.model.decoder, callback, batch.indices, limits)
+                decoder = StreamingDecoder(self.model.decoder, callback, batch.indices, limits)
                 return search(decoder, memory, batch.request)
-            if self.compiled and isinstance(search, Greedy | Beam):
-                search = Compiled(search)
-            search = fastest(search, self.device)
+            search = select_fastest(search, self.device, compiled=self.compiled)
             return search(self.model.decoder, memory, batch.request)
 
     def _prepare(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[ModelInput]:

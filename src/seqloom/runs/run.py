@@ -247,7 +247,7 @@ class Run:
             self.languages.add_tag(sources, None),
             targets,
             PredictionOptions(attention=attention, heads=heads),
-            self.config.decoding.length_exponent,
+            self.config.decoding.length_penalty,
         )
 
     def evaluate(

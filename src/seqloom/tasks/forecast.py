@@ -21,10 +21,10 @@ from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (
     absolute_error,
     average_displacement,
+    extrapolate_linearly,
     final_displacement,
+    predict_last_value,
     squared_error,
-    stay,
-    straight_on,
 )
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.objective import LIKELIHOOD, Objective
@@ -109,7 +109,7 @@ class Forecast:
         """Scores of forecasts that need no training."""
         columns = len(self.scale.errors)
         observed = np.stack([one.observed[:, :columns] for one in windows])
-        baselines = {"last value": stay, "straight line": straight_on}
+        baselines = {"last value": predict_last_value, "straight line": extrapolate_linearly}
         return {
             name: self.scores(forecast(observed, self.config.predict), windows)
             for name, forecast in baselines.items()

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from seqloom.core.batch import Batch, Padded
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.sample import Sample
-from seqloom.decoding.search import Request, log_softmax
+from seqloom.decoding.sampling import Sampling
+from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, PAD, START
@@ -68,7 +68,7 @@ def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) 
 def draw_samples(
     model: Model, memory: Memory, batch: Batch, samples: int
 ) -> list[list[Hypothesis]]:
-    """Sample outputs for each source, without dropout."""
+    """Sampling outputs for each source, without dropout."""
     was_training = model.decoder.training
     model.decoder.eval()
     try:
@@ -76,8 +76,8 @@ def draw_samples(
         if model.max_target_length is not None:
             limit = min(limit, model.max_target_length)
         # torch's generator is seeded by the step number, and with it every draw of the step.
-        search = Sample(samples=samples, seed=int(torch.randint(2**62, ())))
-        return search(model.decoder, memory, Request([limit] * batch.size, n_best=samples))
+        search = Sampling(samples=samples, seed=int(torch.randint(2**62, ())))
+        return search(model.decoder, memory, SearchRequest([limit] * batch.size, n_best=samples))
     finally:
         model.decoder.train(was_training)
 

@@ -15,7 +15,7 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.variants import build_variants
 from seqloom.data.example import Example, Split
 from seqloom.metrics.score import Metric, Score
-from seqloom.metrics.sentences import each_bleu, each_chrf
+from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.minimum_risk import Ids, Reward, minimum_risk_loss
 from seqloom.tasks.objective import LIKELIHOOD, Objective
@@ -98,7 +98,7 @@ class TokenTask:
 
 def sentence_reward(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Reward:
     """The sentence-level score of outputs against a reference, scaled to 0 … 1."""
-    score_each = {"bleu": each_bleu, "chrf": each_chrf}[name]
+    score_each = {"bleu": sentence_bleu_scores, "chrf": sentence_chrf_scores}[name]
 
     def reward(outputs: Sequence[Ids], reference: Ids) -> Sequence[float]:
         texts = [tokenizer.decode(output) for output in outputs]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from seqloom.core.storage import write_file
-from seqloom.metrics.merging import AttentionMap
+from seqloom.metrics.subword_merging import AttentionMap
 
 _DARK_CELL = 0.5
 """Cells with a larger weight are so dark that their number is printed in a light colour."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seqloom.analysis.comparison import OutputPair, RunComparison
 from seqloom.core.storage import write_file
-from seqloom.metrics.sentences import word_difference
+from seqloom.metrics.sentence_scores import diff_words
 from seqloom.runs.prediction import Prediction
 from seqloom.viz.search_tree_layout import shorten_piece
 
@@ -85,7 +85,7 @@ def _output_column(pair: OutputPair, index: int, name: str) -> str:
 def _marked_text(pair: OutputPair, index: int) -> str:
     """Return one output as HTML, with <mark> around the words that the other does not have."""
     spans = []
-    for part in word_difference(pair.outputs[0].text, pair.outputs[1].text):
+    for part in diff_words(pair.outputs[0].text, pair.outputs[1].text):
         words = escape(" ".join((part.ours, part.theirs)[index]))
         if words:
             spans.append(words if part.same else f"<mark>{words}</mark>")

@@ -6,7 +6,7 @@ from typing import Any
 
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.extras import import_optional
-from seqloom.decoding.record import Fate
+from seqloom.decoding.trace import Fate
 from seqloom.viz.figures import create_figure, image_format, save_figure
 from seqloom.viz.search_tree_layout import (
     SearchTreeLayout,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.analysis.search_inspection import InspectedSearch
-from seqloom.decoding.record import ROOT, Candidate, Fate
+from seqloom.decoding.trace import NO_PARENT, Fate, TracedCandidate
 from seqloom.viz.terminal_format import strip_word_marker
 
 MAX_LABEL_LENGTH = 16
@@ -34,7 +34,7 @@ class TreeNode:
     index: int
     label: str
     row: float
-    candidate: Candidate
+    candidate: TracedCandidate
     wins: bool
     rank: int
 
@@ -62,7 +62,7 @@ class SearchTreeLayout:
     def parent(self, node: TreeNode) -> TreeNode | None:
         """Return the node that this one continues; None for a first token."""
         parent = node.candidate.parent
-        if parent == ROOT:
+        if parent == NO_PARENT:
             return None
         return next(each for each in self.nodes[node.step - 1] if each.index == parent)
 
@@ -83,7 +83,7 @@ def layout_search_tree(
 
         def parent_row(index: int, number: int = number) -> float:
             parent = record.steps[number][index].parent
-            return 0.0 if parent == ROOT else rows[number - 1, parent]
+            return 0.0 if parent == NO_PARENT else rows[number - 1, parent]
 
         drawn.sort(key=lambda index: (parent_row(index), -step[index].total))
         siblings_above = Counter[float]()
@@ -111,7 +111,7 @@ def layout_search_tree(
     return SearchTreeLayout(tuple(nodes), tuple(hidden))
 
 
-def candidates_to_draw(step: Sequence[Candidate], dropped: int) -> list[int]:
+def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[int]:
     """Indices of all candidates that were not dropped, then of the `dropped` best others."""
     survivors = [index for index, each in enumerate(step) if each.fate is not Fate.DROPPED]
     others = [index for index, each in enumerate(step) if each.fate is Fate.DROPPED]
@@ -119,7 +119,7 @@ def candidates_to_draw(step: Sequence[Candidate], dropped: int) -> list[int]:
     return survivors + others[:dropped]
 
 
-def hidden_reasons(step: Sequence[Candidate], drawn: Sequence[int]) -> Counter[str]:
+def hidden_reasons(step: Sequence[TracedCandidate], drawn: Sequence[int]) -> Counter[str]:
     """Count the candidates that are not drawn by the reason they were dropped."""
     hidden = set(range(len(step))) - set(drawn)
     return Counter(str(step[index].reason) for index in sorted(hidden))

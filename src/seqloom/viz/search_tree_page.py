@@ -12,7 +12,7 @@ from typing import Any
 
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.storage import write_file
-from seqloom.decoding.record import Candidate
+from seqloom.decoding.trace import TracedCandidate
 from seqloom.viz.search_tree_layout import (
     SearchTreeLayout,
     TreeNode,
@@ -125,7 +125,7 @@ def _node_data(layout: SearchTreeLayout, node: TreeNode) -> dict[str, Any]:
     }
 
 
-def _candidate_data(searched: InspectedSearch, candidate: Candidate) -> dict[str, Any]:
+def _candidate_data(searched: InspectedSearch, candidate: TracedCandidate) -> dict[str, Any]:
     return {
         "piece": shorten_piece(searched.pieces[candidate.token]),
         "p": format_probability(candidate.log_probability),

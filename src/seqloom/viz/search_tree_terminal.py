@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
-from seqloom.decoding.record import Candidate, Fate
+from seqloom.decoding.trace import Fate, TracedCandidate
 from seqloom.runs.prediction import Prediction
 from seqloom.viz.search_tree_layout import (
     DROPPED_PER_STEP,
@@ -63,7 +63,7 @@ def draw_search_steps(
 
 
 def _candidate_cells(
-    searched: InspectedSearch, candidate: Candidate, ascii_only: bool
+    searched: InspectedSearch, candidate: TracedCandidate, ascii_only: bool
 ) -> tuple[str, ...]:
     marks = _ASCII_MARKS if ascii_only else _MARKS
     fate = str(candidate.fate if candidate.reason is None else candidate.reason)

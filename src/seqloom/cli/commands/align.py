@@ -15,9 +15,8 @@ from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from seqloom.metrics.alignment import Alignment
+    from seqloom.metrics.alignment import Alignment, Symmetrisation
     from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks
-    from seqloom.metrics.symmetrise import Symmetry
     from seqloom.runs.alignment import ScoredHeads, WordAlignment
     from seqloom.runs.run import Run
 
@@ -94,11 +93,11 @@ def align(
         raise typer.BadParameter("--gold scores links without weights. Remove --soft.")
 
     from seqloom.cli.inputs import check_files
+    from seqloom.metrics.alignment import parse_symmetrisation
     from seqloom.metrics.alignment_error import score_alignments
-    from seqloom.metrics.symmetrise import known_symmetry
     from seqloom.runs.run import load
 
-    method = None if reverse_folder is None else known_symmetry(symmetrise)
+    method = None if reverse_folder is None else parse_symmetrisation(symmetrise)
     files = [source] if target is None else [source, target]
     check_files(files if gold is None else [*files, gold])
     run = load([run_folder, *(ensemble or ())])
@@ -169,7 +168,7 @@ def _choose_links(
     alignments: Sequence[WordAlignment],
     pairs: Sequence[SentencePair],
     reverse: Run | None,
-    method: Symmetry | None,
+    method: Symmetrisation | None,
 ) -> list[Alignment]:
     """The links of one run, or of two runs in opposite directions, symmetrised."""
     from seqloom.runs.alignment import combine_alignments

@@ -127,10 +127,10 @@ def _print_pair(console: Console, pair: OutputPair, names: tuple[str, str]) -> N
 
 def _marked_outputs(pair: OutputPair) -> tuple[Text, Text]:
     """Both outputs. Words that only one of them has are coloured and in brackets."""
-    from seqloom.metrics.sentences import word_difference
+    from seqloom.metrics.sentence_scores import diff_words
 
     first, second = Text(), Text()
-    for part in word_difference(pair.outputs[0].text, pair.outputs[1].text):
+    for part in diff_words(pair.outputs[0].text, pair.outputs[1].text):
         for text, words, style in ((first, part.ours, "red"), (second, part.theirs, "green")):
             if words:
                 joined = " ".join(words)

@@ -26,7 +26,7 @@ from seqloom.core.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
-    from seqloom.metrics.significance import Comparison
+    from seqloom.metrics.significance import PairedComparison
     from seqloom.runs.evaluation.report import EvaluationReport
     from seqloom.runs.forecaster import Forecaster
     from seqloom.runs.run import Run
@@ -253,7 +253,7 @@ def _print_comparison(
     console: Console,
     baseline: EvaluationReport,
     report: EvaluationReport,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[PairedComparison],
 ) -> None:
     """The scores of two runs side by side, the bootstrap test, and differing examples."""
     from seqloom.cli.examples import differing_examples, print_examples
@@ -285,7 +285,7 @@ def _print_significance(
     console: Console,
     baseline: EvaluationReport,
     report: EvaluationReport,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[PairedComparison],
 ) -> None:
     rows = [
         (

@@ -39,7 +39,7 @@ class GreedyConfig(SearchRulesConfig):
     """Greedy search: the most probable token at every step."""
 
     kind: Literal["greedy"] = "greedy"
-    length_exponent: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.0, ge=0)
     """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
     token. Default: 1.0."""
 
@@ -60,7 +60,7 @@ class SamplingRulesConfig(SearchRulesConfig):
     there are none (epsilon sampling; Hewitt et al. 2022). Default: 0.0."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of the random generator. Default: 0."""
-    length_exponent: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.0, ge=0)
     """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
     token. Default: 1.0."""
 
@@ -80,7 +80,7 @@ class BeamConfig(SearchRulesConfig):
     width: int = Field(5, ge=1)
     """Number of hypotheses per source. Wider beams are slower and seldom better beyond 10. Default:
     5."""
-    length_exponent: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.0, ge=0)
     """Length penalty: hypotheses are ranked by log p / length^penalty. 0 prefers short outputs, 1
     ranks by the mean per token. Default: 1.0."""
     finished: int | None = Field(None, ge=1)
@@ -92,7 +92,7 @@ class ExhaustiveConfig(SearchRulesConfig):
     vocabularies and short outputs only."""
 
     kind: Literal["exhaustive"] = "exhaustive"
-    length_exponent: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.0, ge=0)
     """Length penalty: outputs are ranked by log p / length^penalty. 0 prefers short outputs, 1
     ranks by the mean per token. Default: 1.0."""
     max_sequences: int = Field(1_000_000, ge=1)

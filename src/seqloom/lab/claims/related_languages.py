@@ -26,7 +26,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.metrics.overlap import token_accuracy
+from seqloom.metrics.error_rates import token_accuracy
 from seqloom.viz.chart import BarChart, Chart
 
 Direction = tuple[ToyLanguage, ToyLanguage]

@@ -16,7 +16,7 @@ from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.lab.claim import SettingsT, Trial
-from seqloom.metrics.overlap import token_accuracy
+from seqloom.metrics.error_rates import token_accuracy
 from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
 from seqloom.training.event_log import Event

@@ -11,7 +11,7 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.batching.collate import pad_ids
 from seqloom.decoding.build import build_search
-from seqloom.decoding.search import Request
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import embedders, vocabulary_size
 from seqloom.runs.engine.translator import CTranslate2Engine
@@ -88,7 +88,7 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
     batch = probes(model)
     decoding = GreedyConfig()
     limit = min(MAX_PROBE_LENGTH, model.max_target_length or MAX_PROBE_LENGTH)
-    request = Request(max_lengths=[limit] * len(batch))
+    request = SearchRequest(max_lengths=[limit] * len(batch))
     rows = [np.array(one.source, np.int32) for one in batch]
     device = next(model.parameters()).device
     memory = model.encode(pad_ids(rows, last=END).to(device), len(batch))

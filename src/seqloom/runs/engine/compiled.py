@@ -11,7 +11,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
-from seqloom.decoding.compiled import Compiled
+from seqloom.decoding.fast.compiled import CompiledSearch, unsupported_reason
 from seqloom.decoding.greedy import Greedy
 from seqloom.models.interface import StaticDecoder
 from seqloom.models.seq2seq import Model
@@ -22,6 +22,8 @@ def unsupported_by_compiled(
     model: Model, decoding: DecodingConfig, options: PredictionOptions, on_cpu: bool
 ) -> Iterator[str]:
     """Why the compiled engine cannot serve this request; nothing if it can."""
+    if reason := unsupported_reason():
+        yield reason
     if not on_cpu:
         yield "on a GPU, torch already replays searches as CUDA graphs"
     if model.encoder is None:
@@ -43,7 +45,7 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
     with torch.inference_mode():
         memory = model.encode(_example_source(signature), 1)
     try:
-        Compiled(search).prepare(model.decoder, memory)
+        CompiledSearch(search).prepare(model.decoder, memory)
     except RuntimeError as error:  # torch raises various subclasses
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise ConfigError(

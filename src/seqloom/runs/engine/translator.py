@@ -21,8 +21,8 @@ import torch
 
 from seqloom.config.schema.decoding import BeamConfig, SearchConfig
 from seqloom.decoding.build import build_rules
-from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.search import Request, normalise
+from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import (
     Precision,
@@ -76,7 +76,7 @@ class CTranslate2Engine:
     def search(
         self,
         batch: Sequence[ModelInput],
-        request: Request,
+        request: SearchRequest,
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> SearchResults:
@@ -104,7 +104,7 @@ class CTranslate2Engine:
             return_scores=return_scores,  # without scores, greedy search needs no softmax
             **_options(decoding, request.n_best),
         )
-        forbidden = set(build_rules(decoding).never)
+        forbidden = set(build_rules(decoding).excluded_tokens)
         for row, limit, result in zip(rows, limits, results, strict=True):
             outputs = [[int(name) for name in output] for output in result.hypotheses]
             if len(outputs) < request.n_best:
@@ -120,7 +120,7 @@ class CTranslate2Engine:
         if probabilities == "none":
             return found
         return self._with_token_scores(
-            batch, found, decoding.length_exponent, probabilities == "tokens"
+            batch, found, decoding.length_penalty, probabilities == "tokens"
         )
 
     def _with_token_scores(
@@ -147,7 +147,9 @@ class CTranslate2Engine:
             if not needs_scores(hypothesis):
                 return hypothesis
             log_probabilities = next(scored)[: len(hypothesis.tokens) + hypothesis.finished]
-            score = normalise(sum(log_probabilities), len(log_probabilities), length_penalty)
+            score = normalise_by_length(
+                sum(log_probabilities), len(log_probabilities), length_penalty
+            )
             return replace(hypothesis, log_probabilities=log_probabilities, score=score)
 
         return [None if each is None else [add_scores(one) for one in each] for each in found]
@@ -187,7 +189,7 @@ def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:
         "beam_size": beam.width,
         "patience": (beam.finished or beam.width) / beam.width,
         "num_hypotheses": n_best,
-        "length_penalty": decoding.length_exponent or TINY_PENALTY,
+        "length_penalty": decoding.length_penalty or TINY_PENALTY,
         "return_end_token": True,
         "max_input_length": 0,
         "min_decoding_length": 0,

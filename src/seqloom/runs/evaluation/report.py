@@ -20,9 +20,9 @@ from seqloom.data.batching.collate import collate
 from seqloom.data.batching.planning import plan_batches
 from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
-from seqloom.metrics.lengths import Bucket, by_length
+from seqloom.metrics.by_length import LengthBucket, by_length
 from seqloom.metrics.score import Score
-from seqloom.metrics.significance import Comparison, compare
+from seqloom.metrics.significance import PairedComparison, compare_systems
 from seqloom.runs.evaluation.corpus_loss import corpus_loss
 from seqloom.runs.evaluation.groups import GroupScores, mean_scores
 from seqloom.runs.evaluation.perplexity import long_text_scores, sentence_scores
@@ -51,7 +51,7 @@ class EvaluationReport:
     split: Split
     sentences: int
     scores: tuple[Score, ...]
-    by_length: tuple[Bucket, ...]
+    by_length: tuple[LengthBucket, ...]
     examples: tuple[Example, ...]
     outputs: tuple[str, ...]
     cut_off: int
@@ -119,7 +119,7 @@ class ScoredOutputs:
 
     texts: list[str]
     scores: list[Score]
-    by_length: list[Bucket]
+    by_length: list[LengthBucket]
     cut_off: int
 
 
@@ -224,7 +224,7 @@ def _source_ids(task: TokenTask, inputs: Sequence[ModelInput]) -> list[np.ndarra
     return [np.array(one.source, np.int32) for one in inputs]
 
 
-def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> list[Comparison]:
+def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> list[PairedComparison]:
     """Paired bootstrap test between the outputs of two runs on the same sentences."""
     baseline_sources = [example.source for example in baseline.examples]
     system_sources = [example.source for example in system.examples]
@@ -234,4 +234,4 @@ def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> lis
             "compared. Evaluate both on the same test set"
         )
     references = [example.references for example in system.examples]
-    return compare(baseline.outputs, system.outputs, references)
+    return compare_systems(baseline.outputs, system.outputs, references)

@@ -7,7 +7,7 @@ from seqloom.serving.api.errors import invalid_field
 
 
 def choose_decoding(
-    run: Run, beam: int | None, n_best: int, length_exponent: float | None = None
+    run: Run, beam: int | None, n_best: int, length_penalty: float | None = None
 ) -> DecodingConfig:
     """The run's decoding with the requested beam width and length penalty.
 
@@ -22,8 +22,8 @@ def choose_decoding(
         decoding = beam_config(decoding, beam)
     elif n_best > (beam_width(decoding) or n_best):
         decoding = beam_config(decoding, n_best)
-    if length_exponent is not None:
-        decoding = decoding.model_copy(update={"length_exponent": length_exponent})
+    if length_penalty is not None:
+        decoding = decoding.model_copy(update={"length_exponent": length_penalty})
     return decoding
 
 

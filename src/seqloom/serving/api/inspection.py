@@ -72,7 +72,7 @@ class InspectionContext:
 
     def decoding(self, n_best: int = 1) -> DecodingConfig:
         request = self._request
-        return choose_decoding(self.run, request.beam, n_best, request.length_exponent)
+        return choose_decoding(self.run, request.beam, n_best, request.length_penalty)
 
     def search_inspection(self, n_best: int = 1) -> SearchInspection:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
@@ -156,7 +156,7 @@ async def post_search_tree(
         run=context.loaded.name,
         kind=searched.record.kind,
         width=searched.record.width,
-        length_exponent=searched.record.length_exponent,
+        length_penalty=searched.record.length_penalty,
         outputs=[Output.from_prediction(output) for output in searched.outputs],
         tree=to_finite_json(search_tree_data(searched)),
     )

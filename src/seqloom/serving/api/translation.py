@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fastapi import APIRouter
 
 from seqloom.core.errors import SeqloomError
-from seqloom.decoding.rules import LONGEST
+from seqloom.decoding.rules import MAX_DEFAULT_LENGTH
 from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions, Probabilities
 from seqloom.runs.prediction import Prediction
@@ -54,7 +54,7 @@ async def translate(
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
     run = direction.loaded.token_run
-    decoding = choose_decoding(run, request.beam, request.n_best, request.length_exponent)
+    decoding = choose_decoding(run, request.beam, request.n_best, request.length_penalty)
     options = PredictionOptions(
         request.n_best,
         attention=request.attention or request.alignment or request.heads,
@@ -200,7 +200,10 @@ async def prepare_texts(
 
 def max_segment_tokens(run: Run) -> int:
     """Maximum source tokens of a segment, including END. Its output may be a third longer."""
-    output_limits = [run.config.decoding.max_length or LONGEST, run.model.max_target_length]
+    output_limits = [
+        run.config.decoding.max_length or MAX_DEFAULT_LENGTH,
+        run.model.max_target_length,
+    ]
     max_output = min(limit for limit in output_limits if limit is not None)
     max_source = run.model.max_source_length
     return max_output * 3 // 4 if max_source is None else min(max_source, max_output * 3 // 4)

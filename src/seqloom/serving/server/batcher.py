@@ -69,13 +69,13 @@ class JobStreamingCallback:
         self._jobs = jobs
         self._positions = [0] * len(jobs)  # the last position sent to each job
 
-    def gone(self, number: int) -> bool:
+    def is_cancelled(self, number: int) -> bool:
         return self._jobs[number].cancelled
 
-    def listens(self, number: int) -> bool:
+    def is_streaming(self, number: int) -> bool:
         return self._jobs[number].on_token is not None and not self._jobs[number].cancelled
 
-    def hear(self, number: int, place: int, token: int, log_probability: float) -> None:
+    def on_token(self, number: int, place: int, token: int, log_probability: float) -> None:
         on_token = self._jobs[number].on_token
         assert on_token is not None
         # A search that restarts after running out of memory repeats tokens: skip those already sent.

@@ -13,7 +13,7 @@ class InspectionRequest(RunRequest):
     text: Text = Field(description="A sentence, or the prompt of a language model.")
     target: Text | None = Field(None, description="Target language.")
     beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
-    length_exponent: float | None = Field(
+    length_penalty: float | None = Field(
         None,
         ge=0,
         le=10,
@@ -58,7 +58,7 @@ class SearchTreeResponse(BaseModel):
     run: str
     kind: str
     width: int
-    length_exponent: float
+    length_penalty: float
     outputs: list[Output]
     tree: dict[str, Any] = Field(
         description="top and bottom row; spots: the nodes of each step with row, from (the row of "

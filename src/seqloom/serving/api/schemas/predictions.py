@@ -48,7 +48,7 @@ class TranslateRequest(RunRequest):
     target: Text | None = Field(None, description="Target language, such as 'en'.")
     beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
     n_best: int = Field(1, ge=1, description="Number of outputs per sentence, best first.")
-    length_exponent: float | None = Field(
+    length_penalty: float | None = Field(
         None,
         ge=0,
         le=10,

@@ -1,0 +1,258 @@
+"""Greedy and beam search as CUDA graphs.
+
+A GPU computes a step faster than Python can launch its operations one by one. A step of decoder and
+search is therefore a function on tensors of fixed shape and address that never waits for the
+device. It is captured once per shape as a CUDA graph and replayed for every step of every batch of
+that shape. The host checks every few steps whether all sources are done.
+
+`static_search.py` contains the searches; this module prepares, captures and replays them. On a CPU
+the same functions are called instead of replayed, and the results equal those of the plain searches.
+"""
+
+import copy
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.decoding.beam import Beam
+from seqloom.decoding.fast.static_search import build_static_search
+from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.search import SearchRequest, StepDecoder
+from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
+
+CHECK_INTERVAL = 8
+"""Number of steps on a GPU after which the host checks whether all sources are done."""
+MAX_PROGRAMS = 8
+"""Number of programs that are cached per decoder; the least recently used one is dropped."""
+
+
+def round_up(size: int) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 12, 16, ...: few shapes, at most 1.5 times as large as needed."""
+    power = 1
+    while power < size:
+        power *= 2
+    return power * 3 // 4 if power >= 4 and size <= power * 3 // 4 else power
+
+
+def round_up_length(length: int) -> int:
+    """The next multiple of 8, above 64 of 32."""
+    step = 8 if length <= 64 else 32
+    return -(-length // step) * step
+
+
+@dataclass(frozen=True)
+class ProgramShape:
+    """Everything a program is specialised for. Smaller batches are padded."""
+
+    search: Greedy | Beam
+    sources: int
+    source_length: int
+    max_steps: int
+    has_prefixes: bool
+    precision: torch.dtype
+    weight_addresses: tuple[int, ...]
+    """Addresses of the decoder's weights: a CUDA graph reads the weights by address."""
+
+
+class SearchProgram:
+    """A search over one decoder in one shape: `begin` once per batch, `advance` once per step."""
+
+    @torch.inference_mode()
+    def __init__(self, decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> None:
+        self.shape = shape
+        # Programs are cached as long as their decoder exists, so they must not keep it alive.
+        self._decoder_ref, self._copy = ref(decoder), copy_in_precision(decoder, shape.precision)
+        self.memory = allocate_memory(memory, shape)
+        dtype = torch.float64 if shape.precision == torch.float64 else torch.float32
+        self.search = build_static_search(
+            shape.search, shape.sources, shape.max_steps, dtype, self.memory.mask.device
+        )
+        self.has_prefixes = shape.has_prefixes
+        self.check_interval = CHECK_INTERVAL if memory.mask.is_cuda else 1
+        if memory.mask.is_cuda:
+            device = self.memory.mask.device
+            self.begin, self.advance = capture_graphs(self._begin, self._advance, device)
+        else:
+            self.begin, self.advance = self._begin, self._advance
+
+    @property
+    def _decoder(self) -> StaticDecoder:
+        decoder = self._copy or self._decoder_ref()
+        assert isinstance(decoder, StaticDecoder)
+        return decoder
+
+    def _begin(self) -> None:
+        """Prepare the first step with the current weights and the current memory."""
+        original = self._decoder_ref()
+        if self._copy is not None and isinstance(original, nn.Module):
+            torch._foreach_copy_(list(self._copy.parameters()), list(original.parameters()))
+        self.search.reset()
+        state = self._decoder.start_static(self.memory, self.shape.max_steps)
+        self._state = state.select(self.search.sources)
+
+    def _advance(self) -> None:
+        """Extend every hypothesis by one token."""
+        step = self._decoder.step(self.search.last_tokens, self._state)
+        parents = self.search.update(step.logits, self.has_prefixes)
+        state = step.state if parents is None else step.state.select(parents)
+        assert isinstance(self._state.position, Tensor)
+        self._state.moving.copy_(state.moving)
+        self._state.position.copy_(state.position)  # type: ignore[arg-type]  # also a tensor
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors that carry values from one step to the next."""
+        search = [value for value in vars(self.search).values() if isinstance(value, Tensor)]
+        moving = [value for value in vars(self._state.moving).values() if isinstance(value, Tensor)]
+        position = self._state.position
+        return [*search, *moving, *([position] if isinstance(position, Tensor) else [])]
+
+    def run(self, memory: Memory, request: SearchRequest) -> list[list[Hypothesis]]:
+        """Search one batch, which must not exceed the shape of the program."""
+        fill_memory(self.memory, memory)
+        self.search.load_request(request)
+        self.begin()
+        steps = max(request.max_lengths)
+        for step in range(1, steps + 1):
+            self.advance()
+            if step % self.check_interval == 0 and step < steps and self.search.all_done():
+                break
+        return self.search.hypotheses(request)
+
+
+def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
+    """True if every step of this search can be the same function of the same tensors.
+
+    Attention weights and traces grow with every step, and dropout draws new masks.
+    """
+    is_static = isinstance(decoder, StaticDecoder)
+    has_dropout = isinstance(decoder, nn.Module) and decoder.training
+    is_observed = request.keep_attention is not None or request.tracer is not None
+    return is_static and not (has_dropout or is_observed)
+
+
+def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
+    """A zero memory of this shape and precision, on the device of `memory`."""
+
+    def zeros(tensor: Tensor, *size: int) -> Tensor:
+        dtype = shape.precision if tensor.is_floating_point() else tensor.dtype
+        return torch.zeros(size, dtype=dtype, device=tensor.device)
+
+    sources, length = shape.sources, shape.source_length
+    return Memory(
+        states=zeros(memory.states, sources, length, memory.states.shape[2]),
+        mask=zeros(memory.mask, sources, length),
+        summary=zeros(memory.summary, sources, *memory.summary.shape[1:]),
+        tokens=None if memory.tokens is None else zeros(memory.tokens, sources, length),
+    )
+
+
+def fill_memory(buffer: Memory, memory: Memory) -> None:
+    """Copy a memory into a buffer of at least as many sources and positions.
+
+    Unused sources repeat the first one, so that every row has positions to attend to.
+    """
+    size, length = memory.mask.shape
+    buffer.mask.zero_()
+    pairs = [(buffer.states, memory.states), (buffer.mask, memory.mask)]
+    if buffer.tokens is not None and memory.tokens is not None:
+        pairs.append((buffer.tokens, memory.tokens))
+    for destination, values in pairs:
+        destination[:size, :length] = values
+        destination[size:, :length] = values[:1]
+    buffer.summary[:size] = memory.summary
+    buffer.summary[size:] = memory.summary[:1]
+
+
+def copy_in_precision(decoder: StepDecoder, precision: torch.dtype) -> DecoderModule | None:
+    """A copy of the decoder with weights in this precision; None if its weights have it already."""
+    if not isinstance(decoder, DecoderModule):
+        return None
+    if all(parameter.dtype == precision for parameter in decoder.parameters()):
+        return None
+    copied = copy.deepcopy(decoder).requires_grad_(False).to(precision)
+    for module in copied.modules():
+        # A method that was compiled for the original would still use the original's weights.
+        for name in [name for name, value in vars(module).items() if inspect.isroutine(value)]:
+            delattr(module, name)
+    return copied
+
+
+def capture_graphs(
+    begin: Callable[[], None], advance: Callable[[], None], device: torch.device
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Capture both functions as CUDA graphs that share a memory pool; returns their `replay`s."""
+    stream = _warmup_stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):  # The first runs compile kernels and initialise libraries.
+        for _ in range(2):
+            begin()
+            advance()
+    torch.cuda.current_stream(device).wait_stream(stream)
+    begin_graph, advance_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(begin_graph):
+        begin()
+    with torch.cuda.graph(advance_graph, pool=begin_graph.pool()):
+        advance()
+    return begin_graph.replay, advance_graph.replay
+
+
+@cache
+def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
+    """One stream for all warm-up runs: the allocator reuses memory only within a stream."""
+    return torch.cuda.Stream(device)
+
+
+_PROGRAMS: "WeakKeyDictionary[StepDecoder, OrderedDict[ProgramShape, SearchProgram]]"
+_PROGRAMS = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class CapturedSearch:
+    """A greedy or beam search that runs as programs, which are cached as long as the decoder exists.
+
+    precision: of the decoder's weights and states. Default: None, which keeps theirs.
+    """
+
+    search: Greedy | Beam
+    precision: torch.dtype | None = None
+
+    @torch.inference_mode()
+    def __call__(
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> list[list[Hypothesis]]:
+        """The same hypotheses as those of `search`."""
+        if not can_run_static(decoder, request):
+            return self.search(decoder, memory, request)
+        request.check(memory.mask.shape[0])
+        with torch.autocast(memory.mask.device.type, enabled=False):
+            return self.program(decoder, memory, request).run(memory, request)
+
+    def program(
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> SearchProgram:
+        """The program for the shape of this batch, from the cache or newly captured."""
+        size, length = memory.mask.shape
+        weights = list(decoder.parameters()) if isinstance(decoder, nn.Module) else []
+        shape = ProgramShape(
+            search=self.search,
+            sources=round_up(size),
+            source_length=round_up_length(length),
+            max_steps=round_up(max(16, *request.max_lengths)),
+            has_prefixes=any(request.prefixes or ()),
+            precision=self.precision or memory.states.dtype,
+            weight_addresses=tuple(weight.data_ptr() for weight in weights),
+        )
+        programs = _PROGRAMS.setdefault(decoder, OrderedDict())
+        if shape not in programs:
+            while len(programs) >= MAX_PROGRAMS:
+                programs.popitem(last=False)
+            programs[shape] = SearchProgram(decoder, shape, memory)
+        programs.move_to_end(shape)
+        return programs[shape]

@@ -1,0 +1,328 @@
+"""Greedy and beam search on tensors of fixed shape, for CUDA graphs and compiled code.
+
+A search keeps tables on the device with one line per step and one column per row. `update` writes
+one line and never waits for the device; `hypotheses` reads the tables when the search is done.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqloom.decoding.beam import Beam, Candidates, select_candidates
+from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.rules import FORBIDDEN
+from seqloom.decoding.search import SearchRequest, log_softmax
+from seqloom.text.vocabulary import END, PAD, START
+
+Array = NDArray[Any]
+
+
+class StaticSearch:
+    """The tensors that both searches keep: B sources of K hypotheses each, R = B · K rows, T steps.
+
+    last_tokens: (R,)       inputs of the next step
+    sources:     (R,)       source of each row
+    position:    ()         number of tokens generated so far
+    max_lengths: (B,)       maximum number of tokens of each source
+    done:        (B,)       True for sources that need no further step
+    prefixes:    (T, B)     forced tokens, PAD where a source is free
+    generated:   (R, 1 + T) START and the tokens so far; (R, 1) if no rule needs them
+    """
+
+    def __init__(
+        self, search: Greedy | Beam, width: int, size: int, steps: int, device: torch.device
+    ):
+        self.search, self.size, self.width, self.steps = search, size, width, steps
+        rows = size * width
+        self.sources = torch.arange(size, device=device).repeat_interleave(width)
+        self.last_tokens = torch.full((rows,), START, device=device)
+        self.position = torch.zeros((), dtype=torch.long, device=device)
+        self.max_lengths = torch.ones(size, dtype=torch.long, device=device)
+        self.done = torch.zeros(size, dtype=torch.bool, device=device)
+        self.prefixes = torch.full((steps, size), PAD, device=device)
+        self.keeps_generated = search.rules.no_repeat_ngram > 0
+        length = 1 + steps if self.keeps_generated else 1
+        self.generated = torch.full((rows, length), START, device=device)
+
+    def load_request(self, request: SearchRequest) -> None:
+        """Copy the limits and prefixes of a request. Unused sources are done after one step."""
+        max_lengths = np.ones(self.size, dtype=np.int64)
+        max_lengths[: len(request.max_lengths)] = request.max_lengths
+        self.max_lengths.copy_(torch.from_numpy(max_lengths))
+        if request.prefixes is None:
+            return
+        prefixes = np.full((self.steps, self.size), PAD, dtype=np.int64)
+        for source, prefix in enumerate(request.prefixes):
+            prefixes[: len(prefix), source] = prefix
+        self.prefixes.copy_(torch.from_numpy(prefixes))
+
+    def reset(self) -> None:
+        """Return to the state before the first step."""
+        self.last_tokens.fill_(START)
+        self.position.zero_()
+        self.done.zero_()
+        self.generated.fill_(START)
+
+    def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
+        """(R, V) log-probabilities of the model, -inf for forbidden tokens"""
+        log_probabilities = log_softmax(logits)
+        forced = None
+        if has_prefixes:
+            source_tokens = self.prefixes.index_select(0, self.position.view(1)).squeeze(0)  # (B,)
+            forced = source_tokens.repeat_interleave(self.width)
+        self.search.rules.forbid(log_probabilities, self.generated, forced, self.position)
+        return log_probabilities
+
+    def all_done(self) -> bool:
+        """True if no source needs a further step. Waits for the device."""
+        return bool(self.done.all())
+
+    def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
+        """Process the logits of a step (R, V). Returns the parent row of each row (R,).
+
+        None means that each row continues itself.
+        """
+        raise NotImplementedError
+
+    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, best first. Waits for the device."""
+        raise NotImplementedError
+
+
+class StaticGreedy(StaticSearch):
+    """tokens, log_probabilities: (T, B) of every step"""
+
+    search: Greedy
+
+    def __init__(
+        self, search: Greedy, size: int, steps: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        super().__init__(search, 1, size, steps, device)
+        self.tokens = torch.full((steps, size), PAD, device=device)
+        self.log_probabilities = torch.zeros(steps, size, dtype=dtype, device=device)
+
+    def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
+        best, tokens = self.allowed_log_probabilities(logits, has_prefixes).max(dim=1)
+        line = self.position.view(1)
+        self.tokens.index_copy_(0, line, tokens.unsqueeze(0))
+        self.log_probabilities.index_copy_(0, line, best.unsqueeze(0))
+        self.last_tokens.copy_(tokens)
+        self.position += 1
+        if self.keeps_generated:
+            self.generated.index_copy_(1, self.position.view(1), tokens.unsqueeze(1))
+        self.done |= (tokens == END) | (self.max_lengths <= self.position)
+        return None
+
+    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        size, max_lengths = len(request.max_lengths), np.array(request.max_lengths)
+        steps = int(self.position)
+        tokens = self.tokens[:steps, :size].cpu().numpy()
+        log_probabilities = self.log_probabilities[:steps, :size].double().cpu().numpy()
+        is_end = tokens == END
+        finished = is_end.any(axis=0)
+        lengths = np.minimum(np.where(finished, is_end.argmax(axis=0) + 1, steps), max_lengths)
+        finished &= tokens[lengths - 1, np.arange(size)] == END
+        hypotheses = make_hypotheses(
+            tokens.T, log_probabilities.T, lengths, finished, self.search.length_penalty
+        )
+        return [[hypothesis] for hypothesis in hypotheses]
+
+
+# Rows of `StaticBeam.indices`: token and parent row of a continuing candidate; parent row of one of
+# the best candidates, and 1 if it ends in END.
+TOKEN, PARENT, END_PARENT, HAS_ENDED = range(4)
+# Rows of `StaticBeam.values`: log-probability of the token and of all tokens, for a continuing
+# candidate, and the same for one of the best candidates.
+LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
+
+
+class StaticBeam(StaticSearch):
+    """Each line describes, per row, a candidate that continues and one that may have ended.
+
+    indices:  (T, 4, R) see TOKEN, PARENT, END_PARENT, HAS_ENDED
+    values:   (T, 4, R) see LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL
+    totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
+    finished: (B,)      number of hypotheses that have ended
+    stops:    (B,)      number of tokens after which a source was done
+    """
+
+    search: Beam
+
+    def __init__(
+        self, search: Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        super().__init__(search, search.width, size, steps, device)
+        rows = size * search.width
+        self.indices = torch.zeros(steps, 4, rows, dtype=torch.long, device=device)
+        self.values = torch.zeros(steps, 4, rows, dtype=dtype, device=device)
+        self.totals = torch.zeros(size, search.width, dtype=dtype, device=device)
+        self.finished = torch.zeros(size, dtype=torch.long, device=device)
+        self.stops = torch.zeros(size, dtype=torch.long, device=device)
+        self.first_rows = torch.arange(size, device=device).unsqueeze(1) * search.width
+
+    def reset(self) -> None:
+        super().reset()
+        self.totals.fill_(FORBIDDEN)
+        self.totals[:, 0].zero_()
+        self.finished.zero_()
+        self.stops.zero_()
+
+    def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
+        log_probabilities = self.allowed_log_probabilities(logits, has_prefixes)
+        candidates = Candidates.of(self.totals, log_probabilities, self.width)
+        selection = select_candidates(candidates, self.width)
+        best, continuing = selection.best, selection.continuing
+        ended = (selection.ended & ~self.done.unsqueeze(1)).long()
+        parents = self.first_rows + continuing.parents
+        line = self.position.view(1)
+        indices = (continuing.tokens, parents, self.first_rows + best.parents, ended)
+        self.indices.index_copy_(0, line, torch.stack(indices).view(1, 4, -1))
+        values = (
+            continuing.log_probabilities,
+            continuing.totals,
+            best.log_probabilities,
+            best.totals,
+        )
+        self.values.index_copy_(0, line, torch.stack(values).view(1, 4, -1))
+
+        self.totals.copy_(continuing.totals)
+        parents = parents.flatten()
+        self.last_tokens.copy_(continuing.tokens.flatten())
+        self.position += 1
+        if self.keeps_generated:
+            self.generated.copy_(self.generated.index_select(0, parents))
+            self.generated.index_copy_(1, self.position.view(1), self.last_tokens.unsqueeze(1))
+        self._update_done(ended)
+        return parents
+
+    def _update_done(self, ended: Tensor) -> None:
+        """Mark the sources that need no further step. ended: (B, K)"""
+        self.finished += ended.sum(dim=1)
+        enough = self.finished >= (self.search.finished or self.width)
+        nothing_left = self.totals.amax(dim=1) == FORBIDDEN
+        over = enough | (self.max_lengths <= self.position) | nothing_left
+        self.stops.copy_(torch.where(over & ~self.done, self.position, self.stops))
+        self.done |= over
+
+    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        size, steps = len(request.max_lengths), int(self.position)
+        indices = self.indices[:steps].cpu().numpy()
+        values = self.values[:steps].double().cpu().numpy()
+        stops = self.stops[:size].cpu().numpy()
+        leaves = self._best_leaves(indices, values, stops, request.n_best)
+        return trace_back(indices, values, leaves, size, self.search.length_penalty)
+
+    def _best_leaves(self, indices: Array, values: Array, stops: Array, n_best: int) -> "Leaves":
+        """The n_best leaves of each source.
+
+        Those that ended come first, then those that were active when their source was done.
+        """
+        size, width = len(stops), self.width
+        shape = (len(indices), -1, width)
+        has_ended = indices[:, HAS_ENDED].reshape(shape)[:, :size] > 0  # (T, B, K)
+        steps = np.arange(len(indices))[:, None, None]
+        exists = values[:, TOTAL].reshape(shape)[:, :size] > FORBIDDEN
+        was_active = (steps == stops[:, None] - 1) & exists
+        groups, group_scores = [], []
+        for ended, mask, totals in (
+            (True, has_ended, values[:, END_TOTAL]),
+            (False, was_active, values[:, TOTAL]),
+        ):
+            step, source, column = np.nonzero(mask)
+            total = totals.reshape(shape)[step, source, column]
+            groups.append(Leaves(source, step, source * width + column, np.full(len(step), ended)))
+            group_scores.append(normalise_by_length(total, step + 1.0, self.search.length_penalty))
+        leaves, scores = Leaves.concatenate(groups), np.concatenate(group_scores)
+        order = np.lexsort((-scores, ~leaves.ended, leaves.source))
+        sorted_source = leaves.source[order]
+        rank = np.arange(len(order)) - np.searchsorted(sorted_source, sorted_source)
+        return leaves.select(order[rank < n_best])
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The last tokens of N hypotheses, (N,) each.
+
+    step: line of the tables, row: column of the tables, ended: True if the token is END
+    """
+
+    source: Array
+    step: Array
+    row: Array
+    ended: Array
+
+    @classmethod
+    def concatenate(cls, groups: "list[Leaves]") -> "Leaves":
+        return cls(
+            source=np.concatenate([group.source for group in groups]),
+            step=np.concatenate([group.step for group in groups]),
+            row=np.concatenate([group.row for group in groups]),
+            ended=np.concatenate([group.ended for group in groups]),
+        )
+
+    def select(self, indices: Array) -> "Leaves":
+        """The leaves with these indices (N',)."""
+        return Leaves(
+            self.source[indices], self.step[indices], self.row[indices], self.ended[indices]
+        )
+
+
+def trace_back(
+    indices: Array, values: Array, leaves: Leaves, size: int, length_penalty: float
+) -> list[list[Hypothesis]]:
+    """Follow all hypotheses together from their last steps to their first."""
+    count, steps = len(leaves.source), len(indices)
+    tokens = np.full((count, steps), PAD)
+    log_probabilities = np.zeros((count, steps))
+    row = leaves.row.copy()
+    for step in range(steps - 1, -1, -1):
+        is_last = leaves.step == step
+        ending = np.flatnonzero(is_last & leaves.ended)
+        going = np.flatnonzero((leaves.step > step) | (is_last & ~leaves.ended))
+        tokens[ending, step] = END
+        log_probabilities[ending, step] = values[step, END_LOG_PROBABILITY, leaves.row[ending]]
+        tokens[going, step] = indices[step, TOKEN, row[going]]
+        log_probabilities[going, step] = values[step, LOG_PROBABILITY, row[going]]
+        row[ending] = indices[step, END_PARENT, leaves.row[ending]]
+        row[going] = indices[step, PARENT, row[going]]
+    hypotheses = make_hypotheses(
+        tokens, log_probabilities, leaves.step + 1, leaves.ended, length_penalty
+    )
+    by_source: list[list[Hypothesis]] = [[] for _ in range(size)]
+    for source, hypothesis in zip(leaves.source.tolist(), hypotheses, strict=True):
+        by_source[source].append(hypothesis)
+    return by_source
+
+
+def make_hypotheses(
+    tokens: Array, log_probabilities: Array, lengths: Array, finished: Array, length_penalty: float
+) -> list[Hypothesis]:
+    """One hypothesis per line of tokens (N, T); lengths (N,) include END."""
+    is_generated = np.arange(tokens.shape[1]) < lengths[:, None]
+    totals = np.where(is_generated, log_probabilities, 0.0).sum(axis=1)
+    lines = zip(
+        map(tuple, tokens.tolist()),
+        map(tuple, log_probabilities.tolist()),
+        lengths.tolist(),
+        finished.tolist(),
+        normalise_by_length(totals, lengths, length_penalty).tolist(),
+        strict=True,
+    )
+    return [
+        Hypothesis(line_tokens[: length - ended], ended, line_values[:length], score, None)
+        for line_tokens, line_values, length, ended, score in lines
+    ]
+
+
+def build_static_search(
+    search: Greedy | Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
+) -> StaticSearch:
+    """The static version of a search for `size` sources and at most `steps` steps."""
+    if isinstance(search, Greedy):
+        return StaticGreedy(search, size, steps, dtype, device)
+    return StaticBeam(search, size, steps, dtype, device)

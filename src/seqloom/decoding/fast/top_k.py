@@ -1,0 +1,36 @@
+"""Top-k in two passes, faster than torch.topk for small k and a large vocabulary."""
+
+import torch
+from torch import Tensor
+
+CHUNK = 64
+
+
+def top_k(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest values of each row and their columns, largest first.
+
+    (R, V) -> (R, C), (R, C)
+
+    Sorting thousands of values to find a few is slow. The largest values are in the chunks whose
+    maxima are largest, so one pass over all values and two small sorts suffice.
+    """
+    if count == 1:  # of equal values, max takes the first, as greedy search does
+        maximum, columns = values.max(dim=1, keepdim=True)
+        return maximum, columns
+    rows, vocabulary = values.shape
+    chunks = vocabulary // CHUNK
+    if chunks < 4 * count:
+        top = values.topk(count, dim=1)
+        return top.values, top.indices
+    body, rest = values[:, : chunks * CHUNK], values[:, chunks * CHUNK :]
+    chunked = body.unflatten(1, (chunks, CHUNK))
+    best_chunks = chunked.amax(dim=2).topk(count, dim=1).indices  # (R, C)
+    offsets = torch.arange(CHUNK, device=values.device)
+    columns = (best_chunks.unsqueeze(2) * CHUNK + offsets).flatten(1)  # (R, C · CHUNK)
+    remaining = values.gather(1, columns)
+    if rest.shape[1]:
+        rest_columns = torch.arange(chunks * CHUNK, vocabulary, device=values.device)
+        columns = torch.cat([columns, rest_columns.expand(rows, -1)], dim=1)
+        remaining = torch.cat([remaining, rest], dim=1)
+    top = remaining.topk(count, dim=1)
+    return top.values, columns.gather(1, top.indices)

@@ -1,0 +1,117 @@
+"""Sampling: draws every token from the model's distribution, or from its most probable part."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqloom.decoding.generation import generate
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import Rules
+from seqloom.decoding.search import SearchRequest, StepDecoder
+from seqloom.decoding.tracer import SearchDescription
+from seqloom.models.interface import Memory
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """p'(y) ∝ p(y)^(1 / temperature), over the tokens that top_k, top_p and epsilon keep.
+
+    temperature: below 1 favours probable tokens, above 1 flattens the distribution. Default: 1.
+    top_k:       keep only the k most probable tokens. Default: 0, which keeps all.
+    top_p:       keep only the smallest set of tokens with this share of the probability. Default: 1.
+    epsilon:     keep only tokens with at least this probability under the model, before the
+                 temperature is applied, and always the most probable one (Hewitt et al. 2022).
+                 Default: 0.
+    samples:     number of samples per source. Default: 1.
+
+    The j-th sample of source i depends only on the seed, i and j, not on the rest of the batch.
+    Scores are the model's own, as in every search: temperature, top_k, top_p and epsilon do not
+    change them.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    epsilon: float = 0.0
+    samples: int = 1
+    seed: int = 0
+    length_penalty: float = 1.0
+    rules: Rules = field(default_factory=Rules)
+
+    def __call__(
+        self, decoder: StepDecoder, memory: Memory, request: SearchRequest
+    ) -> list[list[Hypothesis]]:
+        """All samples of each source in the order in which they are drawn, with duplicates."""
+        device = memory.mask.device
+        uniforms = torch.from_numpy(self._uniforms(request)).to(device)  # (B · samples, T)
+
+        def choose(log_probabilities: Tensor, rows: Tensor, position: int) -> Tensor:
+            return self.draw(log_probabilities, uniforms[rows, position])
+
+        return generate(
+            decoder,
+            memory,
+            request,
+            choose,
+            rules=self.rules,
+            outputs_per_source=self.samples,
+            length_penalty=self.length_penalty,
+            description=SearchDescription(
+                kind="sample",
+                width=self.samples,
+                length_penalty=self.length_penalty,
+                rules=self.rules,
+                initial_rows=self.samples,
+                sampled=True,
+                ranked=False,
+            ),
+        )
+
+    def _uniforms(self, request: SearchRequest) -> NDArray[np.float32]:
+        """(B · samples, T) random numbers between 0 and 1, from one generator per sample"""
+        steps = max(request.max_lengths)
+        indices = request.indices
+        if indices is None:
+            indices = range(len(request.max_lengths))
+        generators = [
+            np.random.Generator(np.random.PCG64([self.seed % 2**64, index, sample]))
+            for index in indices
+            for sample in range(self.samples)
+        ]
+        return np.stack([generator.random(steps, dtype=np.float32) for generator in generators])
+
+    def draw(self, log_probabilities: Tensor, uniforms: Tensor) -> Tensor:
+        """The token at which the cumulative probability first exceeds u: (R, V), (R,) -> (R,)"""
+        # Subtracting the maximum before dividing keeps the softmax finite at any temperature.
+        temperature = max(self.temperature, torch.finfo(log_probabilities.dtype).tiny)
+        differences = log_probabilities - log_probabilities.amax(dim=1, keepdim=True)
+        probabilities = (differences / temperature).softmax(dim=1)
+        if self.epsilon:
+            best = log_probabilities.amax(dim=1, keepdim=True)
+            kept = (log_probabilities >= math.log(self.epsilon)) | (log_probabilities == best)
+            probabilities = probabilities * kept
+        if not self.top_k and self.top_p == 1.0:
+            return sample_columns(probabilities, uniforms)
+        ordered, tokens = probabilities.sort(dim=1, descending=True, stable=True)
+        if self.top_k:
+            ordered[:, self.top_k :] = 0
+        before = ordered.cumsum(dim=1) - ordered  # probability of all more probable tokens
+        ordered = ordered.masked_fill(before >= self.top_p * ordered.sum(dim=1, keepdim=True), 0)
+        return tokens.gather(1, sample_columns(ordered, uniforms).unsqueeze(1)).squeeze(1)
+
+
+def sample_columns(weights: Tensor, uniforms: Tensor) -> Tensor:
+    """The first column at which the sum of weights exceeds u times their total (inverse CDF).
+
+    weights (R, N) need not sum to 1. A column with weight 0 is never chosen.
+    """
+    sums = weights.cumsum(dim=1)
+    total = sums[:, -1:].contiguous()
+    column = torch.searchsorted(sums, uniforms.to(sums.dtype).unsqueeze(1) * total, right=True)
+    # Rounding must not select a column after the last one with a weight.
+    last = torch.searchsorted(sums, total)
+    return torch.minimum(column, last).squeeze(1)

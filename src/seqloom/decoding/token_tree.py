@@ -1,0 +1,118 @@
+"""TokenTree: all tokens that a search has generated, each with a pointer to the token before it."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.search import KeepAttention
+from seqloom.text.vocabulary import END
+
+ROOT = -1
+"""The node before the first token."""
+
+
+class TokenTree:
+    """A tree with one node per generated token; each node points to its parent.
+
+    A search adds nodes at every step and keeps only their indices. Nodes are never reordered: at
+    the end, the tree follows the pointers back from the last token of each hypothesis. Attention
+    weights are stored per row of a step, and every node stores the index of its row.
+    """
+
+    def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
+        self._keep = keep_attention
+        self._source_mask = source_mask  # (B, S)
+        self._attention: list[Tensor] = []  # one (R, ..., S) per step
+        self._step_offset = 0  # number of rows in all steps before the current one
+        self._next_offset = 0
+        self._size = 0
+        # For each call of `add`: tokens, log-probabilities, parents and rows, (N,) each.
+        self._nodes: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+
+    def begin_step(self, attention: Tensor | None, rows: int) -> None:
+        """Start a step of this many rows with these attention weights (R, L, H, S)."""
+        self._step_offset, self._next_offset = self._next_offset, self._next_offset + rows
+        if self._keep is not None and attention is not None:
+            self._attention.append(self._keep(attention))
+
+    def add(
+        self, tokens: Tensor, log_probabilities: Tensor, parents: Tensor, rows: Tensor
+    ) -> range:
+        """Add one node per token; all arguments are (N,). Returns the indices of the new nodes.
+
+        parents: node that each token follows
+        rows:    row of the current step that generated it
+        """
+        self._nodes.append((tokens, log_probabilities, parents, rows + self._step_offset))
+        first, self._size = self._size, self._size + len(tokens)
+        return range(first, self._size)
+
+    @cached_property
+    def _columns(self) -> tuple[list[int], list[float], list[int], list[int]]:
+        """Tokens, log-probabilities, parents and rows of all nodes, copied to the host once."""
+        tokens, log_probabilities, parents, rows = (
+            torch.cat(column).tolist() for column in zip(*self._nodes, strict=True)
+        )
+        return tokens, log_probabilities, parents, rows
+
+    def _path(self, leaf: int) -> list[int]:
+        """The nodes from the first token to `leaf`."""
+        parents = self._columns[2]
+        path = []
+        while leaf != ROOT:
+            path.append(leaf)
+            leaf = parents[leaf]
+        return path[::-1]
+
+    def _attention_of(self, path: Sequence[int], source: int) -> Tensor | None:
+        """(T, ..., S) attention weights of each token of a path, without source padding."""
+        if not self._attention:
+            return None
+        node_rows = self._columns[3]
+        rows = torch.tensor([node_rows[node] for node in path], device=self._all_attention.device)
+        length = self._source_lengths[source]
+        return self._all_attention.index_select(0, rows)[..., :length].cpu()
+
+    @cached_property
+    def _all_attention(self) -> Tensor:
+        return torch.cat(self._attention)
+
+    @cached_property
+    def _source_lengths(self) -> list[int]:
+        return self._source_mask.sum(dim=1).tolist()
+
+    def _hypothesis(self, path: Sequence[int], source: int, length_penalty: float) -> Hypothesis:
+        tokens, log_probabilities, _, _ = self._columns
+        finished = tokens[path[-1]] == END
+        path_without_end = path[:-1] if finished else path
+        path_log_probabilities = tuple(log_probabilities[node] for node in path)
+        return Hypothesis(
+            tokens=tuple(tokens[node] for node in path_without_end),
+            finished=finished,
+            log_probabilities=path_log_probabilities,
+            score=normalise_by_length(sum(path_log_probabilities), len(path), length_penalty),
+            attention=self._attention_of(path, source),
+        )
+
+    def hypotheses(
+        self, leaves: Iterable[int], source: int, length_penalty: float
+    ) -> list[Hypothesis]:
+        """The hypotheses that end in these nodes, in this order."""
+        return [self._hypothesis(self._path(leaf), source, length_penalty) for leaf in leaves]
+
+    def best_hypotheses(
+        self, leaves: Iterable[int], source: int, length_penalty: float, count: int
+    ) -> list[Hypothesis]:
+        """The `count` best hypotheses that end in these nodes: finished ones first, then by score."""
+        tokens, log_probabilities, _, _ = self._columns
+        paths = [self._path(leaf) for leaf in leaves]
+
+        def rank(path: list[int]) -> tuple[bool, float]:
+            total = sum(log_probabilities[node] for node in path)
+            return tokens[path[-1]] == END, normalise_by_length(total, len(path), length_penalty)
+
+        best = sorted(paths, key=rank, reverse=True)[:count]
+        return [self._hypothesis(path, source, length_penalty) for path in best]

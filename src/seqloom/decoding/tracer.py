@@ -1,0 +1,237 @@
+"""Tracer: builds a `SearchTrace` for each source while a search runs.
+
+A search without a tracer does no work for it. A search with a tracer passes it, at every step, the
+model's log-probabilities before the rules are applied, and then the decisions of the step.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from seqloom.decoding.fast.top_k import top_k
+from seqloom.decoding.hypothesis import normalise_by_length
+from seqloom.decoding.rules import FORBIDDEN, Rules
+from seqloom.decoding.trace import NO_PARENT, Fate, Reason, SearchTrace, TracedCandidate
+from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+
+CandidateKey = tuple[int, int]
+"""A candidate of the current step: the row that it continues, and its token."""
+
+
+@dataclass(frozen=True)
+class SearchDescription:
+    """The properties of a search that are the same for all steps.
+
+    width:        number of hypotheses or samples per source
+    initial_rows: number of rows per source in the first step
+    stop_after:   number of finished hypotheses after which the search stops for a source; None if
+                  it does not stop because of their number
+    sampled:      True if tokens are drawn at random
+    ranked:       True if outputs are sorted by score, False if they are in the order of their rows
+    """
+
+    kind: str
+    width: int
+    length_penalty: float
+    rules: Rules
+    initial_rows: int = 1
+    stop_after: int | None = None
+    sampled: bool = False
+    ranked: bool = True
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """The decisions of one step.
+
+    compared:   candidates that the search compared, with their log-probabilities
+    ended:      candidates that end in END and are saved
+    continuing: candidates without END that the search would continue
+    next_rows:  candidate of each row of the next step; None for a row that is not of interest
+    """
+
+    compared: Mapping[CandidateKey, float]
+    ended: Sequence[CandidateKey]
+    continuing: Sequence[CandidateKey]
+    next_rows: Sequence[CandidateKey | None]
+
+    @cached_property
+    def ended_set(self) -> set[CandidateKey]:
+        return set(self.ended)
+
+    @cached_property
+    def continuing_set(self) -> set[CandidateKey]:
+        return set(self.continuing)
+
+    @cached_property
+    def kept_set(self) -> set[CandidateKey | None]:
+        return set(self.next_rows)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A hypothesis that the next step extends. Its last token is candidate `index` of its source."""
+
+    source: int
+    index: int = NO_PARENT
+    total: float = 0.0
+    generated: tuple[int, ...] = (START,)
+
+
+@dataclass
+class _Source:
+    """The trace of one source, under construction."""
+
+    search: SearchDescription
+    n_best: int
+    prefix: tuple[int, ...]
+    steps: list[tuple[TracedCandidate, ...]] = field(default_factory=list)
+    finished_count: int = 0
+
+    def forced_token(self, position: int) -> int:
+        return self.prefix[position] if position < len(self.prefix) else PAD
+
+    def trace(self) -> SearchTrace:
+        return SearchTrace(
+            kind=self.search.kind,
+            width=self.search.width,
+            n_best=self.n_best,
+            length_penalty=self.search.length_penalty,
+            ranked=self.search.ranked,
+            prefix=self.prefix,
+            steps=tuple(self.steps),
+        )
+
+
+class Tracer:
+    """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
+
+    min_candidates: number of the most probable tokens of each hypothesis to record even if the
+                    search does not compare them. A beam compares only as many as it is wide: any
+                    other token is outscored by these. Default: 5.
+    """
+
+    def __init__(self, min_candidates: int = 5) -> None:
+        self._min_candidates = min_candidates
+        self._sources: list[_Source] = []
+        self._rows: list[_Row | None] = []
+        self._likely: dict[CandidateKey, float] = {}
+
+    @property
+    def traces(self) -> list[SearchTrace]:
+        """One trace per source, in the order of the sources."""
+        return [source.trace() for source in self._sources]
+
+    def start_search(
+        self, search: SearchDescription, n_best: int, prefixes: Sequence[Sequence[int]]
+    ) -> None:
+        """A search starts for these sources, given by the forced prefixes of their outputs."""
+        first = len(self._sources)
+        self._sources += [_Source(search, n_best, tuple(prefix)) for prefix in prefixes]
+        sources = range(first, len(self._sources))
+        self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
+
+    def observe_log_probabilities(self, log_probabilities: Tensor) -> None:
+        """Record the most probable tokens of each row (R, V), before the rules forbid any."""
+        count = max(self._min_candidates, self._sources[-1].search.width)
+        values, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[1]))
+        self._likely = {
+            (row, token): value
+            for row, columns in enumerate(zip(tokens.tolist(), values.tolist(), strict=True))
+            for token, value in zip(*columns, strict=True)
+        }
+
+    def observe_outcome(self, outcome: StepOutcome) -> None:
+        """Record what the search did with each candidate of the step."""
+        log_probabilities = self._likely | dict(outcome.compared)
+        keys = dict.fromkeys(
+            [*outcome.ended, *outcome.continuing, *outcome.compared, *self._likely]
+        )
+        by_source: dict[int, list[tuple[CandidateKey, _Row]]] = {}
+        for key in keys:
+            row = self._rows[key[0]]
+            if row is not None and log_probabilities[key] > FORBIDDEN:
+                by_source.setdefault(row.source, []).append((key, row))
+        next_rows: dict[CandidateKey, _Row] = {}
+        for number, candidates in by_source.items():
+            source = self._sources[number]
+            source.finished_count += sum(key in outcome.ended_set for key, _ in candidates)
+            # The sort is stable: candidates with equal totals stay in the order of the search.
+            if source.search.ranked:
+                candidates.sort(key=lambda pair: -(pair[1].total + log_probabilities[pair[0]]))
+            else:
+                candidates.sort(key=lambda pair: pair[0][0])
+            source.steps.append(
+                tuple(
+                    self._candidate(row, key, log_probabilities[key], outcome)
+                    for key, row in candidates
+                )
+            )
+            for index, (key, row) in enumerate(candidates):
+                total = row.total + log_probabilities[key]
+                next_rows[key] = _Row(number, index, total, (*row.generated, key[1]))
+        self._rows = [None if key is None else next_rows[key] for key in outcome.next_rows]
+
+    def _candidate(
+        self, row: _Row, key: CandidateKey, log_probability: float, outcome: StepOutcome
+    ) -> TracedCandidate:
+        total, length = row.total + log_probability, len(row.generated)
+        length_penalty = self._sources[row.source].search.length_penalty
+        fate, reason = self._fate(row, key, outcome)
+        return TracedCandidate(
+            token=key[1],
+            parent=row.index,
+            log_probability=log_probability,
+            total=total,
+            score=normalise_by_length(total, length, length_penalty),
+            fate=fate,
+            reason=reason,
+        )
+
+    def _fate(
+        self, row: _Row, key: CandidateKey, outcome: StepOutcome
+    ) -> tuple[Fate, Reason | None]:
+        if key in outcome.kept_set:
+            return Fate.KEPT, None
+        if key in outcome.ended_set:
+            return Fate.FINISHED, None
+        if key not in outcome.continuing_set:
+            return Fate.DROPPED, self._drop_reason(row, key, outcome)
+        source = self._sources[row.source]
+        stop_after = source.search.stop_after
+        enough = stop_after is not None and source.finished_count >= stop_after
+        return Fate.STOPPED, Reason.ENOUGH if enough else Reason.LENGTH
+
+    def _drop_reason(self, row: _Row, key: CandidateKey, outcome: StepOutcome) -> Reason:
+        source = self._sources[row.source]
+        if outcome.compared.get(key, FORBIDDEN) == FORBIDDEN:
+            forced = source.forced_token(len(row.generated) - 1)
+            if rule := broken_rule(source.search.rules, key[1], row.generated, forced):
+                return rule
+        if source.search.sampled:
+            return Reason.NOT_DRAWN
+        return Reason.END_OUTSCORED if key[1] == END else Reason.OUTSCORED
+
+
+def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
+    """The rule that forbids `token` after the generated tokens; None if the token is allowed.
+
+    generated: START and the tokens so far
+    forced:    token that must come next, PAD if any token may
+    """
+    if forced != PAD:
+        return None if token == forced else Reason.PREFIX
+    if token in (PAD, START):
+        return Reason.SPECIAL
+    if token == UNKNOWN and not rules.allow_unknown:
+        return Reason.UNKNOWN
+    if token == END and len(generated) - 1 < rules.min_length:
+        return Reason.MIN_LENGTH
+    size = rules.no_repeat_ngram
+    if not size or len(generated) < size:
+        return None
+    last_ngram = (*generated[len(generated) - size + 1 :], token)
+    ngrams = (generated[i : i + size] for i in range(len(generated) - size + 1))
+    return Reason.REPEAT if last_ngram in ngrams else None

@@ -1,0 +1,67 @@
+"""Scores by source length, which show the length at which a model starts to fail."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seqloom.core.errors import DataError
+from seqloom.metrics.score import Metric, References, Score, check_references
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """The sentences whose source has `shortest` to `longest` words, both included."""
+
+    shortest: int
+    longest: int
+    sentences: int
+    score: Score
+
+
+def by_length(
+    metric: Metric,
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: References,
+    max_buckets: int = 5,
+    min_sentences: int = 50,
+) -> list[LengthBucket]:
+    """The metric on buckets of sources of increasing length; white space separates words.
+
+    There are at most `max_buckets` buckets of similar size. Each has at least `min_sentences`
+    sentences, unless there are fewer in total.
+    """
+    check_references(hypotheses, references)
+    if len(sources) != len(hypotheses):
+        raise DataError(
+            f"cannot be scored: there are {len(sources):,} sources and {len(hypotheses):,} "
+            "hypotheses; give one hypothesis for each source"
+        )
+    lengths = [len(source.split()) for source in sources]
+    buckets = []
+    for shortest, longest in bucket_bounds(lengths, max_buckets, min_sentences):
+        members = [i for i, length in enumerate(lengths) if shortest <= length <= longest]
+        score = metric([hypotheses[i] for i in members], [references[i] for i in members])
+        buckets.append(LengthBucket(shortest, longest, len(members), score))
+    return buckets
+
+
+def bucket_bounds(
+    lengths: Sequence[int], max_buckets: int, min_sentences: int
+) -> list[tuple[int, int]]:
+    """The shortest and longest length of each bucket; equal lengths share a bucket."""
+    target_size = max(min_sentences, -(-len(lengths) // max_buckets))
+    bounds: list[tuple[int, int]] = []
+    bucket: list[int] = []
+    size = 0
+    for length, count in sorted(Counter(lengths).items()):
+        bucket.append(length)
+        size += count
+        if size >= target_size:
+            bounds.append((bucket[0], length))
+            bucket, size = [], 0
+    if bucket and bounds and size < min_sentences:
+        bounds[-1] = (bounds[-1][0], bucket[-1])  # too few sentences for a bucket of their own
+    elif bucket:
+        bounds.append((bucket[0], bucket[-1]))
+    return bounds

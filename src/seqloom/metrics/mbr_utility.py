@@ -1,0 +1,106 @@
+"""Utilities for minimum Bayes risk decoding: the similarity of every pair of texts.
+
+The values are those of sacrebleu's sentence chrF and sentence BLEU. sacrebleu counts the n-grams of
+both texts again for every pair; this module counts each text once and compares the counts.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.metrics.bleu import bleu_metric
+
+Utility = Literal["chrf", "bleu"]
+Matrix = NDArray[np.float64]
+
+CHRF_ORDER, BLEU_ORDER = 6, 4
+"""The longest n-grams of chrF (characters) and of BLEU (words)."""
+CHRF_BETA = 2
+"""Weight of recall relative to precision in chrF."""
+
+
+def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
+    """(N, N) scores, 0 to 100: entry (i, j) is text i scored with text j as its reference"""
+    match utility:
+        case "chrf":
+            return _chrf(["".join(text.split()) for text in texts])
+        case "bleu":
+            tokenizer = bleu_metric().tokenizer
+            return _bleu([tokenizer(text.rstrip()).split() for text in texts])
+        case _:
+            assert_never(utility)
+
+
+def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
+    """The mean utility of each text with all other texts as references; 100 if there are none.
+
+    A repeated text is compared once and counts as often as it occurs.
+    """
+    if len(texts) == 1:
+        return [100.0]
+    counts = Counter(texts)
+    distinct = list(counts)
+    scores = pairwise_utility(distinct, utility)
+    weights = np.array([counts[text] for text in distinct], dtype=np.float64)
+    # Subtract the comparison of each text with itself.
+    means = (scores @ weights - scores.diagonal()) / (len(texts) - 1)
+    by_text = dict(zip(distinct, means.tolist(), strict=True))
+    return [by_text[text] for text in texts]
+
+
+def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
+    """(N, N) number of n-grams that two sequences share, and (N,) number of n-grams of each"""
+    ids: dict[tuple[str, ...], int] = {}
+    ngrams = [
+        [
+            ids.setdefault(tuple(sequence[i : i + order]), len(ids))
+            for i in range(len(sequence) - order + 1)
+        ]
+        for sequence in sequences
+    ]
+    # Small integers, because each sequence is compared with the whole table.
+    table = np.zeros((len(sequences), max(len(ids), 1)), np.uint16)
+    for row, sequence_ngrams in enumerate(ngrams):
+        np.add.at(table[row], sequence_ngrams, 1)
+    common = np.stack([np.minimum(table, counts).sum(axis=1) for counts in table])
+    return common.astype(np.float64), table.sum(axis=1).astype(np.float64)
+
+
+def _chrf(texts: Sequence[str]) -> Matrix:
+    """F-score of the mean precision and the mean recall, over the orders that both texts have."""
+    size = len(texts)
+    precision, recall, orders = np.zeros((3, size, size))
+    for order in range(1, CHRF_ORDER + 1):
+        common, totals = _common_ngrams(texts, order)
+        both_have = (totals[:, None] > 0) & (totals > 0)
+        precision += np.where(both_have, common / np.maximum(totals[:, None], 1), 0)
+        recall += np.where(both_have, common / np.maximum(totals, 1), 0)
+        orders += both_have
+    precision /= np.maximum(orders, 1)
+    recall /= np.maximum(orders, 1)
+    denominator = CHRF_BETA**2 * precision + recall
+    return 100 * (1 + CHRF_BETA**2) * precision * recall / np.where(denominator > 0, denominator, 1)
+
+
+def _bleu(texts: Sequence[Sequence[str]]) -> Matrix:
+    """Sentence BLEU: orders longer than the sentence do not count, the others are smoothed."""
+    from sacrebleu.metrics.bleu import BLEU  # imported on first use, see bleu.py
+
+    counts = [_common_ngrams(texts, order) for order in range(1, BLEU_ORDER + 1)]
+    common = np.stack([shared for shared, _ in counts], axis=-1).astype(int)  # (N, N, orders)
+    totals = np.stack([total for _, total in counts], axis=-1).astype(int)  # (N, orders)
+    scores = np.zeros((len(texts), len(texts)))
+    for i, hypothesis in enumerate(texts):
+        for j, reference in enumerate(texts):
+            scores[i, j] = BLEU.compute_bleu(
+                common[i, j].tolist(),
+                totals[i].tolist(),
+                len(hypothesis),
+                len(reference),
+                smooth_method="exp",
+                effective_order=True,
+            ).score
+    return scores

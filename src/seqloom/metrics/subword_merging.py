@@ -1,0 +1,80 @@
+"""Merges attention between subwords into attention between words.
+
+The attention to a word is the sum over its subwords, and the attention of a word is the mean over
+its subwords:
+
+    A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
+
+Rows that sum to 1 still do, and the total attention to each source word is preserved if each row is
+weighted by the number of its subwords.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+NO_WORD = -1
+"""Word index of a position that belongs to no word, such as END."""
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """Attention weights with labels.
+
+    outputs: T labels of the target positions
+    sources: S labels of the source positions
+    weights: (T, S), or (T, L, H, S) per layer and head; rows sum to 1
+    """
+
+    outputs: tuple[str, ...]
+    sources: tuple[str, ...]
+    weights: NDArray[np.float64]
+
+
+def group_positions(words: Sequence[int]) -> list[tuple[int, ...]]:
+    """The positions of each word, in order; a position without a word is a group of its own.
+
+    words: word index of each position, NO_WORD if it belongs to none
+    """
+    groups: list[tuple[int, ...]] = []
+    for position, word in enumerate(words):
+        if groups and word != NO_WORD and words[position - 1] == word:
+            groups[-1] = (*groups[-1], position)
+        else:
+            groups.append((position,))
+    return groups
+
+
+def merge_words(
+    attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
+) -> NDArray[np.float64]:
+    """Attention between positions (T, ..., S) -> attention between words (T', ..., S')
+
+    target_words: word index of each of the T positions, NO_WORD if it belongs to none
+    source_words: the same for the S positions
+    """
+    weights = np.asarray(attention, dtype=np.float64)
+    assert (weights.shape[0], weights.shape[-1]) == (len(target_words), len(source_words))
+    to_words = weights @ _membership(source_words)  # (T, ..., S')
+    members = _membership(target_words)  # (T, T')
+    return np.tensordot((members / members.sum(axis=0)).T, to_words, axes=1)
+
+
+def _membership(words: Sequence[int]) -> NDArray[np.float64]:
+    """(positions, groups) 1 if the position belongs to the group, else 0"""
+    groups = group_positions(words)
+    members = np.zeros((len(words), len(groups)))
+    for column, group in enumerate(groups):
+        members[list(group), column] = 1
+    return members
+
+
+def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
+    """The label of each group: the word as it is written in the text, or the piece itself."""
+    text_words = text.split()
+    return tuple(
+        text_words[words[group[0]]] if 0 <= words[group[0]] < len(text_words) else pieces[group[0]]
+        for group in group_positions(words)
+    )
