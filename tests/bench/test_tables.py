@@ -95,7 +95,7 @@ def test_the_weights_that_are_counted_are_those_of_the_model(kind: Kind) -> None
     handover = sum(
         one.weight.numel()
         for name, one in model.named_modules()
-        if isinstance(one, nn.Linear) and "handover" in name
+        if isinstance(one, nn.Linear) and "initial_state" in name
     )
     assert sum(weights_met(workload)) == expected - handover  # met once a sentence, not a token
 

@@ -1,4 +1,4 @@
-"""What is true of every decoder that can be built, whatever its switches."""
+"""Claims about every decoder, whatever its settings."""
 
 import functools
 import gc
@@ -28,13 +28,13 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
-from seqloom.text.vocabulary import START
+from seqloom.text.vocabulary import END, START
 
 every_decoder = pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)
 LENGTHS = (5, 2, 4)
 
 
-def some_inputs(rows: int = 3, length: int = 6) -> Tensor:
+def random_inputs(rows: int = 3, length: int = 6) -> Tensor:
     tokens = torch.randint(
         4, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(2)
     )
@@ -42,21 +42,23 @@ def some_inputs(rows: int = 3, length: int = 6) -> Tensor:
     return tokens
 
 
-def taught(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
+def teacher_forced_logits(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
+    """(B, T, V) from `forward`"""
     return model.decoder(inputs, memory).logits()
 
 
-def stepped(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
+def stepwise_logits(model: Model, inputs: Tensor, memory: Memory) -> Tensor:
+    """(B, T, V) from `start` and `step`"""
     state = model.decoder.start(memory, inputs.shape[1])
-    answers = []
+    logits = []
     for tokens in inputs.unbind(1):
         step = model.decoder.step(tokens, state)
         state = step.state
-        answers.append(step.logits)
-    return torch.stack(answers, dim=1)
+        logits.append(step.logits)
+    return torch.stack(logits, dim=1)
 
 
-def searched(
+def search(
     config: SearchConfig,
     model: Model,
     memory: Memory,
@@ -69,70 +71,73 @@ def searched(
         )
 
 
-def test_the_zoo_shows_every_value_of_every_switch() -> None:
-    """Values that nothing can be built from would drop out of the zoo in silence."""
+def test_the_zoo_covers_every_value_of_every_setting() -> None:
+    """The zoo silently omits values that are part of no valid model."""
     families = {
         ("recurrent", True): RECURRENT,
         ("recurrent", False): BOTTLENECK,
         ("transformer", True): TRANSFORMER,
         ("labels", False): LABELS,
     }
-    for (kind, attends), switches in families.items():
+    for (kind, has_attention), values in families.items():
         family = [
             one
             for one in EVERY_DECODER
-            if one.config.decoder.kind == kind and (one.attention is not None) == attends
+            if one.config.decoder.kind == kind and (one.attention is not None) == has_attention
         ]
-        shown = {part for one in family for part in one.name.split("-")}
-        for value in itertools.chain.from_iterable(switches.values()):
+        covered = {part for one in family for part in one.name.split("-")}
+        for value in itertools.chain.from_iterable(values.values()):
             name = "+".join(value) or "0" if isinstance(value, tuple) else str(value)
-            assert set(name.split("-")) <= shown, (kind, name)
+            assert set(name.split("-")) <= covered, (kind, name)
 
 
 @every_decoder
-def test_stepping_and_teaching_agree(specimen: Specimen) -> None:
-    # A hard choice between two keys may fall either way on the last bit of float32.
+def test_stepping_equals_teacher_forcing(specimen: Specimen) -> None:
+    # In float32, rounding may decide which of two keys argmax selects.
     model = specimen.build(torch.float64 if specimen.is_hard else torch.float32)
-    memory, inputs = specimen.memory(model), some_inputs()
-    expected = taught(model, inputs, memory)
-    torch.testing.assert_close(stepped(model, inputs, memory), expected, rtol=0, atol=1e-5)
+    memory, inputs = specimen.memory(model), random_inputs()
+    expected = teacher_forced_logits(model, inputs, memory)
+    torch.testing.assert_close(stepwise_logits(model, inputs, memory), expected, rtol=0, atol=1e-5)
 
 
 @every_decoder
-def test_what_lies_under_the_padding_changes_nothing(specimen: Specimen) -> None:
-    model, inputs = specimen.build(), some_inputs()
+def test_padding_does_not_change_outputs(specimen: Specimen) -> None:
+    model, inputs = specimen.build(), random_inputs()
     source = specimen.source(LENGTHS)
-    memory = model.encode(source, 3)
     if source is None:
-        return  # nothing is read, so nothing is padded
+        pytest.skip("a model without a source has no padding")
+    memory = model.encode(source, 3)
     other_ids = torch.where(source.mask, source.values, VOCABULARY - 1)
     wider = torch.nn.functional.pad(other_ids, (0, 3), value=VOCABULARY - 2)
-    padded_otherwise = model.encode(Padded(wider, source.lengths), 3)
+    other_padding = model.encode(Padded(wider, source.lengths), 3)
     garbage = memory.states.masked_fill(~memory.mask.unsqueeze(-1), 1e4)
-    expected = taught(model, inputs, memory)
-    for other in (padded_otherwise, replace(memory, states=garbage)):
-        torch.testing.assert_close(taught(model, inputs, other), expected)
-        torch.testing.assert_close(stepped(model, inputs, other), expected)
+    expected = teacher_forced_logits(model, inputs, memory)
+    for other in (other_padding, replace(memory, states=garbage)):
+        torch.testing.assert_close(teacher_forced_logits(model, inputs, other), expected)
+        torch.testing.assert_close(stepwise_logits(model, inputs, other), expected)
 
 
 @every_decoder
-def test_a_decoder_cannot_see_the_future(specimen: Specimen) -> None:
-    model, inputs = specimen.build(), some_inputs()
+def test_outputs_do_not_depend_on_later_inputs(specimen: Specimen) -> None:
+    model, inputs = specimen.build(), random_inputs()
     memory = specimen.memory(model)
     changed = inputs.clone()
     changed[:, 4:] = 4 + (inputs[:, 4:] - 3) % (VOCABULARY - 4)
-    before, after = taught(model, inputs, memory), taught(model, changed, memory)
+    before, after = (
+        teacher_forced_logits(model, inputs, memory),
+        teacher_forced_logits(model, changed, memory),
+    )
     torch.testing.assert_close(after[:, :4], before[:, :4])
-    # A hard choice may fall on the same key all the same, and labels hardly look back.
+    # Argmax may select the same key for both, and labels hardly depend on earlier labels.
     if not specimen.is_hard and not specimen.gives_labels:
-        assert not torch.allclose(after[:, 4:], before[:, 4:])  # the change was there to be seen
+        assert not torch.allclose(after[:, 4:], before[:, 4:])  # the inputs differ
 
 
 @every_decoder
-def test_attention_looks_only_at_the_source_and_sums_to_one(specimen: Specimen) -> None:
+def test_attention_is_zero_at_padding_and_sums_to_one(specimen: Specimen) -> None:
     model = specimen.build()
     memory = specimen.memory(model)
-    step = model.decoder.step(some_inputs()[:, 0], model.decoder.start(memory, 1))
+    step = model.decoder.step(random_inputs()[:, 0], model.decoder.start(memory, 1))
     if specimen.config.encoder.kind == "none" or specimen.attention is None:
         assert step.attention is None
         return
@@ -145,19 +150,19 @@ def test_attention_looks_only_at_the_source_and_sums_to_one(specimen: Specimen) 
 
 
 @every_decoder
-def test_a_beam_of_one_is_greedy(specimen: Specimen) -> None:
+def test_beam_of_width_one_is_greedy(specimen: Specimen) -> None:
     model = specimen.build()
     memory = specimen.memory(model)
-    greedy = searched(GreedyConfig(), model, memory, [6, 6, 6])
-    beam = searched(BeamConfig(width=1), model, memory, [6, 6, 6])
-    for (one,), (other,) in zip(greedy, beam, strict=True):
-        assert one.tokens == other.tokens
-        assert one.score == pytest.approx(other.score)
+    greedy = search(GreedyConfig(), model, memory, [6, 6, 6])
+    beam = search(BeamConfig(width=1), model, memory, [6, 6, 6])
+    for (expected,), (hypothesis,) in zip(greedy, beam, strict=True):
+        assert hypothesis.tokens == expected.tokens
+        assert hypothesis.score == pytest.approx(expected.score)
 
 
 @every_decoder
-def test_a_recorded_search_finds_what_the_plain_one_finds(specimen: Specimen) -> None:
-    """With every tensor in its place, rows and source padded, and a past that never moves."""
+def test_a_static_search_equals_the_plain_search(specimen: Specimen) -> None:
+    """With tensors at fixed addresses, padded rows and sources, and caches that are not reordered."""
     model = specimen.build()
     memory = specimen.memory(model)
     request = SearchRequest([6, 8, 7], n_best=2)
@@ -166,67 +171,69 @@ def test_a_recorded_search_finds_what_the_plain_one_finds(specimen: Specimen) ->
         Beam(3),
         Beam(4, rules=Rules(min_length=2, no_repeat_ngram=2)),
     ]
-    if specimen.is_hard:  # the past is easily forgotten: hypotheses tie, and either may go on
+    # Argmax makes hypotheses tie, and either of two may stay in a narrow beam.
+    if specimen.is_hard:
         request, searches = SearchRequest([3, 2, 3], n_best=2), [Greedy(), Beam(80)]
-    for search in searches:
-        plain = search(model.decoder, memory, request)
-        recorded = CapturedSearch(search)(model.decoder, memory, request)
-        for found, expected in zip(recorded, plain, strict=True):
-            assert_same(found, expected)
+    for plain in searches:
+        expected_hypotheses = plain(model.decoder, memory, request)
+        hypotheses = CapturedSearch(plain)(model.decoder, memory, request)
+        for of_source, expected in zip(hypotheses, expected_hypotheses, strict=True):
+            assert_same_hypotheses(of_source, expected)
 
 
-class NothingFromTheHost(TorchDispatchMode):
-    """Refuses whatever waits for the device, or brings it something: it could not be recorded."""
+class NoHostTransfer(TorchDispatchMode):
+    """Rejects operations that copy between host and device: a CUDA graph cannot capture them."""
 
     FORBIDDEN = ("_local_scalar_dense", "nonzero", "lift_fresh", "masked_select", "_unique")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        assert name not in self.FORBIDDEN, f"{name} cannot be recorded"
+        assert name not in self.FORBIDDEN, f"a CUDA graph cannot capture {name}"
         if name in ("index", "index_put", "index_put_"):
             assert not any(one is not None and one.dtype == torch.bool for one in args[1])
         return func(*args, **(kwargs or {}))
 
 
 @every_decoder
-def test_a_recorded_step_asks_nothing_of_the_host(specimen: Specimen) -> None:
+def test_a_static_step_copies_nothing_between_host_and_device(specimen: Specimen) -> None:
     model = specimen.build()
     memory = specimen.memory(model)
     request = SearchRequest([6, 8, 7], prefixes=[[], [4], [4, 5]])
     rules = Rules(min_length=2, no_repeat_ngram=2)
     searches: list[Greedy | Beam] = [Greedy(rules=rules), Beam(3, rules=rules)]
     with torch.inference_mode():
-        for search in searches:
-            program = CapturedSearch(search).program(model.decoder, memory, request)
-            with NothingFromTheHost():  # type: ignore[no-untyped-call]
+        for plain in searches:
+            program = CapturedSearch(plain).program(model.decoder, memory, request)
+            with NoHostTransfer():  # type: ignore[no-untyped-call]
                 program.begin()
-                places = [one.data_ptr() for one in program.tensors()]
+                addresses = [tensor.data_ptr() for tensor in program.tensors()]
                 program.advance()
                 program.advance()
-            assert [one.data_ptr() for one in program.tensors()] == places
+            assert [tensor.data_ptr() for tensor in program.tensors()] == addresses
 
 
 @pytest.mark.parametrize("precision", [torch.float64, torch.float32])
-def test_a_recorded_search_has_the_weights_of_now(precision: torch.dtype) -> None:
-    """Also where it works with a copy of them in another precision."""
+def test_a_static_search_uses_the_current_weights(precision: torch.dtype) -> None:
+    """Also if it uses a copy of them in another precision."""
     specimen = next(one for one in EVERY_DECODER if not one.is_hard and one.source([1]) is not None)
     model = specimen.build()
     decoder = model.decoder
     decoder.step = functools.wraps(decoder.step)(  # type: ignore[method-assign]
         lambda tokens, state, original=decoder.step: original(tokens, state)
-    )  # as one that was compiled: it belongs to this decoder, and not to a copy
+    )  # like a compiled method, which belongs to this decoder and not to a copy
     captured, request = CapturedSearch(Greedy(), precision), SearchRequest([6, 6, 6])
     for _ in range(3):
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
         memory = specimen.memory(model)
         plain = Greedy()(model.decoder, memory, request)
-        for [one], [other] in zip(captured(model.decoder, memory, request), plain, strict=True):
-            assert one.score == pytest.approx(other.score, abs=1e-4)
-            assert one.tokens == other.tokens
+        hypotheses = captured(model.decoder, memory, request)
+        for [hypothesis], [expected] in zip(hypotheses, plain, strict=True):
+            assert hypothesis.score == pytest.approx(expected.score, abs=1e-4)
+            assert hypothesis.tokens == expected.tokens
 
 
-def test_programs_go_when_their_decoder_goes() -> None:
+def test_static_programs_do_not_keep_their_decoder_alive() -> None:
     specimen = EVERY_DECODER[0]
     model = specimen.build()
     decoder = weakref.ref(model.decoder)
@@ -237,86 +244,86 @@ def test_programs_go_when_their_decoder_goes() -> None:
 
 
 @every_decoder
-def test_nobody_watching_changes_nothing(specimen: Specimen) -> None:
-    model, inputs = specimen.build(), some_inputs()
+def test_steps_without_attention_weights_have_the_same_logits(specimen: Specimen) -> None:
+    model, inputs = specimen.build(), random_inputs()
     memory = specimen.memory(model)
     state = model.decoder.start(memory, inputs.shape[1], need_attention=False)
-    expected = taught(model, inputs, memory)
-    for place, tokens in enumerate(inputs.unbind(1)):
+    expected = teacher_forced_logits(model, inputs, memory)
+    for t, tokens in enumerate(inputs.unbind(1)):
         step = model.decoder.step(tokens, state)
         state = step.state
         assert step.attention is None
-        torch.testing.assert_close(step.logits, expected[:, place])
+        torch.testing.assert_close(step.logits, expected[:, t])
 
 
 @every_decoder
-def test_a_beam_as_wide_as_the_tree_finds_the_best_sentence_there_is(specimen: Specimen) -> None:
+def test_a_beam_as_wide_as_the_search_tree_equals_exhaustive_search(specimen: Specimen) -> None:
     model = specimen.build()
     memory = specimen.memory(model, (3, 1))
     # Four words and END, at most three tokens: 4 x 4 x 5 candidates in the last step.
-    best = searched(ExhaustiveConfig(), model, memory, [3, 3], n_best=4)
-    beam = searched(BeamConfig(width=80), model, memory, [3, 3], n_best=4)
-    for exact, found in zip(best, beam, strict=True):
-        assert_same(found, exact)
+    best = search(ExhaustiveConfig(), model, memory, [3, 3], n_best=4)
+    beam = search(BeamConfig(width=80), model, memory, [3, 3], n_best=4)
+    for expected, hypotheses in zip(best, beam, strict=True):
+        assert_same_hypotheses(hypotheses, expected)
 
 
 @every_decoder
-def test_the_score_of_a_hypothesis_is_the_models_own(specimen: Specimen) -> None:
+def test_the_score_of_a_hypothesis_is_its_log_probability_under_the_model(
+    specimen: Specimen,
+) -> None:
     model = specimen.build()
     memory = specimen.memory(model)
-    for (found,), number in zip(
-        searched(BeamConfig(width=3), model, memory, [6, 6, 6]), range(3), strict=True
-    ):
-        inputs = torch.tensor([[START, *found.tokens]])
-        alone = memory.only(number)
-        own = taught(model, inputs, alone)[0].log_softmax(-1)
-        answers = [*found.tokens, 2] if found.finished else list(found.tokens)
-        expected = [float(own[place, token]) for place, token in enumerate(answers)]
-        assert list(found.log_probabilities) == pytest.approx(expected)
-        assert found.score == pytest.approx(sum(expected) / len(expected))
-        if found.finished:
-            (forced,) = force(model.decoder, alone, [found.tokens], None)
-            assert forced.log_probabilities == pytest.approx(found.log_probabilities)
+    results = search(BeamConfig(width=3), model, memory, [6, 6, 6])
+    for source, (hypothesis,) in enumerate(results):
+        inputs = torch.tensor([[START, *hypothesis.tokens]])
+        source_memory = memory.only(source)
+        logits = teacher_forced_logits(model, inputs, source_memory)
+        log_probabilities = logits[0].log_softmax(-1)  # (T, V)
+        targets = [*hypothesis.tokens, END] if hypothesis.finished else list(hypothesis.tokens)
+        expected = [float(log_probabilities[t, token]) for t, token in enumerate(targets)]
+        assert list(hypothesis.log_probabilities) == pytest.approx(expected)
+        assert hypothesis.score == pytest.approx(sum(expected) / len(expected))
+        if hypothesis.finished:
+            (forced,) = force(model.decoder, source_memory, [hypothesis.tokens], None)
+            assert forced.log_probabilities == pytest.approx(hypothesis.log_probabilities)
 
 
 @every_decoder
 @settings(max_examples=2, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_an_output_does_not_depend_on_its_batch(specimen: Specimen, data: st.DataObject) -> None:
-    """Neither on what else is in it, nor on the order, nor on the padding."""
+    """Neither on the other sources in it, nor on their order, nor on the padding."""
     model = specimen.build()
     lengths = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))
     order = data.draw(st.permutations(range(len(lengths))))
     searches: list[SearchConfig] = [GreedyConfig()]
-    if not specimen.is_hard:  # there hypotheses of a beam tie, and rounding decides who stays
+    # With argmax the hypotheses of a beam tie, and rounding decides which one stays.
+    if not specimen.is_hard:
         searches.append(BeamConfig(width=3))
     config = data.draw(st.sampled_from(searches))
     source = specimen.source(lengths, seed=data.draw(st.integers(0, 99)))
     limits = [length + 3 for length in lengths]
-    together = searched(config, model, model.encode(source, len(lengths)), limits, n_best=2)
+    batched = search(config, model, model.encode(source, len(lengths)), limits, n_best=2)
 
     shuffled = None if source is None else Padded(source.values[order], source.lengths[order])
     memory = model.encode(shuffled, len(lengths))
-    for place, found in zip(
-        order, searched(config, model, memory, [limits[i] for i in order], n_best=2), strict=True
-    ):
-        assert_same(found, together[place])
-    for place, length in enumerate(lengths):
-        one = (
+    results = search(config, model, memory, [limits[row] for row in order], n_best=2)
+    for row, hypotheses in zip(order, results, strict=True):
+        assert_same_hypotheses(hypotheses, batched[row])
+    for row, length in enumerate(lengths):
+        single = (
             None
             if source is None
-            else Padded(
-                source.values[place : place + 1, :length], source.lengths[place : place + 1]
-            )
+            else Padded(source.values[row : row + 1, :length], source.lengths[row : row + 1])
         )
-        (found,) = searched(config, model, model.encode(one, 1), [limits[place]], n_best=2)
-        assert_same(found, together[place])
+        (hypotheses,) = search(config, model, model.encode(single, 1), [limits[row]], n_best=2)
+        assert_same_hypotheses(hypotheses, batched[row])
 
 
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    scores = [one.score for one in expected]
-    assert [one.score for one in found] == pytest.approx(scores)
-    # Without positions, two orders of the same words can be exactly as good; ties apart, the
-    # words are the same too.
+def assert_same_hypotheses(hypotheses: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    """The scores are equal, and so are the tokens of the best hypothesis unless it ties."""
+    scores = [hypothesis.score for hypothesis in expected]
+    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(scores)
+    # Without positions, two orders of the same words can have exactly the same score.
     if len(scores) == 1 or scores[0] - scores[1] > 1e-9:
-        assert found[0].tokens == expected[0].tokens
+        assert hypotheses[0].tokens == expected[0].tokens

@@ -189,7 +189,7 @@ def test_attention_values_follow_from_the_printed_numbers_and_formulas(
     over_source = source_attentions(model.decoder)
     for each in over_source + self_attentions(model.decoder):
         attention = each.attention
-        head = attention.plan.heads - 1
+        head = attention.heads - 1
         explanation, _ = explain_last_step(model, memory, HeadSelection(each.layer, head + 1))
 
         def find(
@@ -204,7 +204,7 @@ def test_attention_values_follow_from_the_printed_numbers_and_formulas(
         weights = weights_by_formula(find("weights").formula, find("scores").values)
         torch.testing.assert_close(find("weights").values, weights)
         output = weights @ find("values").values
-        single = attention.plan.heads == 1 and attention.plan.merged_width is None
+        single = attention.heads == 1 and isinstance(attention.output_projection, torch.nn.Identity)
         torch.testing.assert_close(find("context" if single else "head output").values, output)
         if each in over_source:
             assert attended is not None
@@ -223,12 +223,16 @@ def test_residual_streams_add_the_explained_contexts(specimen: Specimen) -> None
     layer = model.decoder.layers[-1]
     streams = [value.values for value in explanation.parts if value.name == "stream"]
     contexts = [value.values for value in explanation.parts if value.name == "context"]
-    residuals = [each for each in (layer.around_attention, layer.around_cross) if each is not None]
+    residuals = [
+        each
+        for each in (layer.attention_residual, layer.cross_attention_residual)
+        if each is not None
+    ]
     for residual, before, context, after in zip(
         residuals, streams, contexts, streams[1:], strict=False
     ):
         total = before + context
-        torch.testing.assert_close(after, total if residual.first else residual.norm(total))
+        torch.testing.assert_close(after, total if residual.pre_norm else residual.norm(total))
 
 
 BOTTLENECKS = [

@@ -12,11 +12,11 @@ from seqloom.analysis.gradient_flow import attention_gradients, measure_gradient
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
-from seqloom.models.ensemble import ensemble
+from seqloom.models.ensemble import build_ensemble
 from seqloom.models.recurrent import RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.nn.attention import DotScore, RbfScore, Score, Selection
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.attention import AttentionScore, DotScore, RbfScore, Selection
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.vocabulary import END, PAD, START
 from token_loss import token_loss
 
@@ -211,11 +211,10 @@ def test_the_chain_gradient_decays_at_least_with_the_power_of_the_recurrent_matr
     ids=["soft", "best score", "nearest key"],
 )
 def test_hard_attention_gives_no_gradient_to_queries_and_keys(
-    score: Score, selection: Selection
+    score: AttentionScore, selection: Selection
 ) -> None:
-    plan = AttentionPlan(4, 4, 4, 1, "linear", learned_values=True, merged_width=None)
     torch.manual_seed(0)
-    attention = MultiHeadAttention(plan, score, selection)
+    attention = MultiHeadAttention(4, score=score, output_projection=False, selection=selection)
     states, source = torch.randn(1, 2, 4), torch.randn(1, 3, 4)
     mask = torch.ones(1, 1, 1, 3, dtype=torch.bool)
     gradients = attention_gradients(attention, states, source, mask)
@@ -227,4 +226,4 @@ def test_hard_attention_gives_no_gradient_to_queries_and_keys(
 def test_an_ensemble_has_no_gradient() -> None:
     specimen = EVERY_DECODER[0]
     with pytest.raises(ConfigError, match="measure each member by itself"):
-        measure_gradients(ensemble([specimen.build(), specimen.build()]), batch_of(specimen))
+        measure_gradients(build_ensemble([specimen.build(), specimen.build()]), batch_of(specimen))

@@ -1,4 +1,4 @@
-"""Every number the five documents state, through the code that users run.
+"""Every number in the five lecture documents, computed with the code that users run.
 
 L0  lecture 14, sequence to sequence and attention    L3  applied deep learning, chapter 7
 L1  slides, sequence to sequence                      L4  discussion 8, attention
@@ -23,22 +23,22 @@ from seqloom.decoding.hypothesis import normalise_by_length
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.nn.attention import DotScore, RbfScore, weigh
+from seqloom.nn.attention import DotScore, RbfScore, attention_weights
 from seqloom.nn.losses import cross_entropy_sum
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import sinusoid
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
 
 seeds = st.integers(0, 10**6)
-calm = settings(deadline=None)
+no_deadline = settings(deadline=None)
 Scale = Literal["one", "sqrt", "width"]
 
 
 def language_model(words: int, seed: int = 0) -> Model:
-    """A small recurrent decoder alone, over this many words."""
+    """A small recurrent decoder without an encoder, with this many words."""
     torch.manual_seed(seed)
-    alone = {"kind": "recurrent", "width": 6, "handover": "none", "attention": {"kind": "none"}}
-    config = ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": alone})
+    decoder = {"kind": "recurrent", "width": 6, "handover": "none", "attention": {"kind": "none"}}
+    config = ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": decoder})
     signature = Signature(NoSource(), Tokens(len(SPECIAL_TOKENS) + words), shared=False)
     return build_model(config, signature).double().eval()
 
@@ -47,16 +47,9 @@ def language_model(words: int, seed: int = 0) -> Model:
 
 
 def lecture_attention() -> MultiHeadAttention:
-    plan = AttentionPlan(
-        query_width=2,
-        key_width=2,
-        width=2,
-        heads=1,
-        projection="linear",
-        learned_values=True,
-        merged_width=None,
+    attention = MultiHeadAttention(
+        2, score=DotScore("one", 2), output_projection=False, selection="argmax"
     )
-    attention = MultiHeadAttention(plan, DotScore("one", 2), selection="argmax")
     weights = [
         (attention.to_query, [[1.0, 0.0], [2.0, 9.0]]),
         (attention.to_key, [[0.0, 1.0], [6.0, 0.0]]),
@@ -73,32 +66,32 @@ STATES = torch.tensor([[[5.0, 1.0], [4.0, 3.0], [-2.0, 6.0]]])  # h1, h2, h3: (1
 def test_l4_the_scores_of_h2_are_1054_852_and_minus_396() -> None:
     attention = lecture_attention()
     queries = attention.to_query(STATES[:, 1:2]).unsqueeze(1)  # (1, 1, 1, 2)
-    keys = attention.keys_values(STATES).keys  # (1, 1, 3, 2)
+    keys = attention.project_keys_values(STATES).keys  # (1, 1, 3, 2)
     scores = attention.score.compare(queries, keys)
     assert scores.flatten().tolist() == [1054, 852, -396]
 
 
-def test_l4_with_argmax_h2_reads_23_46() -> None:
-    attention, everything = lecture_attention(), torch.ones(1, 1, 1, 3, dtype=torch.bool)
-    readable = attention.keys_values(STATES)
-    context, weights = attention.look(STATES[:, 1:2], readable, everything)
+def test_l4_with_argmax_the_context_of_h2_is_23_46() -> None:
+    attention = lecture_attention()
+    context, weights = attention(STATES[:, 1:2], STATES)
     assert weights.flatten().tolist() == [1, 0, 0]
     assert context.flatten().tolist() == [23, 46]
-    assert attention.read(STATES[:, 1:2], readable, everything).flatten().tolist() == [23, 46]
+    memory = attention.project_keys_values(STATES)
+    assert attention.attend(STATES[:, 1:2], memory).flatten().tolist() == [23, 46]
 
 
 # L4: positions
 
 
-@calm
+@no_deadline
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=5), st.integers(1, 40))
-def test_l4_positions_are_sines_and_cosines_of_falling_frequency(
+def test_l4_positions_are_sines_and_cosines_of_decreasing_frequency(
     times: list[int], width: int
 ) -> None:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …], ω_k = 10000^(-2k/d)"""
-    found = sinusoid(torch.tensor(times), width)
-    assert found.shape == (len(times), width)
-    for row, t in zip(found.tolist(), times, strict=True):
+    rows = sinusoid(torch.tensor(times), width)
+    assert rows.shape == (len(times), width)
+    for row, t in zip(rows.tolist(), times, strict=True):
         expected = []
         for k in range(1, width + 1):
             frequency = 1 / 10_000 ** (2 * k / width)
@@ -109,7 +102,7 @@ def test_l4_positions_are_sines_and_cosines_of_falling_frequency(
 # L1: beam search
 
 
-def test_l1_by_log_p_the_four_words_win_per_word_the_six() -> None:
+def test_l1_the_four_words_have_the_best_log_p_and_the_six_words_the_best_per_word() -> None:
     """he hit me with a pie −4.5, he threw a pie −3.2, I was hit with a pie that he threw −7.2"""
     translations = [(-4.5, 6), (-3.2, 4), (-7.2, 9)]
     plain = [normalise_by_length(log_p, words, 0.0) for log_p, words in translations]
@@ -119,7 +112,7 @@ def test_l1_by_log_p_the_four_words_win_per_word_the_six() -> None:
     assert per_word == pytest.approx([-0.75, -0.8, -0.8])
 
 
-@calm
+@no_deadline
 @given(st.integers(1, 6), st.integers(6, 9), st.integers(1, 4), seeds)
 def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
     k: int, vocabulary: int, sources: int, seed: int
@@ -132,36 +125,36 @@ def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
     assert candidates.totals.shape == (sources, k * k)
     for source in range(sources):
         pairs = zip(parents, candidates.tokens[source], strict=True)
-        found = {(int(parent), int(token)) for parent, token in pairs}
-        assert len(found) == k * k  # all different
+        children = {(int(parent), int(token)) for parent, token in pairs}
+        assert len(children) == k * k  # all different
         for parent in range(k):
             best = allowed[source * k + parent].argsort(descending=True)[:k].tolist()
-            assert {token for row, token in found if row == parent} == set(best)
+            assert {token for row, token in children if row == parent} == set(best)
 
 
 @pytest.mark.parametrize(("words", "length"), [(2, 3), (3, 2), (3, 3), (5, 2)])
 def test_l1_over_m_words_there_are_m_to_the_t_outputs_of_length_t(words: int, length: int) -> None:
     model = language_model(words)
     request = SearchRequest([length], n_best=10**6)
-    [found] = Exhaustive()(model.decoder, model.encode(None, 1), request)
-    assert sum(not one.finished for one in found) == words**length
-    assert sum(one.finished for one in found) == sum(words**t for t in range(length))
-    # A beam as wide as that misses none of them.
+    [hypotheses] = Exhaustive()(model.decoder, model.encode(None, 1), request)
+    assert sum(not one.finished for one in hypotheses) == words**length
+    assert sum(one.finished for one in hypotheses) == sum(words**t for t in range(length))
+    # A beam of this width finds all of them.
     [beam] = Beam(words**length, finished=10**6)(model.decoder, model.encode(None, 1), request)
     assert {one.tokens for one in beam if not one.finished} == {
-        one.tokens for one in found if not one.finished
+        one.tokens for one in hypotheses if not one.finished
     }
 
 
 # L0: scores
 
 
-@calm
+@no_deadline
 @given(seeds, st.integers(2, 64), st.floats(0.01, 10), st.sampled_from(["one", "sqrt", "width"]))
-def test_l0_with_unit_vectors_rbf_and_dot_product_rank_the_keys_alike(
+def test_l0_rbf_and_dot_product_rank_unit_vectors_equally(
     seed: int, width: int, gamma: float, scale: Scale
 ) -> None:
-    """‖q - k‖² = 2 - 2 q·k, so that one is a rising function of the other."""
+    """‖q - k‖² = 2 - 2 q·k, so one score is an increasing function of the other."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(1, 1, 10, width, generator=generator, dtype=torch.float64)
     vectors = drawn / drawn.norm(dim=-1, keepdim=True)
@@ -182,25 +175,29 @@ def test_l0_the_product_of_random_vectors_has_standard_deviation_root_d(width: i
 
 
 def largest_weights(scale: Scale, queries: Tensor, keys: Tensor) -> Tensor:
-    """(T, D), (S, D) -> (T,) how much of its weight each query gives to its favourite key."""
+    """(T, D), (S, D) -> (T,) the largest attention weight of each query."""
     width = queries.shape[-1]
     scores = DotScore(scale, width)(queries[None, None], keys[None, None])
-    return weigh(scores, torch.ones_like(scores, dtype=torch.bool), "softmax").amax(-1).flatten()
+    return (
+        attention_weights(scores, torch.ones_like(scores, dtype=torch.bool), "softmax")
+        .amax(-1)
+        .flatten()
+    )
 
 
 def test_l0_dividing_by_one_saturates_by_d_caps_and_by_root_d_keeps_the_softmax_soft() -> None:
     width, count = 1024, 10
     generator = torch.Generator().manual_seed(0)
     queries = torch.randn(500, width, generator=generator)
-    strangers = torch.randn(count, width, generator=generator)
-    # Among keys that have nothing to do with it, a query should not be sure of any.
-    assert largest_weights("one", queries, strangers).median() > 0.99
-    assert 0.15 < largest_weights("sqrt", queries, strangers).median() < 0.5
-    assert largest_weights("width", queries, strangers).median() < 0.15
-    # A key that is the query itself should win. Divided by d its score is about 1, and with 9
-    # other keys near 0 its weight no more than e / (e + 9) = 0.23.
+    unrelated = torch.randn(count, width, generator=generator)
+    # Among unrelated keys, no key should get nearly all the weight.
+    assert largest_weights("one", queries, unrelated).median() > 0.99
+    assert 0.15 < largest_weights("sqrt", queries, unrelated).median() < 0.5
+    assert largest_weights("width", queries, unrelated).median() < 0.15
+    # A key equal to the query should get nearly all the weight. Divided by d its score is about 1,
+    # and with 9 other scores near 0 its weight is at most e / (e + 9) = 0.23.
     for query in queries[:20]:
-        keys = torch.cat((query[None], strangers[1:]))
+        keys = torch.cat((query[None], unrelated[1:]))
         assert largest_weights("sqrt", query[None], keys) > 0.99
         assert largest_weights("width", query[None], keys) < 0.3
 
@@ -215,7 +212,7 @@ def test_l3_the_probability_of_class_two_is_0_3_and_its_loss_minus_log_0_3() -> 
     assert math.exp(-float(loss)) == pytest.approx(0.3)
 
 
-@calm
+@no_deadline
 @given(st.lists(st.integers(0, 4), max_size=6), seeds)
 def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(
     words: list[int], seed: int
@@ -224,8 +221,8 @@ def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(
     sentence = [len(SPECIAL_TOKENS) + word for word in words]
     memory = model.encode(None, 1)
     with torch.no_grad():
-        taught = model.decoder(torch.tensor([[START, *sentence]]), memory)
-        y = taught.logits()[0].softmax(-1)  # (T, V)
+        output = model.decoder(torch.tensor([[START, *sentence]]), memory)
+        y = output.logits()[0].softmax(-1)  # (T, V)
     steps = [float(y[t, token]) for t, token in enumerate([*sentence, END])]
     [forced] = force(model.decoder, memory, [sentence])
     assert [math.exp(one) for one in forced.log_probabilities] == pytest.approx(steps)

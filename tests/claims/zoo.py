@@ -1,5 +1,7 @@
-"""Every decoder that can be built: every value of every switch, and every pair of values that can
-stand together, in as few models as cover them all."""
+"""A zoo of small models that covers the configuration space of decoders.
+
+Every value of every setting, and every valid pair of values, occurs in at least one model.
+"""
 
 import itertools
 import random
@@ -104,7 +106,7 @@ TRANSFORMER: dict[str, Sequence[Any]] = {
     "tie": ["none", "output"],
     **ATTENTION,
 }
-ALONE: dict[str, Sequence[Any]] = {
+LANGUAGE_MODEL: dict[str, Sequence[Any]] = {
     "cell": ["rnn", "gru", "lstm"],
     "layers": [1, 2],
     "readout": ["linear", "tanh"],
@@ -112,7 +114,12 @@ ALONE: dict[str, Sequence[Any]] = {
     "embedding": ["learned", "one-hot"],
     "positions": list(POSITIONS),
 }
-TIED_ALONE = {**ALONE, "embedding": ["learned"], "positions": ["none", "sine+"], "tie": ["output"]}
+TIED_LANGUAGE_MODEL = {
+    **LANGUAGE_MODEL,
+    "embedding": ["learned"],
+    "positions": ["none", "sine+"],
+    "tie": ["output"],
+}
 
 
 LABELS: dict[str, Sequence[Any]] = {
@@ -123,12 +130,12 @@ LABELS: dict[str, Sequence[Any]] = {
 }
 
 
-def _attention(choice: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
-    return {"kind": "attention", "score": SCORES[choice["score"]], **plain}
+def _attention_config(choice: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
+    return {"kind": "attention", "score": SCORES[choice["score"]], **settings}
 
 
-def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
+def _recurrent_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     keys = ["cell", "layers", "handover", "summary", "query", "context"]
     keys += ["readout", "readout_input", "copying"]
     decoder = {
@@ -136,29 +143,29 @@ def _recurrent(choice: Mapping[str, Any]) -> dict[str, Any]:
         "width": WIDTH,
         "embedding": {"kind": choice["embedding"]},
         "positions": POSITIONS[choice["positions"]],
-        "attention": _attention(choice) if "score" in choice else {"kind": "none"},
+        "attention": _attention_config(choice) if "score" in choice else {"kind": "none"},
         **{key: choice[key] for key in keys if key in choice},
     }
     return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder, "tie": choice["tie"]}
 
 
-def _transformer(choice: Mapping[str, Any]) -> dict[str, Any]:
+def _transformer_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     decoder = {
         "kind": "transformer",
         "width": WIDTH,
         "feedforward": 12,
         "embedding": {"kind": choice["embedding"]},
         "positions": POSITIONS.get(choice["positions"], {"kind": "rotary"}),
-        "attention": _attention(choice),
+        "attention": _attention_config(choice),
         **{key: choice[key] for key in ("layers", "norm", "activation", "copying")},
     }
     encoder = {"kind": "none"} if choice["encoder"] == "none" else ENCODERS[choice["encoder"]]
-    if choice["encoder"] == "transformer":  # the same switches on both sides
+    if choice["encoder"] == "transformer":  # the same settings on both sides
         encoder = {key: value for key, value in decoder.items() if key != "copying"}
     return {"encoder": encoder, "decoder": decoder, "tie": choice["tie"]}
 
 
-def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
+def _language_model_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("cell", "layers", "readout", "readout_input")
     decoder = {
         "kind": "recurrent",
@@ -172,42 +179,47 @@ def _alone(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {"encoder": {"kind": "none"}, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 
-def _labels(choice: Mapping[str, Any]) -> dict[str, Any]:
+def _label_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     decoder = {"kind": "labels", **{key: choice[key] for key in ("reads", "previous", "hidden")}}
     return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder}
 
 
 @dataclass(frozen=True)
 class Specimen:
-    """A model of the zoo, and a name that says what is special about it."""
+    """A model of the zoo. Its name lists its settings."""
 
     name: str
     config: ModelConfig
 
     def build(self, dtype: torch.dtype = torch.float64) -> Model:
+        """The model with large random weights, so that every path matters. No gradients."""
         torch.manual_seed(0)
         model = build_model(self.config, self.signature).to(dtype).eval().requires_grad_(False)
-        for parameter in model.parameters():  # large weights, so that every path matters
+        for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
         return model
 
     @property
     def signature(self) -> Signature:
-        alone = self.config.encoder.kind == "none"
-        return Signature(NoSource() if alone else Tokens(VOCABULARY), Tokens(VOCABULARY), False)
+        """Tokens to tokens; a language model without an encoder."""
+        has_source = self.config.encoder.kind != "none"
+        source = Tokens(VOCABULARY) if has_source else NoSource()
+        return Signature(source, Tokens(VOCABULARY), shared=False)
 
     @property
     def gives_labels(self) -> bool:
-        """Does the source decide how many tokens there are, and hardly anything what came before?"""
+        """True for label decoders: the source alone determines the number of tokens."""
         return isinstance(self.config.decoder, LabelsDecoderConfig)
 
     @property
     def copies(self) -> bool:
+        """True if the decoder has a copy mechanism."""
         decoder = self.config.decoder
         return not isinstance(decoder, LabelsDecoderConfig) and decoder.copying
 
     @property
     def attention(self) -> AttentionConfig | None:
+        """The attention of the decoder; None without attention."""
         decoder = self.config.decoder
         if isinstance(decoder, LabelsDecoderConfig):
             return None
@@ -215,9 +227,11 @@ class Specimen:
 
     @property
     def is_hard(self) -> bool:
+        """True if attention selects one key instead of mixing all."""
         return self.attention is not None and self.attention.selection != "softmax"
 
     def source(self, lengths: Sequence[int], seed: int = 1) -> Padded | None:
+        """Random source tokens, padded; None without an encoder."""
         if self.config.encoder.kind == "none":
             return None
         generator = torch.Generator().manual_seed(seed)
@@ -226,44 +240,45 @@ class Specimen:
         return Padded(values.masked_fill(~source.mask, 0), source.lengths)
 
     def memory(self, model: Model, lengths: Sequence[int] = (5, 2, 4), seed: int = 1) -> Memory:
+        """The encoder output of `source`."""
         return model.encode(self.source(lengths, seed), len(lengths))
 
 
-def _pairs(choice: Mapping[str, Any]) -> set[tuple[Any, ...]]:
+def _setting_pairs(choice: Mapping[str, Any]) -> set[tuple[Any, ...]]:
     return set(itertools.combinations(sorted((k, str(v)) for k, v in choice.items()), 2))
 
 
-def _cover(switches: Mapping[str, Sequence[Any]], assemble: Any, draws: int) -> list[Specimen]:
-    """Draw many choices, keep those that can be built, and of these the few that show all pairs."""
-    draw = random.Random(0)
+def _cover(settings: Mapping[str, Sequence[Any]], build_config: Any, draws: int) -> list[Specimen]:
+    """Draw random settings, keep the valid ones, and of these a few that cover all pairs."""
+    generator = random.Random(0)
     bits: dict[tuple[Any, ...], int] = {}
-    pool: list[tuple[int, Specimen]] = []  # the pairs it shows, a bit each
+    pool: list[tuple[int, Specimen]] = []  # a bit for each pair it covers
     for _ in range(draws):
-        choice = {key: draw.choice(values) for key, values in switches.items()}
+        choice = {key: generator.choice(values) for key, values in settings.items()}
         try:
-            config = ModelConfig.model_validate(assemble(choice))
+            config = ModelConfig.model_validate(build_config(choice))
         except ValidationError:
-            continue  # not every pair of values can stand together
+            continue  # not every combination is valid
         name = "-".join(
             "+".join(value) or "0" if isinstance(value, tuple) else str(value)
             for value in choice.values()
         )
-        shown = sum(1 << bits.setdefault(pair, len(bits)) for pair in _pairs(choice))
-        pool.append((shown, Specimen(name, config)))
+        covered = sum(1 << bits.setdefault(pair, len(bits)) for pair in _setting_pairs(choice))
+        pool.append((covered, Specimen(name, config)))
     missing = (1 << len(bits)) - 1
     chosen = []
     while missing:
-        shown, specimen = max(pool, key=lambda one: (one[0] & missing).bit_count())
-        missing &= ~shown
+        covered, specimen = max(pool, key=lambda entry: (entry[0] & missing).bit_count())
+        missing &= ~covered
         chosen.append(specimen)
     return chosen
 
 
 EVERY_DECODER = [
-    *_cover(RECURRENT, _recurrent, 4000),
-    *_cover(BOTTLENECK, _recurrent, 1000),
-    *_cover(TRANSFORMER, _transformer, 2000),
-    *_cover(ALONE, _alone, 500),
-    *_cover(TIED_ALONE, _alone, 200),
-    *_cover(LABELS, _labels, 500),
+    *_cover(RECURRENT, _recurrent_config, 4000),
+    *_cover(BOTTLENECK, _recurrent_config, 1000),
+    *_cover(TRANSFORMER, _transformer_config, 2000),
+    *_cover(LANGUAGE_MODEL, _language_model_config, 500),
+    *_cover(TIED_LANGUAGE_MODEL, _language_model_config, 200),
+    *_cover(LABELS, _label_config, 500),
 ]

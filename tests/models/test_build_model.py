@@ -1,4 +1,4 @@
-"""From switches to a model: what is refused, what is shared, how many numbers are learned."""
+"""Building models from configs: rejected configs, shared weights, numbers of parameters."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def build(
     return build_model(config, Signature(source, Tokens(vocabulary), shared=tie == "all"))
 
 
-def test_one_hot_positions_that_do_not_fit_the_vocabulary_are_refused_on_both_sides() -> None:
+def test_one_hot_positions_larger_than_the_vocabulary_are_rejected_on_both_sides() -> None:
     side = {
         "width": 8,
         "embedding": {"kind": "one-hot"},
@@ -57,7 +57,7 @@ def test_one_hot_positions_that_do_not_fit_the_vocabulary_are_refused_on_both_si
     build({"kind": "recurrent", **side}, {"kind": "recurrent", **side}, vocabulary=50)
 
 
-def test_how_long_a_source_and_a_target_may_be_is_known_from_outside() -> None:
+def test_maximum_lengths_are_those_of_the_position_tables() -> None:
     learned = {"kind": "learned", "max_length": 30}
     one_hot = {"kind": "one-hot", "max_length": 40}
     model = build({"kind": "recurrent", "positions": learned}, {"kind": "recurrent"})
@@ -68,7 +68,7 @@ def test_how_long_a_source_and_a_target_may_be_is_known_from_outside() -> None:
     assert (model.max_source_length, model.max_target_length) == (None, 30)
 
 
-def test_a_decoder_alone_has_a_memory_of_empty_rows() -> None:
+def test_without_an_encoder_the_memory_has_empty_rows() -> None:
     model = build({"kind": "none"}, SMALL_TRANSFORMER).double()
     assert model.encoder is None
     memory = model.encode(None, 3)
@@ -77,12 +77,12 @@ def test_a_decoder_alone_has_a_memory_of_empty_rows() -> None:
     assert memory.states.dtype == torch.float64
     inputs = Padded(torch.ones(3, 4, dtype=torch.long), torch.tensor([4, 2, 3]))
     assert model(Batch(None, inputs, inputs)).features.shape == (3, 4, 8)
-    with pytest.raises(AssertionError, match="without encoder"):
+    with pytest.raises(AssertionError, match="without encoder cannot encode"):
         model.encode(inputs, 3)
 
 
 @pytest.mark.parametrize("decoder", ["recurrent", "transformer"])
-def test_a_model_answers_at_every_target_position(decoder: str) -> None:
+def test_a_model_has_logits_for_every_target_position(decoder: str) -> None:
     side = SMALL_TRANSFORMER if decoder == "transformer" else {"kind": "recurrent", "width": 8}
     model = build({"kind": "recurrent", "width": 4}, side)
     source = Padded(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
@@ -90,10 +90,10 @@ def test_a_model_answers_at_every_target_position(decoder: str) -> None:
     assert model(Batch(source, inputs, inputs)).logits().shape == (2, 7, 20)
 
 
-# Sharing
+# Shared weights
 
 
-def embedding_of(part: nn.Module | None) -> nn.Parameter:
+def embedding_weight(part: nn.Module | None) -> nn.Parameter:
     assert part is not None
     embedder = part.get_submodule("embedder")
     assert isinstance(embedder, Embedder)
@@ -101,7 +101,7 @@ def embedding_of(part: nn.Module | None) -> nn.Parameter:
     return embedder.lookup.weight
 
 
-def output_of(model: Model) -> nn.Parameter:
+def output_weight(model: Model) -> nn.Parameter:
     assert isinstance(model.decoder.readout, Readout)
     weight = model.decoder.readout.output.weight
     assert isinstance(weight, nn.Parameter)
@@ -116,39 +116,39 @@ RECURRENT_TIED = {"kind": "recurrent", "width": 8, "readout": "tanh"}
 def test_tied_matrices_are_one_parameter(decoder: dict[str, Any], tie: str) -> None:
     model = build(SMALL_TRANSFORMER, decoder, tie)
     source, target, output = (
-        embedding_of(model.encoder),
-        embedding_of(model.decoder),
-        output_of(model),
+        embedding_weight(model.encoder),
+        embedding_weight(model.decoder),
+        output_weight(model),
     )
     assert (output is target) == (tie != "none")
     assert (source is target) == (tie == "all")
     matrices = {"none": 3, "output": 2, "all": 1}[tie]
-    of_vocabulary = [one for one in model.parameters() if one.shape == (20, 8)]
-    assert len(of_vocabulary) == matrices
+    vocabulary_matrices = [one for one in model.parameters() if one.shape == (20, 8)]
+    assert len(vocabulary_matrices) == matrices
 
 
 @pytest.mark.parametrize("tie", ["none", "output", "all"])
-def test_only_tied_matrices_share_memory_and_loading_keeps_them_tied(tie: str) -> None:
+def test_only_tied_matrices_share_memory_and_stay_tied_after_loading(tie: str) -> None:
     model, other = (build(SMALL_TRANSFORMER, SMALL_TRANSFORMER, tie) for _ in range(2))
     saved = model.state_dict()
-    places: dict[int, list[str]] = {}
+    addresses: dict[int, list[str]] = {}
     for name, tensor in saved.items():
-        places.setdefault(tensor.data_ptr(), []).append(name)
-    shared = [sorted(names) for names in places.values() if len(names) > 1]
+        addresses.setdefault(tensor.data_ptr(), []).append(name)
+    shared = [sorted(names) for names in addresses.values() if len(names) > 1]
     target = ["decoder.embedder.lookup.table.weight", "decoder.readout.output.weight"]
     everything = [*target, "encoder.embedder.lookup.table.weight"]
     assert shared == {"none": [], "output": [target], "all": [everything]}[tie]
     other.load_state_dict({name: tensor.clone() for name, tensor in saved.items()})
-    assert (output_of(other) is embedding_of(other.decoder)) == (tie != "none")
+    assert (output_weight(other) is embedding_weight(other.decoder)) == (tie != "none")
     for name, tensor in other.state_dict().items():
         assert torch.equal(tensor, saved[name]), name
 
 
-# The paper's setting
+# Numbers of parameters
 
 
 def attention_count(width: int) -> int:
-    """Queries, keys, values and the merging map: W and b each."""
+    """W and b of queries, keys, values and the output projection."""
     return 4 * (width * width + width)
 
 
@@ -157,7 +157,7 @@ def feedforward_count(width: int, inner: int) -> int:
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_the_transformer_of_the_paper_has_as_many_parameters_as_its_formula_says(
+def test_the_transformer_of_the_paper_has_the_computed_number_of_parameters(
     norm: Norm,
 ) -> None:
     """Six layers, width 512, eight heads of 64, feed-forward 2048, one matrix for all tokens."""
@@ -169,7 +169,7 @@ def test_the_transformer_of_the_paper_has_as_many_parameters_as_its_formula_says
         "feedforward": inner,
         "norm": norm,
     }
-    with torch.device("meta"):  # shapes without numbers
+    with torch.device("meta"):  # shapes without values
         model = build(side, side, tie="all", vocabulary=vocabulary)
     layer_norm = 2 * width
     feedforward = feedforward_count(width, inner)
@@ -181,11 +181,12 @@ def test_the_transformer_of_the_paper_has_as_many_parameters_as_its_formula_says
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
     attentions = [one for one in model.modules() if isinstance(one, MultiHeadAttention)]
     assert len(attentions) == 3 * layers
-    assert {one.plan.key_head for one in attentions} == {64}
+    assert {one.key_head_width for one in attentions} == {64}
 
 
-def test_a_gru_translator_has_as_many_parameters_as_its_formula_says() -> None:
-    """E: 3 (w·w + w·w + 2 w) in each direction; D: the same; a tanh handover; [h; a] to words."""
+def test_a_gru_translator_has_the_computed_number_of_parameters() -> None:
+    """A GRU has 3 (w·w + w·w + 2 w): two in the encoder, one in the decoder. Then the initial state
+    tanh(W c + b), the bilinear score, and the readout of [h; a]."""
     width, vocabulary = 16, 30
     model = build(
         {"kind": "recurrent", "width": width},
@@ -193,8 +194,8 @@ def test_a_gru_translator_has_as_many_parameters_as_its_formula_says() -> None:
         vocabulary=vocabulary,
     )
     gru = 3 * (width * width + width * width + 2 * width)
-    handover = 2 * width * width + width
+    initial_state = 2 * width * width + width
     bilinear = width * 2 * width
     readout = (width + 2 * width) * vocabulary + vocabulary
-    expected = 2 * vocabulary * width + 3 * gru + handover + bilinear + readout
+    expected = 2 * vocabulary * width + 3 * gru + initial_state + bilinear + readout
     assert sum(parameter.numel() for parameter in model.parameters()) == expected

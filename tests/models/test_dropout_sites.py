@@ -1,4 +1,4 @@
-"""Dropout is wherever the recipe says it is, and only while learning."""
+"""Dropout is applied at every configured site, and only in training."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
+from seqloom.models.interface import DecoderOutput
 from seqloom.models.seq2seq import Model
 from seqloom.nn.multihead import MultiHeadAttention
 
@@ -17,11 +18,11 @@ VOCABULARY = 12
 RATE = 0.5
 
 
-def recurrent(**switches: Any) -> dict[str, Any]:
+def recurrent(**settings: Any) -> dict[str, Any]:
     side = {"kind": "recurrent", "width": 8, "layers": 2, "dropout": RATE}
     attention = {"kind": "attention", "dropout": RATE}
     encoder = {**side, "weight_dropout": RATE}
-    return {"encoder": encoder, "decoder": {**side, "attention": attention, **switches}}
+    return {"encoder": encoder, "decoder": {**side, "attention": attention, **settings}}
 
 
 def transformer(norm: str) -> dict[str, Any]:
@@ -45,12 +46,12 @@ def transformer(norm: str) -> dict[str, Any]:
 
 
 MODELS = {
-    "recurrent, at once": recurrent(weight_dropout=RATE),
+    "recurrent, parallel": recurrent(weight_dropout=RATE),
     "recurrent, locked": recurrent(locked_dropout=True, weight_dropout=RATE),
     "recurrent, lstm": recurrent(cell="lstm", weight_dropout=RATE, handover="mlp"),
-    "recurrent, in turn": recurrent(context=("input", "readout")),
-    "transformer, norm first": transformer("pre"),
-    "transformer, norm last": transformer("post"),
+    "recurrent, stepwise": recurrent(context=("input", "readout")),
+    "transformer, pre-norm": transformer("pre"),
+    "transformer, post-norm": transformer("post"),
 }
 
 
@@ -60,7 +61,7 @@ def build(tables: dict[str, Any]) -> Model:
     return build_model(ModelConfig.model_validate(tables), signature).double()
 
 
-def some_batch() -> Batch:
+def example_batch() -> Batch:
     ids = torch.arange(4 * 6).reshape(4, 6) * 5 % (VOCABULARY - 4) + 4
     padded = Padded(ids, torch.tensor([6, 4, 5, 6]))
     return Batch(padded, padded, padded)
@@ -69,12 +70,12 @@ def some_batch() -> Batch:
 def features(model: Model, seed: int = 0) -> Tensor:
     torch.manual_seed(seed)
     with torch.no_grad():
-        found: Tensor = model(some_batch()).features
-        return found
+        output: DecoderOutput = model(example_batch())
+        return output.features
 
 
-def sites(model: Model) -> dict[str, nn.Dropout | MultiHeadAttention]:
-    """Every part that drops something, by its name."""
+def dropout_sites(model: Model) -> dict[str, nn.Dropout | MultiHeadAttention]:
+    """Every module with dropout, by name."""
     return {
         name: part
         for name, part in model.named_modules()
@@ -94,21 +95,23 @@ def set_rate(part: nn.Dropout | MultiHeadAttention, rate: float) -> None:
 
 
 @pytest.mark.parametrize("tables", MODELS.values(), ids=MODELS)
-def test_every_site_has_its_rate_and_every_one_matters(tables: dict[str, Any]) -> None:
+def test_every_site_has_its_rate_and_changes_the_features(tables: dict[str, Any]) -> None:
     model = build(tables).train()
-    places = sites(model)
-    assert {name: rate(part) for name, part in places.items()} == dict.fromkeys(places, RATE)
-    for part in places.values():
+    sites = dropout_sites(model)
+    assert {name: rate(part) for name, part in sites.items()} == dict.fromkeys(sites, RATE)
+    for part in sites.values():
         set_rate(part, 0.0)
-    whole = features(model)
-    for name, part in places.items():
+    expected = features(model)
+    for name, part in sites.items():
         set_rate(part, 0.9)
-        assert not torch.allclose(features(model), whole), f"{name} drops nothing"
+        assert not torch.allclose(features(model), expected), f"{name} drops nothing"
         set_rate(part, 0.0)
 
 
 @pytest.mark.parametrize("tables", MODELS.values(), ids=MODELS)
-def test_dropout_is_drawn_anew_while_learning_and_gone_afterwards(tables: dict[str, Any]) -> None:
+def test_each_training_pass_draws_a_new_mask_and_evaluation_draws_none(
+    tables: dict[str, Any],
+) -> None:
     model = build(tables).train()
     assert not torch.allclose(features(model, seed=1), features(model, seed=2))
     model.eval()
@@ -116,7 +119,7 @@ def test_dropout_is_drawn_anew_while_learning_and_gone_afterwards(tables: dict[s
 
 
 class DropOneCall(nn.Module):
-    """Drops everything the n-th time it is called and nothing otherwise."""
+    """Drops everything in call `number`, from 0, and nothing in all other calls."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -138,34 +141,34 @@ class DropOneCall(nn.Module):
         (3, ("layer",)),
     ],
 )
-def test_a_recurrent_decoder_drops_between_all_its_layers_and_before_the_readout(
+def test_a_recurrent_decoder_has_dropout_between_its_layers_and_before_the_readout(
     layers: int, context: tuple[str, ...]
 ) -> None:
     model = build(recurrent(layers=layers, context=context)).eval()
-    batch = some_batch()
+    batch = example_batch()
     positions = batch.inputs.values.shape[1] if "input" in context else 1
     expected = positions * (layers - 1) + 1
-    whole = features(model)
+    expected_features = features(model)
     for number in range(expected):
         model.decoder.dropout = dropout = DropOneCall(number)
         last = features(model)
-        assert not torch.allclose(last, whole)
+        assert not torch.allclose(last, expected_features)
         assert dropout.calls == expected
-    # The last place is the one before the readout, which then sees nothing at all.
+    # The last site is before the readout, whose features are then all zero.
     assert not last.any()
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_a_single_step_drops_in_the_same_places(layers: int) -> None:
+def test_a_single_step_has_dropout_at_the_same_sites(layers: int) -> None:
     model = build(recurrent(layers=layers)).eval()
-    batch = some_batch()
+    batch = example_batch()
     tokens = batch.inputs.values[:, 0]
     with torch.no_grad():
         memory = model.encode(batch.source, batch.size)
-        whole = model.decoder.step(tokens, model.decoder.start(memory, 1)).logits
+        expected = model.decoder.step(tokens, model.decoder.start(memory, 1)).logits
         for number in range(layers):
             model.decoder.dropout = DropOneCall(number)
             logits = model.decoder.step(tokens, model.decoder.start(memory, 1)).logits
-            assert not torch.allclose(logits, whole)
-    # Without features nothing but the readout's bias is left, the same for every row.
+            assert not torch.allclose(logits, expected)
+    # Without features the logits are the bias of the readout, the same for every row.
     assert torch.allclose(logits, logits[:1].expand_as(logits))

@@ -1,4 +1,4 @@
-"""How large the vectors are that a Transformer begins with."""
+"""The initial scale of the embeddings of a Transformer."""
 
 import math
 
@@ -15,7 +15,7 @@ VOCABULARY, WIDTH = 200, 64
 
 @pytest.mark.parametrize("tie", ["none", "output", "all"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_a_transformer_keeps_small_vectors_and_reads_them_times_the_root_of_their_width(
+def test_transformer_embeddings_start_small_and_are_scaled_by_the_root_of_their_width(
     tie: str, part: str
 ) -> None:
     side = {"kind": "transformer", "width": WIDTH, "layers": 1, "feedforward": 16}
@@ -28,6 +28,6 @@ def test_a_transformer_keeps_small_vectors_and_reads_them_times_the_root_of_thei
     assert isinstance(lookup, LearnedLookup)
     with torch.no_grad():
         vectors = lookup(torch.arange(VOCABULARY).unsqueeze(0))
-    # 12,800 draws: their deviation is known to less than one in a hundred.
+    # 12,800 draws determine the standard deviation to less than one percent.
     assert float(lookup.weight.std().detach()) == pytest.approx(1 / math.sqrt(WIDTH), rel=0.05)
     assert float(vectors.std()) == pytest.approx(1.0, rel=0.05)

@@ -1,4 +1,4 @@
-"""Labels: as many as the source says, each from what was read there."""
+"""Label decoders: one label per source position or per source, each from its own vector."""
 
 import itertools
 from typing import Any
@@ -30,7 +30,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
 READS = ("positions", "last", "mean")
 
 
-def model_of(reads: str, encoder: str = "recurrent", **decoder: Any) -> Model:
+def build(reads: str, encoder: str = "recurrent", **decoder: Any) -> Model:
     torch.manual_seed(0)
     tables = {
         "encoder": ENCODERS[encoder],
@@ -43,15 +43,15 @@ def model_of(reads: str, encoder: str = "recurrent", **decoder: Any) -> Model:
     return model
 
 
-def source_of(*lengths: int) -> Padded:
-    """Tokens and END: a length of n has n - 1 tokens to label."""
+def random_source(*lengths: int) -> Padded:
+    """Tokens and END: a source of length n has n - 1 labels."""
     rows = torch.randint(
         4, 12, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(1)
     )
     return Padded(rows, torch.tensor(lengths))
 
 
-def batch_of(source: Padded, labels: list[list[int]]) -> Batch:
+def build_batch(source: Padded, labels: list[list[int]]) -> Batch:
     lengths = torch.tensor([len(row) + 1 for row in labels])
     size = int(lengths.max())
     inputs = [[START, *row, *[PAD] * (size - len(row) - 1)] for row in labels]
@@ -79,51 +79,49 @@ def probabilities(model: Model, inputs: Tensor, source: Padded) -> Tensor:
     encoder=st.sampled_from(sorted(ENCODERS)),
     previous=st.booleans(),
 )
-def test_there_are_never_more_or_fewer_labels_than_positions(
+def test_every_search_returns_one_label_per_position(
     lengths: list[int], search: SearchConfig, encoder: str, previous: bool
 ) -> None:
-    model = model_of("positions", encoder, previous=previous)
-    memory = model.encode(source_of(*lengths), len(lengths))
+    model = build("positions", encoder, previous=previous)
+    memory = model.encode(random_source(*lengths), len(lengths))
     request = SearchRequest([20] * len(lengths), n_best=3)
     with torch.no_grad():
-        found = build_search(search)(model.decoder, memory, request)
-    for hypotheses, length in zip(found, lengths, strict=True):
+        results = build_search(search)(model.decoder, memory, request)
+    for hypotheses, length in zip(results, lengths, strict=True):
         assert hypotheses
-        for one in hypotheses:
-            assert one.finished
-            assert len(one.tokens) == length - 1
-            assert set(one.tokens) <= set(LABELS)
+        for hypothesis in hypotheses:
+            assert hypothesis.finished
+            assert len(hypothesis.tokens) == length - 1
+            assert set(hypothesis.tokens) <= set(LABELS)
 
 
 @pytest.mark.parametrize("reads", ["last", "mean"])
-def test_a_sequence_has_one_label_and_the_probabilities_of_all_are_one(reads: str) -> None:
-    model = model_of(reads)
-    source = source_of(5, 1, 3)
+def test_a_source_has_one_label_and_the_probabilities_sum_to_one(reads: str) -> None:
+    model = build(reads)
+    source = random_source(5, 1, 3)
     with torch.no_grad():
         memory = model.encode(source, 3)
-        found = build_search(BeamConfig(width=4))(
-            model.decoder, memory, SearchRequest([9] * 3, n_best=4)
-        )
-        own = probabilities(model, torch.full((3, 2), START), source)
-    for row, hypotheses in enumerate(found):
-        assert {one.tokens for one in hypotheses} == {(label,) for label in LABELS}
-        shares = [sum(one.log_probabilities) for one in hypotheses]
-        total = torch.tensor(shares).exp().sum() + own[row, 0, UNKNOWN]
+        request = SearchRequest([9] * 3, n_best=4)
+        results = build_search(BeamConfig(width=4))(model.decoder, memory, request)
+        expected = probabilities(model, torch.full((3, 2), START), source)
+    for row, hypotheses in enumerate(results):
+        assert {hypothesis.tokens for hypothesis in hypotheses} == {(label,) for label in LABELS}
+        log_probabilities = [sum(hypothesis.log_probabilities) for hypothesis in hypotheses]
+        total = torch.tensor(log_probabilities).exp().sum() + expected[row, 0, UNKNOWN]
         assert total == pytest.approx(1)
 
 
 @pytest.mark.parametrize("reads", READS)
-def test_the_end_is_certain_where_the_source_ends_and_impossible_before(reads: str) -> None:
-    own = probabilities(model_of(reads), torch.full((2, 6), START), source_of(5, 3))
+def test_end_has_probability_one_after_the_last_label_and_zero_before(reads: str) -> None:
+    of_tokens = probabilities(build(reads), torch.full((2, 6), START), random_source(5, 3))
     for row, labels in enumerate((4, 2) if reads == "positions" else (1, 1)):
-        assert own[row, :labels, END].tolist() == [0] * labels
-        assert own[row, labels:, END].tolist() == [1] * (6 - labels)
+        assert of_tokens[row, :labels, END].tolist() == [0] * labels
+        assert of_tokens[row, labels:, END].tolist() == [1] * (6 - labels)
 
 
-def test_a_label_is_about_its_own_position() -> None:
-    """A Transformer without attention to its neighbours would be told apart by this alone."""
-    model = model_of("positions")
-    memory = model.encode(source_of(6), 1)
+def test_a_label_depends_only_on_the_encoder_state_at_its_position() -> None:
+    model = build("positions")
+    memory = model.encode(random_source(6), 1)
     inputs = torch.full((1, 6), START)
     before = model.decoder(inputs, memory).logits()
     memory.states[0, 2] += 1
@@ -133,17 +131,17 @@ def test_a_label_is_about_its_own_position() -> None:
 
 
 @pytest.mark.parametrize("previous", [False, True])
-def test_what_was_put_out_before_matters_only_if_it_is_looked_at(previous: bool) -> None:
-    model, source = model_of("positions", previous=previous), source_of(6)
-    one = probabilities(model, torch.tensor([[START, 4, 4, 4, 4, 4]]), source)
-    other = probabilities(model, torch.tensor([[START, 4, 5, 4, 4, 4]]), source)
-    changed = (one - other).abs().amax(-1)[0] > 1e-9
+def test_a_label_depends_on_the_previous_label_only_if_configured(previous: bool) -> None:
+    model, source = build("positions", previous=previous), random_source(6)
+    before = probabilities(model, torch.tensor([[START, 4, 4, 4, 4, 4]]), source)
+    after = probabilities(model, torch.tensor([[START, 4, 5, 4, 4, 4]]), source)
+    changed = (before - after).abs().amax(-1)[0] > 1e-9
     assert changed.tolist() == [False, False, previous, False, False, False]
 
 
-def test_what_is_read_last_is_the_last_state_and_the_mean_is_of_real_positions() -> None:
-    source = source_of(5, 2)
-    last, mean = model_of("last"), model_of("mean")
+def test_the_labelled_vector_is_the_final_state_or_the_mean_of_real_positions() -> None:
+    source = random_source(5, 2)
+    last, mean = build("last"), build("mean")
     memory = last.encode(source, 2)
     torch.testing.assert_close(
         last.decoder.start(memory, 1).fixed.vectors.squeeze(1), memory.summary[:, -1]
@@ -154,30 +152,30 @@ def test_what_is_read_last_is_the_last_state_and_the_mean_is_of_real_positions()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_loss_is_that_of_the_labels_alone(smoothing: float) -> None:
-    """END is certain, and smoothing is spread over what is possible: labels and UNKNOWN."""
-    model, source = model_of("positions"), source_of(4, 2)
+def test_only_labels_contribute_to_the_loss(smoothing: float) -> None:
+    """END has probability one, and smoothing is spread over the possible tokens: labels and UNKNOWN."""
+    model, source = build("positions"), random_source(4, 2)
     labels = [[4, 6, 5], [5]]
-    batch = batch_of(source, labels)
+    batch = build_batch(source, labels)
     logs = logits(model, batch.inputs.values, source).detach().log_softmax(-1)
     expected = 0.0
-    for row, place in itertools.chain(((0, place) for place in range(3)), [(1, 0)]):
-        here = logs[row, place]
-        own, spread = -here[labels[row][place]], -here[[UNKNOWN, *LABELS]].mean()
-        expected += float((1 - smoothing) * own + smoothing * spread)
+    for row, t in itertools.chain(((0, t) for t in range(3)), [(1, 0)]):
+        at_step = logs[row, t]
+        of_target, mean = -at_step[labels[row][t]], -at_step[[UNKNOWN, *LABELS]].mean()
+        expected += float((1 - smoothing) * of_target + smoothing * mean)
     assert token_loss(model, batch, smoothing).item() == pytest.approx(expected)
 
 
-def test_two_passes_without_dropout_agree_and_nothing_is_infinite() -> None:
-    model, source = model_of("positions"), source_of(4, 2)
-    batch = batch_of(source, [[4, 6, 5], [5]])
+def test_the_consistency_loss_is_zero_without_dropout_and_gradients_are_finite() -> None:
+    model, source = build("positions"), random_source(4, 2)
+    batch = build_batch(source, [[4, 6, 5], [5]])
     loss = r_drop_loss(model, batch, 0.0, 5.0)
     assert loss.item() == pytest.approx(token_loss(model, batch, 0.0).item())
     loss.backward()
     assert all(one.grad is None or one.grad.isfinite().all() for one in model.parameters())
 
 
-def test_labels_need_an_encoder_and_an_end_that_it_has() -> None:
+def test_label_decoders_reject_encoders_and_ties_that_do_not_fit() -> None:
     labels = {"kind": "labels", "reads": "last"}
     with pytest.raises(ValueError, match="no encoder whose states could be labelled"):
         ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": labels})

@@ -1,4 +1,4 @@
-"""Dropout keeps the share it is asked for, and the mean."""
+"""Dropout drops entries at its rate and keeps the mean."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_entries_are_dropped_at_the_rate_asked_for_and_the_mean_stays(rate: float) -> None:
+def test_entries_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> None:
     ones = torch.ones(1000, 1000, dtype=torch.float64)
     dropped = Dropout(rate)(ones)
     share = float((dropped == 0).double().mean())
@@ -21,15 +21,15 @@ def test_entries_are_dropped_at_the_rate_asked_for_and_the_mean_stays(rate: floa
     assert float(dropped.mean()) == pytest.approx(1, abs=6 * spread / (1 - rate))
 
 
-def test_neighbours_are_dropped_independently_of_each_other() -> None:
-    """Four entries share a draw of 64 bits; no two of them share a bit."""
+def test_neighbouring_entries_are_dropped_independently() -> None:
+    """Four entries share a draw of 64 bits, but no two of them share a bit."""
     kept = (Dropout(0.5)(torch.ones(400_000)) > 0).double().view(-1, 4)
     correlations = torch.corrcoef(kept.T) - torch.eye(4)
     assert float(correlations.abs().max()) < 6 / len(kept) ** 0.5
 
 
 @given(shape=SHAPES)
-def test_any_shape_comes_back_and_the_gradient_is_dropped_alike(shape: tuple[int, ...]) -> None:
+def test_the_shape_is_kept_and_the_gradient_has_the_same_mask(shape: tuple[int, ...]) -> None:
     states = torch.ones(shape, requires_grad=True)
     dropped = Dropout(0.5)(states)
     assert dropped.shape == shape
@@ -38,7 +38,7 @@ def test_any_shape_comes_back_and_the_gradient_is_dropped_alike(shape: tuple[int
     assert torch.equal(states.grad, dropped.detach())
 
 
-def test_the_same_seed_drops_the_same() -> None:
+def test_the_same_seed_gives_the_same_mask() -> None:
     def draw() -> torch.Tensor:
         torch.manual_seed(5)
         return Dropout(0.3)(torch.ones(50))
@@ -46,13 +46,13 @@ def test_the_same_seed_drops_the_same() -> None:
     assert torch.equal(draw(), draw())
 
 
-def test_nothing_is_dropped_at_rate_zero_or_when_not_learning() -> None:
+def test_nothing_is_dropped_at_rate_zero_or_in_evaluation() -> None:
     states = torch.randn(3, 4)
     assert Dropout(0.0)(states) is states
     assert Dropout(0.5).eval()(states) is states
 
 
-def test_locked_dropout_drops_the_same_at_every_position_and_anew_in_every_row() -> None:
+def test_locked_dropout_has_one_mask_per_row_for_all_positions() -> None:
     ones = torch.ones(64, 7, 50)
     dropped = LockedDropout(0.5)(ones)
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))

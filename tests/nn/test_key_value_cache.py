@@ -1,4 +1,4 @@
-"""What is remembered of the past is the past, wherever it lies in memory."""
+"""The caches return the keys and values of all previous positions, in the order of the rows."""
 
 import pytest
 import torch
@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.nn.cache import KeysValues, KeyValueCache
+from seqloom.nn.fast.static_cache import SlotTable, StaticCache
 
 HEADS, KEY_WIDTH, VALUE_WIDTH = 2, 3, 4
 
 
-def one_position(rows: int) -> KeysValues:
+def random_position(rows: int) -> KeysValues:
     return KeysValues(
         torch.randn(rows, HEADS, 1, KEY_WIDTH), torch.randn(rows, HEADS, 1, VALUE_WIDTH)
     )
@@ -25,7 +26,7 @@ def block_addresses(cache: KeyValueCache) -> tuple[int, int]:
 
 @settings(deadline=None)
 @given(st.data())
-def test_any_sequence_of_appends_and_selects_is_plain_concatenation_and_indexing(
+def test_appends_and_selects_equal_concatenation_and_indexing(
     data: st.DataObject,
 ) -> None:
     rows, capacity = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8))
@@ -38,34 +39,54 @@ def test_any_sequence_of_appends_and_selects_is_plain_concatenation_and_indexing
             index, rows = torch.tensor(chosen), len(chosen)
             cache = cache.select(index)
             keys, values = keys.index_select(0, index), values.index_select(0, index)
-        new = one_position(rows)
+        new = random_position(rows)
         keys, values = torch.cat((keys, new.keys), 2), torch.cat((values, new.values), 2)
-        found = cache.append(new)
+        cached = cache.append(new)
         assert cache.position == keys.shape[2]
-        assert torch.equal(found.keys, keys)
-        assert torch.equal(found.values, values)
+        assert torch.equal(cached.keys, keys)
+        assert torch.equal(cached.values, values)
 
 
-def test_memory_is_reserved_once_and_never_grows() -> None:
+def test_memory_is_allocated_once_and_never_grows() -> None:
     cache = KeyValueCache(capacity=6)
-    cache.append(one_position(3))
+    cache.append(random_position(3))
     assert cache.store is not None
     assert [tuple(block.shape) for block in cache.store] == [(6, 3, 2, 3), (6, 3, 2, 4)]
     first = block_addresses(cache)
     for _ in range(2):
-        cache.append(one_position(3))
+        cache.append(random_position(3))
         assert block_addresses(cache) == first
-    # Reordering as many rows takes turns between two blocks, whatever the number of steps.
+    # Reordering the same number of rows alternates between two blocks.
     other = block_addresses(cache.select(torch.tensor([2, 0, 0])))
-    cache.append(one_position(3))
+    cache.append(random_position(3))
     assert block_addresses(cache) == other != first
     assert block_addresses(cache.select(torch.tensor([1, 1, 0]))) == first
     assert block_addresses(cache.select(torch.tensor([0, 1, 2]))) == other
 
 
-def test_a_step_more_than_was_reserved_is_our_own_mistake() -> None:
+def test_a_step_beyond_the_capacity_is_rejected() -> None:
     cache = KeyValueCache(capacity=2)
     for _ in range(2):
-        cache.append(one_position(1))
-    with pytest.raises(AssertionError, match="reserved for fewer steps"):
-        cache.append(one_position(1))
+        cache.append(random_position(1))
+    with pytest.raises(AssertionError, match="allocated for fewer steps"):
+        cache.append(random_position(1))
+
+
+def test_a_static_cache_returns_the_keys_and_values_of_the_plain_cache() -> None:
+    """Whichever rows are selected after each step; unused slots are masked."""
+    torch.manual_seed(0)
+    rows, capacity = 3, 6
+    plain, position = KeyValueCache(capacity), torch.zeros((), dtype=torch.long)
+    table = SlotTable(rows, capacity, position)
+    static = StaticCache(table, random_position(1))
+    for step in range(1, capacity + 1):
+        new = random_position(rows)
+        expected, cached = plain.append(new), static.append(new)
+        assert static.mask.sum() == step
+        assert torch.equal(cached.keys[:, :, :step], expected.keys)
+        assert torch.equal(cached.values[:, :, :step], expected.values)
+        selected = torch.randint(rows, (rows,))
+        plain.select(selected)
+        table.select(selected)
+        static.select(selected)
+        position += 1

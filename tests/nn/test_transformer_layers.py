@@ -1,35 +1,29 @@
-"""Sublayers and the ways around them."""
+"""Transformer layers: residual connections, feed-forward networks, encoder and decoder layers."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.attention import DotScore
 from seqloom.nn.cache import KeyValueCache
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
-from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, FeedForward, Norm, Residual
+from seqloom.nn.fast.multihead import joined_projections
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.transformer import (
+    CrossAttentionInput,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Norm,
+    Residual,
+)
 
 WIDTH = 8
 NORMS: list[Norm] = ["pre", "post"]
 every_norm = pytest.mark.parametrize("norm", NORMS)
 
 
-def attention_of() -> MultiHeadAttention:
-    plan = AttentionPlan(
-        query_width=WIDTH,
-        key_width=WIDTH,
-        width=WIDTH,
-        heads=2,
-        projection="linear",
-        learned_values=True,
-        merged_width=WIDTH,
-    )
-    return MultiHeadAttention(plan, DotScore("sqrt", WIDTH // 2))
-
-
-def settle(layer: nn.Module) -> None:
-    """Weights that make every path matter, norms included."""
+def randomise(layer: nn.Module) -> None:
+    """Large weights, so that every path matters, including the norms."""
     torch.manual_seed(0)
     layer.double().eval().requires_grad_(False)
     for parameter in layer.parameters():
@@ -37,9 +31,9 @@ def settle(layer: nn.Module) -> None:
 
 
 @every_norm
-def test_the_way_around_a_sublayer_is_as_in_the_docstring(norm: Norm) -> None:
+def test_a_residual_connection_equals_its_formula(norm: Norm) -> None:
     residual, stream = Residual(WIDTH, norm, dropout=0.0), torch.randn(2, 3, WIDTH).double()
-    settle(residual)
+    randomise(residual)
 
     def sublayer(states: Tensor) -> Tensor:
         return states.square() + 1
@@ -52,21 +46,21 @@ def test_the_way_around_a_sublayer_is_as_in_the_docstring(norm: Norm) -> None:
 
 
 @every_norm
-def test_where_there_is_a_gap_nothing_goes_around_a_sublayer(norm: Norm) -> None:
-    residual, stream = Residual(WIDTH, norm, 0.0, gap=True), torch.randn(2, 3, WIDTH).double()
-    settle(residual)
+def test_without_a_skip_connection_only_the_output_of_the_sublayer_is_left(norm: Norm) -> None:
+    residual, stream = Residual(WIDTH, norm, 0.0, skip=False), torch.randn(2, 3, WIDTH).double()
+    randomise(residual)
     zero = residual(stream, torch.zeros_like)
     torch.testing.assert_close(zero, residual(torch.randn_like(stream), torch.zeros_like))
     plain = Residual(WIDTH, norm, 0.0).double()
     plain.load_state_dict(residual.state_dict())
-    around = plain(stream, torch.square) - residual(stream, torch.square)
+    difference = plain(stream, torch.square) - residual(stream, torch.square)
     if norm == "pre":
-        torch.testing.assert_close(around, stream)
+        torch.testing.assert_close(difference, stream)
 
 
-def test_a_feed_forward_network_sees_each_position_alone() -> None:
+def test_a_feed_forward_network_equals_its_formula_at_each_position() -> None:
     network, states = FeedForward(WIDTH, 20, "relu", dropout=0.0), torch.randn(2, 3, WIDTH).double()
-    settle(network)
+    randomise(network)
     hidden = (states @ network.widen.weight.T + network.widen.bias).clamp(min=0)
     expected = hidden @ network.narrow.weight.T + network.narrow.bias
     torch.testing.assert_close(network(states), expected)
@@ -78,31 +72,31 @@ def test_a_feed_forward_network_sees_each_position_alone() -> None:
 
 @every_norm
 def test_an_encoder_layer_is_attention_then_feed_forward(norm: Norm) -> None:
-    layer = EncoderLayer(attention_of(), FeedForward(WIDTH, 12, "relu", 0.0), norm, 0.0)
-    settle(layer)
+    attention = MultiHeadAttention(WIDTH, heads=2)
+    layer = EncoderLayer(attention, FeedForward(WIDTH, 12, "relu", 0.0), norm, 0.0)
+    randomise(layer)
     stream = torch.randn(2, 4, WIDTH).double()
     mask = torch.ones(2, 1, 1, 4, dtype=torch.bool)
-    looked = layer.around_attention(
-        stream,
-        lambda states: layer.attention.look(states, layer.attention.keys_values(states), mask)[0],
-    )
-    expected = layer.around_feedforward(looked, layer.feedforward)
+    attended = layer.attention_residual(stream, lambda states: attention(states, mask=mask).context)
+    expected = layer.feedforward_residual(attended, layer.feedforward)
     torch.testing.assert_close(layer(stream, mask), expected)
 
 
 @every_norm
-@pytest.mark.parametrize("crosses", [False, True])
-def test_a_decoder_layer_steps_as_it_teaches(norm: Norm, crosses: bool) -> None:
-    cross = attention_of() if crosses else None
-    layer = DecoderLayer(attention_of(), cross, FeedForward(WIDTH, 12, "relu", 0.0), norm, 0.0)
-    settle(layer)
+@pytest.mark.parametrize("has_source", [False, True])
+def test_steps_of_a_decoder_layer_equal_all_positions_at_once(norm: Norm, has_source: bool) -> None:
+    attention = MultiHeadAttention(WIDTH, heads=2)
+    cross = MultiHeadAttention(WIDTH, heads=2) if has_source else None
+    layer = DecoderLayer(attention, cross, FeedForward(WIDTH, 12, "relu", 0.0), norm, 0.0)
+    randomise(layer)
     stream, source = torch.randn(2, 5, WIDTH).double(), torch.randn(2, 3, WIDTH).double()
     mask = torch.tensor([[True, True, True], [True, False, False]])[:, None, None]
-    memory = None if cross is None else cross.keys_values(source)
-    taught, cache = layer(stream, memory, mask), KeyValueCache(5)
-    across = None if memory is None else Across(memory, mask, need_attention=True)
-    for place, here in enumerate(stream.unbind(1)):
-        stepped, weights = layer.step(here, cache, layer.attention.joined(anew=True), across)
-        torch.testing.assert_close(stepped, taught[:, place])
-        assert (weights is None) == (not crosses)
+    memory = None if cross is None else cross.project_keys_values(source)
+    expected, cache = layer(stream, memory, mask), KeyValueCache(5)
+    cross_input = None if memory is None else CrossAttentionInput(memory, mask, need_attention=True)
+    projections = joined_projections(attention, static=True)
+    for t, position in enumerate(stream.unbind(1)):
+        output, weights = layer.step(position, cache, projections, cross_input)
+        torch.testing.assert_close(output, expected[:, t])
+        assert (weights is None) == (not has_source)
         assert weights is None or weights.shape == (2, 2, 3)

@@ -194,7 +194,7 @@ def attention_gradients(
     context does not depend on the tensor: hard attention gives no gradient to queries and keys.
     """
     with torch.enable_grad():
-        attended = attention.lay_open(_leaf(states), _leaf(source), mask)
+        attended = attention.trace(_leaf(states), _leaf(source), mask)
         tensors = {"queries": attended.queries, "keys": attended.keys, "values": attended.values}
         loss = attended.context.square().sum() / 2
         return dict(zip(tensors, _gradients(loss, tuple(tensors.values())), strict=True))

@@ -1,9 +1,10 @@
-"""ModelConfig + Signature → Model: which parts there are and how they fit together."""
+"""Builds a model from its config and the signature of its task."""
 
 from typing import assert_never
 
 from torch import nn
 
+from seqloom.config.schema.attention import AttentionConfig
 from seqloom.config.schema.embedding import (
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
@@ -21,47 +22,43 @@ from seqloom.config.schema.transformer import (
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
-from seqloom.models.build_recurrent import (
-    build_copying,
-    build_recurrent_decoder,
-    cross_attention,
-    recurrent_embedder,
-    recurrent_layers,
-    summary_width,
+from seqloom.models.images import ConvolutionEncoder, PatchEncoder
+from seqloom.models.initial_state import (
+    CopiedInitialState,
+    InitialState,
+    ProjectedInitialState,
 )
-from seqloom.models.image import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
-from seqloom.models.labels import (
-    LabelDecoder,
-    LabelDecoderParts,
-    read_last,
-    read_mean,
-    read_positions,
-)
-from seqloom.models.recurrent import RecurrentEncoder
+from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, last_norm
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, build_final_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
+from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
 from seqloom.nn.labels import LabelReadout
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer
 from seqloom.text.vocabulary import END, PAD, START
 
 
 def build_model(config: ModelConfig, signature: Signature) -> Model:
-    """The model a recipe describes, for what goes in and comes out of it."""
-    problems = _misfits(config, signature)
+    """The model of a config, for the source and target of a signature.
+
+    Raises ConfigError if the config does not fit the vocabularies.
+    """
+    problems = _vocabulary_problems(config, signature)
     if problems:
         raise ConfigError("\n".join(problems))
     encoder = build_encoder(config, signature)
     return Model(encoder, build_decoder(config, signature, encoder))
 
 
-def _misfits(config: ModelConfig, signature: Signature) -> list[str]:
-    """What only the vocabularies can tell: one-hot positions too many for one-hot tokens."""
+def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
+    """Problems that depend on the vocabularies: one-hot positions wider than one-hot tokens."""
     sides = (
         ("encoder", config.encoder, signature.source),
         ("decoder", config.decoder, signature.target),
@@ -81,24 +78,13 @@ def _misfits(config: ModelConfig, signature: Signature) -> list[str]:
 
 
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
-    """What reads the source; None if there is nothing to read."""
+    """The encoder; None without a source."""
     part = config.encoder
     match part:
         case NoEncoderConfig():
             return None
         case RecurrentEncoderConfig():
-            assert isinstance(signature.source, Tokens | Vectors)
-            small = config.tie == "all"
-            lookup = build_lookup(part.embedding, signature.source, part.width, small)
-            embedder = recurrent_embedder(part, lookup)
-            widths = [embedder.width] + [part.state_width] * (part.layers - 1)
-            directions = {"forward": (1, 0), "backward": (0, 1), "both": (1, 1)}[part.direction]
-            forwards, backwards = (
-                recurrent_layers(part, widths) if wanted else [] for wanted in directions
-            )
-            return RecurrentEncoder(
-                embedder, forwards, backwards, build_dropout(part.dropout, part.locked_dropout)
-            )
+            return _build_recurrent_encoder(config, part, signature)
         case TransformerEncoderConfig():
             assert isinstance(signature.source, Tokens | Vectors)
             embedder = _transformer_embedder(part, signature.source)
@@ -117,7 +103,7 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
                 Crop(size, part.zoom, part.light),
                 Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
-                last_norm(part.norm, part.width),
+                build_final_norm(part.norm, part.width),
                 part.dropout,
             )
         case _:
@@ -127,50 +113,234 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
 def build_decoder(
     config: ModelConfig, signature: Signature, encoder: EncoderModule | None
 ) -> DecoderModule:
-    """What puts out the target; the encoder is asked only for a matrix to share."""
+    """The decoder. With `tie = "all"` it shares its embedding with that of the encoder."""
     part = config.decoder
     match part:
         case RecurrentDecoderConfig():
-            small = config.tie != "none"
-            lookup = build_lookup(part.embedding, _fed(signature), part.width, small)
-            tied = _tie(config, lookup, encoder)
-            return build_recurrent_decoder(config, part, lookup, _put_out(signature.target), tied)
+            return _build_recurrent_decoder(config, part, signature, encoder)
         case TransformerDecoderConfig():
-            embedder = _transformer_embedder(part, _fed(signature))
-            tied = _tie(config, embedder.lookup, encoder)
-            readout = Readout(part.width, _put_out(signature.target), None, tied)
-            layers = [
-                DecoderLayer(
-                    _self_attention(part),
-                    cross_attention(config, part.attention, part.width),
-                    build_feedforward(part),
-                    part.norm,
-                    part.dropout,
-                )
-                for _ in range(part.layers)
-            ]
-            copying = build_copying(config, part, part.width)
-            return TransformerDecoder(embedder, layers, part.norm, readout, copying)
+            return _build_transformer_decoder(config, part, signature, encoder)
         case LabelsDecoderConfig():
-            return _label_decoder(config, part, _put_out(signature.target))
+            return _build_label_decoder(config, part, _output_count(signature.target))
         case _:
             assert_never(part)
 
 
-def _label_decoder(config: ModelConfig, part: LabelsDecoderConfig, labels: int) -> LabelDecoder:
+# Recurrent networks
+
+
+def _build_recurrent_encoder(
+    config: ModelConfig, part: RecurrentEncoderConfig, signature: Signature
+) -> RecurrentEncoder:
+    assert isinstance(signature.source, Tokens | Vectors)
+    scaled = config.tie == "all"
+    lookup = build_lookup(part.embedding, signature.source, part.width, scaled)
+    embedder = _recurrent_embedder(part, lookup)
+    widths = [embedder.width] + [part.state_width] * (part.layers - 1)
+    forward = _recurrent_layers(part, widths) if part.direction != "backward" else []
+    backward = _recurrent_layers(part, widths) if part.direction != "forward" else []
+    dropout = build_dropout(part.dropout, part.locked_dropout)
+    return RecurrentEncoder(embedder, forward, backward, dropout)
+
+
+def _build_recurrent_decoder(
+    config: ModelConfig,
+    part: RecurrentDecoderConfig,
+    signature: Signature,
+    encoder: EncoderModule | None,
+) -> RecurrentDecoder:
+    scaled = config.tie != "none"
+    lookup = build_lookup(part.embedding, _input_spec(signature), part.width, scaled)
+    tied = _tie_embeddings(config, lookup, encoder)
+    embedder = _recurrent_embedder(part, lookup)
+    attention = (
+        _cross_attention(config, part.attention, part.width)
+        if isinstance(part.attention, AttentionConfig)
+        else None
+    )
+    context = 0 if attention is None else attention.context_width
+    summary = _summary_width(config)
+    widths = []
+    for level in range(part.layers):
+        width = embedder.width if level == 0 else part.width
+        width += context if level == 0 and "input" in part.context else 0
+        width += summary if level == 0 and "input" in part.summary else 0
+        width += context if level == 1 and "layer" in part.context else 0
+        widths.append(width)
+    layers = _recurrent_layers(part, widths)
+    features = part.width
+    features += context if "readout" in part.context else 0
+    features += summary if "readout" in part.summary else 0
+    features += embedder.width if part.readout_input else 0
+    return RecurrentDecoder(
+        embedder=embedder,
+        layers=layers,
+        initial_state=_build_initial_state(config, part, layers[0].state_width),
+        attention=attention,
+        query_is_previous_state=part.query == "previous",
+        context_uses=frozenset(part.context),
+        summary_uses=frozenset(part.summary),
+        readout=Readout(
+            features,
+            _output_count(signature.target),
+            lookup.width if part.readout == "tanh" else None,
+            tied,
+        ),
+        readout_uses_input=part.readout_input,
+        copying=_build_copying(config, part, features),
+        dropout=build_dropout(part.dropout, part.locked_dropout),
+    )
+
+
+def _recurrent_embedder(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, lookup: Lookup
+) -> Embedder:
+    positions = build_positions(part.positions, lookup.width)
+    return Embedder(lookup, positions, None, part.dropout, part.locked_dropout)
+
+
+def _recurrent_layers(
+    part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
+) -> list[RecurrentLayer]:
+    """widths: input width of each layer"""
+    return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
+
+
+def _build_initial_state(
+    config: ModelConfig, part: RecurrentDecoderConfig, state_width: int
+) -> InitialState:
+    match part.handover:
+        case "none":
+            return InitialState(part.layers, state_width)
+        case "whole":
+            return CopiedInitialState(part.layers, state_width)
+        case "mlp":
+            depth = (
+                config.encoder.layers if isinstance(config.encoder, RecurrentEncoderConfig) else 1
+            )
+            return ProjectedInitialState(_summary_width(config) * depth, part.layers, state_width)
+        case _:
+            assert_never(part.handover)
+
+
+# Transformers
+
+
+def _build_transformer_decoder(
+    config: ModelConfig,
+    part: TransformerDecoderConfig,
+    signature: Signature,
+    encoder: EncoderModule | None,
+) -> TransformerDecoder:
+    embedder = _transformer_embedder(part, _input_spec(signature))
+    tied = _tie_embeddings(config, embedder.lookup, encoder)
+    readout = Readout(part.width, _output_count(signature.target), None, tied)
+    rotary = isinstance(part.positions, RotaryPositionsConfig)
+    layers = [
+        DecoderLayer(
+            build_attention(part.attention, part.width, part.width, rotary),
+            _cross_attention(config, part.attention, part.width),
+            build_feedforward(part),
+            part.norm,
+            part.dropout,
+        )
+        for _ in range(part.layers)
+    ]
+    copying = _build_copying(config, part, part.width)
+    return TransformerDecoder(embedder, layers, part.norm, readout, copying)
+
+
+def _transformer_embedder(part: TransformerLayersConfig, inputs: Tokens | Vectors) -> Embedder:
+    # Embeddings are multiplied by √d, shared with the output layer or not (Vaswani et al. 2017,
+    # section 3.4).
+    lookup = build_lookup(part.embedding, inputs, part.width, scaled=True)
+    return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
+
+
+def _encoder_layers(
+    part: LayerStackConfig, rotary: bool, without_skip: int | None = None
+) -> list[EncoderLayer]:
+    """without_skip: number, from 1, of the layer without a skip connection around its attention"""
+    return [
+        EncoderLayer(
+            build_attention(part.attention, part.width, part.width, rotary),
+            build_feedforward(part),
+            part.norm,
+            part.dropout,
+            skip=number != without_skip,
+        )
+        for number in range(1, part.layers + 1)
+    ]
+
+
+# Labels
+
+
+def _build_label_decoder(
+    config: ModelConfig, part: LabelsDecoderConfig, labels: int
+) -> LabelDecoder:
     assert not isinstance(config.encoder, NoEncoderConfig)
-    reading = {"positions": read_positions, "last": read_last, "mean": read_mean}[part.reads]
-    width = summary_width(config) if part.reads == "last" else config.encoder.state_width
+    selectors = {"positions": select_positions, "last": select_last, "mean": select_mean}
+    width = _summary_width(config) if part.reads == "last" else config.encoder.state_width
     previous = None
     if part.previous:
-        previous = LearnedLookup(labels, part.embedding, noise=0.0, small=False)
+        previous = LearnedLookup(labels, part.embedding, noise=0.0, scaled=False)
         width += previous.width
-    readout = LabelReadout(width, labels, part.hidden, END, never=(PAD, START))
-    return LabelDecoder(LabelDecoderParts(reading, previous, readout, part.dropout))
+    readout = LabelReadout(width, labels, part.hidden, END, impossible=(PAD, START))
+    return LabelDecoder(selectors[part.reads], previous, readout, part.dropout)
 
 
-def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> nn.Parameter | None:
-    """Make embeddings one matrix as the config says; returns the one the output layer shares."""
+# Parts of several decoders
+
+
+def _input_spec(signature: Signature) -> Tokens | Vectors:
+    """The decoder input: previous tokens, or previous vectors with their context appended."""
+    target = signature.target
+    return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
+
+
+def _output_count(target: Tokens | Vectors) -> int:
+    """Number of outputs of the readout: one per token, or one per entry of a vector."""
+    return target.count if isinstance(target, Tokens) else target.width
+
+
+def _summary_width(config: ModelConfig) -> int:
+    """Width of one layer of the encoder summary. An LSTM appends its cell state."""
+    match config.encoder:
+        case RecurrentEncoderConfig(cell=cell, state_width=width):
+            return width * (2 if cell == "lstm" else 1)
+        case TransformerEncoderConfig(width=width) | PatchEncoderConfig(width=width):
+            return width
+        case ConvolutionEncoderConfig(width=width):
+            return width
+        case NoEncoderConfig():
+            return 0
+        case _:
+            assert_never(config.encoder)
+
+
+def _cross_attention(
+    config: ModelConfig, attention: AttentionConfig, width: int
+) -> MultiHeadAttention | None:
+    """Attention to the source; None without a source."""
+    if isinstance(config.encoder, NoEncoderConfig):
+        return None
+    return build_attention(attention, width, config.encoder.state_width)
+
+
+def _build_copying(
+    config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
+) -> Copying | None:
+    """The copy mechanism for features of this width; None if the decoder only generates."""
+    if not part.copying or isinstance(config.encoder, NoEncoderConfig):
+        return None
+    return Copying(features, config.encoder.state_width, part.width)
+
+
+def _tie_embeddings(
+    config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None
+) -> nn.Parameter | None:
+    """Share embeddings as `model.tie` says. Returns the weight of the output layer; None: its own."""
     if config.tie == "none":
         return None
     assert isinstance(lookup, LearnedLookup)
@@ -181,41 +351,3 @@ def _tie(config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None) -> 
         assert isinstance(embedder.lookup, LearnedLookup)
         embedder.lookup.table.weight = lookup.weight
     return lookup.weight
-
-
-def _fed(signature: Signature) -> Tokens | Vectors:
-    """What a decoder is fed: what was put out, and beside numbers their context."""
-    target = signature.target
-    return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
-
-
-def _put_out(target: Tokens | Vectors) -> int:
-    """Scores of tokens, or numbers."""
-    return target.count if isinstance(target, Tokens) else target.width
-
-
-def _transformer_embedder(part: TransformerLayersConfig, read: Tokens | Vectors) -> Embedder:
-    # Small entries times √d, shared with an output layer or not (Vaswani et al. 2017, section 3.4).
-    lookup = build_lookup(part.embedding, read, part.width, small=True)
-    return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
-
-
-def _encoder_layers(
-    part: LayerStackConfig, rotary: bool, gap: int | None = None
-) -> list[EncoderLayer]:
-    """gap: the layer, counted from 1, without a way around its attention"""
-    return [
-        EncoderLayer(
-            build_attention(part.attention, part.width, part.width, rotary=rotary),
-            build_feedforward(part),
-            part.norm,
-            part.dropout,
-            gap=number == gap,
-        )
-        for number in range(1, part.layers + 1)
-    ]
-
-
-def _self_attention(part: TransformerLayersConfig) -> MultiHeadAttention:
-    rotary = isinstance(part.positions, RotaryPositionsConfig)
-    return build_attention(part.attention, part.width, part.width, rotary=rotary)

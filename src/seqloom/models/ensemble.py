@@ -2,8 +2,8 @@
 
     p(y_t | y_<t, x) = 1/n Σ_i p_i(y_t | y_<t, x)
 
-The members may be of any kind, recurrent networks beside Transformers, if they read and write the
-same ids. Search does not know: an ensemble is a Model like any other.
+Members may be of different kinds, such as a recurrent network and a Transformer, if they use the
+same token ids. An ensemble is a `Model`, so search treats it like any other.
 """
 
 import math
@@ -26,12 +26,12 @@ from seqloom.models.interface import (
 from seqloom.models.seq2seq import Model
 from seqloom.nn.embedding import Readout
 from seqloom.nn.losses import cross_entropy_sum
-from seqloom.nn.stack import stack
+from seqloom.nn.module_list import module_list
 
 
 @dataclass(frozen=True)
 class EnsembleMemory(Memory):
-    """What each member's encoder hands over; the fields of a Memory are the first member's."""
+    """The encoder outputs of all members. The fields of `Memory` are those of the first member."""
 
     members: tuple[Memory, ...] = ()
 
@@ -45,23 +45,23 @@ class EnsembleMemory(Memory):
 
 
 class EnsembleEncoder(EncoderModule):
-    """Every member reads the source for itself."""
+    """Every member encodes the source."""
 
     def __init__(self, members: Sequence[EncoderModule]) -> None:
         super().__init__()
-        self.members = stack(list(members))
-        self.max_length = _shortest(members)
+        self.members = module_list(list(members))
+        self.max_length = _min_max_length(members)
 
     def forward(self, source: Source, packing: Packing | None = None) -> EnsembleMemory:
-        assert packing is None, "an ensemble is asked, not trained"
+        assert packing is None, "packing is for training, and ensembles are not trained"
         return EnsembleMemory.of([member(source) for member in self.members])
 
 
-class Passage(Readout):
+class IdentityReadout(Readout):
     """A readout for features that are log-probabilities already."""
 
     def __init__(self) -> None:
-        nn.Module.__init__(self)  # there is nothing to learn
+        nn.Module.__init__(self)  # without the parameters of Readout
 
     def forward(self, features: Tensor) -> Tensor:
         return features
@@ -81,25 +81,25 @@ class MemberRows:
 
 
 class EnsembleDecoder(DecoderModule):
-    """Every member takes its own step; their probabilities are averaged, never their logits.
+    """Every member takes its own step; the ensemble averages their probabilities, not their logits.
 
-    Attention is the mean over the members that attend, each one's layers and heads averaged
-    first, because members may differ in both: (R, 1, 1, S).
+    Attention is the mean over the members with attention. The layers and heads of each member are
+    averaged first, because members may differ in their number: (R, 1, 1, S).
     """
 
     def __init__(self, members: Sequence[DecoderModule]) -> None:
         super().__init__()
-        self.members = stack(list(members))
-        self.max_length = _shortest(members)
-        self.readout = Passage()
+        self.members = module_list(list(members))
+        self.max_length = _min_max_length(members)
+        self.readout = IdentityReadout()
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         states = [
-            member.start(own, max_steps, need_attention=need_attention)
-            for member, own in zip(self.members, self._memories(memory), strict=True)
+            member.start(member_memory, max_steps, need_attention=need_attention)
+            for member, member_memory in zip(self.members, self._memories(memory), strict=True)
         ]
-        fixed = MemberRows(tuple(one.fixed for one in states))
-        moving = MemberRows(tuple(one.moving for one in states))
+        fixed = MemberRows(tuple(state.fixed for state in states))
+        moving = MemberRows(tuple(state.moving for state in states))
         return State(fixed, moving, 0, need_attention)
 
     def step(self, tokens: Tensor, state: State) -> Step:
@@ -108,51 +108,52 @@ class EnsembleDecoder(DecoderModule):
             member.step(tokens, replace(state, fixed=fixed, moving=moving))
             for member, fixed, moving in parts
         ]
-        looks = [one.attention.mean((1, 2)) for one in steps if one.attention is not None]
-        after = state.after(MemberRows(tuple(one.state.moving for one in steps)))
+        attention = [step.attention.mean((1, 2)) for step in steps if step.attention is not None]
+        after = state.after(MemberRows(tuple(step.state.moving for step in steps)))
         return Step(
-            logits=mean_log_probability([one.logits for one in steps]),
+            logits=mean_log_probability([step.logits for step in steps]),
             state=after,
-            attention=torch.stack(looks).mean(0)[:, None, None] if looks else None,
+            attention=torch.stack(attention).mean(0)[:, None, None] if attention else None,
         )
 
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        """Its features are (B, T, V) log-probabilities, which `readout` leaves as they are."""
-        assert packing is None, "an ensemble is asked, not trained"
-        answers = [
-            member(tokens, own).logits()
-            for member, own in zip(self.members, self._memories(memory), strict=True)
+        """The features of the output are log-probabilities (B, T, V)."""
+        assert packing is None, "packing is for training, and ensembles are not trained"
+        logits = [
+            member(tokens, member_memory).logits()
+            for member, member_memory in zip(self.members, self._memories(memory), strict=True)
         ]
-        return DecoderOutput(mean_log_probability(answers), self.readout)
+        return DecoderOutput(mean_log_probability(logits), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
-        """Each member's own; without a source all have the same, which is empty."""
+        """The memory of each member. Without a source all members share the empty one."""
         if isinstance(memory, EnsembleMemory):
             return memory.members
-        assert memory.mask.shape[1] == 0, "one member's memory cannot stand for all"
+        assert memory.mask.shape[1] == 0, "an ensemble needs the memory of its own encoder"
         return [memory] * len(self.members)
 
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
-    """log 1/n Σ_i softmax(logits_i): n times (…, V) -> (…, V), in float32 at least.
+    """log 1/n Σ_i softmax(logits_i): n tensors (…, V) -> (…, V), in float32 at least.
 
-    By logsumexp, so that no probability is lost by being too small to be written down.
+    Computed with logsumexp, so that small probabilities do not underflow.
     """
-    wide = [one.float() if one.dtype in (torch.bfloat16, torch.float16) else one for one in logits]
-    logs = torch.stack([one.log_softmax(dim=-1) for one in wide])
-    return logs.logsumexp(dim=0) - math.log(len(wide))
+    exact = [one.float() if one.dtype in (torch.bfloat16, torch.float16) else one for one in logits]
+    log_probabilities = torch.stack([one.log_softmax(dim=-1) for one in exact])
+    return log_probabilities.logsumexp(dim=0) - math.log(len(exact))
 
 
-def _shortest(members: Sequence[EncoderModule] | Sequence[DecoderModule]) -> int | None:
-    """An ensemble reaches as far as its shortest member."""
-    return min((one.max_length for one in members if one.max_length is not None), default=None)
+def _min_max_length(members: Sequence[EncoderModule] | Sequence[DecoderModule]) -> int | None:
+    """The smallest `max_length` of the members; None if all are unlimited."""
+    lengths = (member.max_length for member in members if member.max_length is not None)
+    return min(lengths, default=None)
 
 
-def ensemble(models: Sequence[Model]) -> Model:
-    """One model of several that read and write the same ids."""
-    encoders = [one.encoder for one in models if one.encoder is not None]
-    assert len(encoders) in (0, len(models)), "members with a source and without one"
+def build_ensemble(models: Sequence[Model]) -> Model:
+    """One model from several that use the same token ids."""
+    encoders = [model.encoder for model in models if model.encoder is not None]
+    assert len(encoders) in (0, len(models)), "either all members have an encoder, or none"
     encoder = EnsembleEncoder(encoders) if encoders else None
-    return Model(encoder, EnsembleDecoder([one.decoder for one in models])).eval()
+    return Model(encoder, EnsembleDecoder([model.decoder for model in models])).eval()

@@ -221,12 +221,6 @@ class DecoderModule(nn.Module):
         self.copying: Copying | None = None
         """The copy mechanism; None if the decoder only generates."""
 
-    def compile_parts(self) -> None:
-        """Compile the parts that `forward` runs repeatedly."""
-        self.readout.compile_loss()
-        if self.copying is not None:
-            self.copying.compile_loss()
-
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
         """The source tokens that can be copied; None without a copy mechanism.
 
@@ -268,9 +262,6 @@ class EncoderModule(nn.Module):
 
     max_length: int | None
     """Maximum number of source tokens (the size of its position table); None means unlimited."""
-
-    def compile_parts(self) -> None:
-        """Compile the parts that `forward` runs repeatedly."""
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

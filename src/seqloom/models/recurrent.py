@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Packing, Padded, Source
-from seqloom.models.handover import Handover
+from seqloom.models.initial_state import InitialState
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
@@ -22,19 +22,20 @@ from seqloom.nn.cache import KeysValues
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.fast.multihead import prepare_mask, prepare_steps
+from seqloom.nn.module_list import module_list
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer, reverse
-from seqloom.nn.stack import stack
 
 ContextUse = Literal["input", "readout", "layer", "state"]
 SummaryUse = Literal["input", "readout"]
 
 
 class RecurrentEncoder(EncoderModule):
-    """Reads the source forwards, backwards, or both, layer upon layer.
+    """Recurrent layers that run forwards, backwards, or in both directions.
 
-    An annotation h_s is the top layer's state at position s; read in both directions, the two
-    states of a position stand side by side.
+    The annotation h_s is the state of the top layer at position s; with both directions, the two
+    states of a position are concatenated (Bahdanau et al. 2015, section 3.2).
     """
 
     def __init__(
@@ -46,57 +47,39 @@ class RecurrentEncoder(EncoderModule):
     ) -> None:
         super().__init__()
         self.embedder = embedder
-        self.forward_layers = stack(forward_layers)
-        self.backward_layers = stack(backward_layers)
+        self.forward_layers = module_list(forward_layers)
+        self.backward_layers = module_list(backward_layers)
         self.dropout = dropout
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
-        """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer's end"""
-        assert isinstance(source, Padded), "tokens are read here"
-        assert packing is None, "a chain of states would run from one pair into the next"
+        """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer"""
+        assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
+        assert packing is None, "packed rows would carry the state of one pair into the next"
         states = self.embedder(source.values)  # (B, S, D)
         ends = []
         depth = max(len(self.forward_layers), len(self.backward_layers))
         for level in range(depth):
             layer_input = Padded(states if level == 0 else self.dropout(states), source.lengths)
-            states, end = self._read(level, layer_input)
+            states, end = self._encode_layer(level, layer_input)
             ends.append(end)
         return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
 
-    def _read(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
-        """One layer in all its directions: states (B, S, D) and where each direction ended (B, C)."""
+    def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
+        """One layer in all its directions: states (B, S, D), final states (B, C)"""
         states, ends = [], []
         if self.forward_layers:
-            hidden, end = self.forward_layers[level].read(source)
+            hidden, end = self.forward_layers[level].encode(source)
             states.append(hidden)
             ends.append(end)
         if self.backward_layers:
-            hidden, end = self.backward_layers[level].read(reverse(source))
-            # Back in the order of the source, so that position s of the memory is word s.
+            hidden, end = self.backward_layers[level].encode(reverse(source))
+            # Reversed again, so that position s of the memory is token s of the source.
             states.append(reverse(Padded(hidden, source.lengths)).values)
             ends.append(end)
-        # An LSTM's end is [h, c]: all h side by side, then all c.
+        # The final state of an LSTM is [h; c]: first h of all directions, then c.
         parts = zip(*(end.split(hidden.shape[-1], dim=-1) for end in ends), strict=True)
         return torch.cat(states, -1), torch.cat([torch.cat(part, -1) for part in parts], -1)
-
-
-@dataclass(frozen=True)
-class RecurrentDecoderParts:
-    """What a recurrent decoder is put together from, and where context and summary go."""
-
-    embedder: Embedder
-    layers: list[RecurrentLayer]
-    handover: Handover
-    attention: MultiHeadAttention | None
-    asks_with_previous: bool
-    """Is the query the state before this step's input (True) or after it?"""
-    context_uses: frozenset[ContextUse]
-    summary_uses: frozenset[SummaryUse]
-    readout: Readout
-    readout_sees_input: bool
-    copying: Copying | None
-    dropout: Dropout
 
 
 @dataclass(frozen=True)
@@ -104,7 +87,7 @@ class RecurrentSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
     keys_values: None without attention
-    mask:        (B, 1, 1, S), or the result of `MultiHeadAttention.visible`
+    mask:        (B, 1, 1, S), or the result of `prepare_mask`
     summary:     (B, D) final state of the top encoder layer
     positions:   (T, P) the position table, shared by all rows; None without one
     """
@@ -142,53 +125,69 @@ class RecurrentState:
 
 
 class RecurrentDecoder(DecoderModule):
-    """s_t from s_{t-1} and the previous token, with or without a look at the source.
+    """s_t from s_{t-1} and the previous token y_{t-1}, with or without attention to the source.
 
-    Once a step, a layer asks: with its h from before the step or with its new one. The uses of
-    the context a it reads, which may be combined:
+    Attention runs once per step. Its query is h of one layer, before or after the step. The context
+    a can be used in several places, which may be combined:
 
-        input    the lowest layer sees [y_{t-1}; a], where a is this step's if the query was the
-                 state before it, else the last step's: this step's is not yet known
-        layer    the layer above the one that asked sees [h; a]
-        state    a takes the place of the h that asked: the old h before the cell reads it, or
-                 the new one before anyone else does
-        readout  logits = W [h; a]
+        input    the lowest layer gets [y_{t-1}; a]. If the query is the state after the step, this
+                 is the context of the previous step, because the current one is not yet computed
+        layer    the layer above the query layer gets [h; a]
+        state    a replaces the h that was the query: the old h before the cell uses it, or the new
+                 h before any other part uses it
+        readout  logits = W [h; a] + b
+
+    initial_state:           computes s_0 from the encoder summary
+    query_is_previous_state: the query is the state before the step (True) or after it (False)
+    summary_uses:            the encoder summary c is appended to the "input", the "readout" or both
+    readout_uses_input:      y_{t-1} is appended to the features of the readout
+    dropout:                 between layers and before the readout
     """
 
-    def __init__(self, parts: RecurrentDecoderParts) -> None:
+    def __init__(
+        self,
+        *,
+        embedder: Embedder,
+        layers: list[RecurrentLayer],
+        initial_state: InitialState,
+        attention: MultiHeadAttention | None,
+        query_is_previous_state: bool,
+        context_uses: frozenset[ContextUse],
+        summary_uses: frozenset[SummaryUse],
+        readout: Readout,
+        readout_uses_input: bool,
+        copying: Copying | None,
+        dropout: Dropout,
+    ) -> None:
         super().__init__()
-        self.embedder = parts.embedder
-        self.layers = stack(parts.layers)
-        self.handover = parts.handover
-        self.attention = parts.attention
-        self.asks_with_previous = parts.asks_with_previous
-        self.uses = parts.context_uses if parts.attention is not None else frozenset()
-        self.summary_uses = parts.summary_uses
-        self.readout = parts.readout
-        self.copying = parts.copying
-        self.readout_sees_input = parts.readout_sees_input
-        self.dropout = parts.dropout
-        self.max_length = parts.embedder.positions.max_length
-        self.width = parts.layers[-1].width
-        # A context for the next layer must come from below it; otherwise the top state asks.
-        self.asking_layer = 0 if "layer" in self.uses else len(parts.layers) - 1
-        context_width = 0 if parts.attention is None else parts.attention.plan.context_width
+        self.embedder = embedder
+        self.layers = module_list(layers)
+        self.initial_state = initial_state
+        self.attention = attention
+        self.query_is_previous_state = query_is_previous_state
+        self.context_uses = context_uses if attention is not None else frozenset()
+        self.summary_uses = summary_uses
+        self.readout = readout
+        self.copying = copying
+        self.readout_uses_input = readout_uses_input
+        self.dropout = dropout
+        self.max_length = embedder.positions.max_length
+        self.width = layers[-1].width
+        # A context for the next layer must come from a layer below it; otherwise the top layer.
+        self.query_layer = 0 if "layer" in self.context_uses else len(layers) - 1
+        context_width = 0 if attention is None else attention.context_width
         self.context_width = context_width
         self.to_state = (
             nn.Linear(context_width, self.width)
-            if "state" in self.uses and context_width != self.width
+            if "state" in self.context_uses and context_width != self.width
             else nn.Identity()
         )
-
-    def compile_parts(self) -> None:
-        super().compile_parts()
-        self._advance = torch.compile(self._advance, dynamic=False)  # type: ignore[method-assign]
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         moving = self._initial(memory)
         source = self._source(memory, max_steps, moving.states)
         if self.attention is not None and source.mask is not None and not need_attention:
-            mask = self.attention.visible(source.mask, moving.states.dtype)
+            mask = prepare_mask(self.attention, source.mask, moving.states.dtype)
             source = replace(source, mask=mask)
         return State(source, moving, 0, need_attention)
 
@@ -202,9 +201,7 @@ class RecurrentDecoder(DecoderModule):
         table = source.positions
         row = None if table is None else row_at(table, state.position)
         inputs = self.embedder.step(tokens, row)
-        features, moving, weights = self._advance(
-            inputs, source, state.moving, state.need_attention
-        )
+        features, moving, weights = self.advance(inputs, source, state.moving, state.need_attention)
         logits = self.next_logits(self.dropout(features), source.copyable)
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
         return Step(logits, state.after(moving), attention)
@@ -212,11 +209,11 @@ class RecurrentDecoder(DecoderModule):
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        assert packing is None, "a chain of states would run from one pair into the next"
+        assert packing is None, "packed rows would carry the state of one pair into the next"
         moving = self._initial(memory)
         source = self._source(memory, 0, moving.states)
         embedded = self.embedder(tokens)  # (B, T, E)
-        if self.uses & {"input", "state"}:
+        if self.context_uses & {"input", "state"}:
             features = self._forward_stepwise(embedded, source, moving)
         else:
             features = self._forward_parallel(embedded, source, moving.states)
@@ -228,11 +225,12 @@ class RecurrentDecoder(DecoderModule):
         """The context feeds back into the recurrence, so positions are computed one by one."""
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
-            shared = self.attention.in_turn(keys_values, mask, embedded.shape[1])
-            source = replace(source, keys_values=shared)
+            steps = embedded.shape[1]
+            prepared = prepare_steps(self.attention, keys_values, mask, steps)
+            source = replace(source, keys_values=prepared)
         features = []
         for inputs in embedded.unbind(1):
-            feature, moving, _ = self._advance(inputs, source, moving, need_attention=False)
+            feature, moving, _ = self.advance(inputs, source, moving, need_attention=False)
             features.append(feature)
         return torch.stack(features, dim=1)
 
@@ -245,18 +243,22 @@ class RecurrentDecoder(DecoderModule):
         hidden = torch.cat((embedded, summary), -1) if "input" in self.summary_uses else embedded
         context: Tensor | None = None
         for level, layer in enumerate(self.layers):
-            if context is not None and "layer" in self.uses and level == self.asking_layer + 1:
+            if (
+                context is not None
+                and "layer" in self.context_uses
+                and level == self.query_layer + 1
+            ):
                 hidden = torch.cat((hidden, context), -1)
             start = states[:, level]
             hidden, _ = layer(hidden if level == 0 else self.dropout(hidden), start)
-            if self.attention is not None and level == self.asking_layer:
+            if self.attention is not None and level == self.query_layer:
                 assert source.keys_values is not None
-                before = torch.cat((start[:, None, : self.width], hidden[:, :-1]), dim=1)
-                queries = before if self.asks_with_previous else hidden
-                context = self.attention.read(queries, source.keys_values, source.mask)
+                previous = torch.cat((start[:, None, : self.width], hidden[:, :-1]), dim=1)
+                queries = previous if self.query_is_previous_state else hidden
+                context = self.attention.attend(queries, source.keys_values, source.mask)
         return self.features(hidden, context, summary, embedded)
 
-    def _advance(
+    def advance(
         self, inputs: Tensor, source: RecurrentSource, moving: RecurrentState, need_attention: bool
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
         """One position: features (R, F), the new state, weights (R, H, S) if `need_attention`."""
@@ -264,23 +266,24 @@ class RecurrentDecoder(DecoderModule):
         states, context = moving.states, moving.context
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
         before = list(states.unbind(1))  # L of (R, C)
-        if self.attention is not None and self.asks_with_previous:
-            context, weights = self._attend(before[self.asking_layer], source, need_attention)
-            before[self.asking_layer] = self.after_asking(before[self.asking_layer], context)
+        if self.attention is not None and self.query_is_previous_state:
+            query = before[self.query_layer]
+            context, weights = self._attend(query, source, need_attention)
+            before[self.query_layer] = self.replace_hidden_state(query, context)
         hidden = inputs
-        if "input" in self.uses:
+        if "input" in self.context_uses:
             hidden = torch.cat((hidden, context), -1)
         if "input" in self.summary_uses:
             hidden = torch.cat((hidden, summary), -1)
         after = []
         for level, layer in enumerate(self.layers):
-            if "layer" in self.uses and level == self.asking_layer + 1:
+            if "layer" in self.context_uses and level == self.query_layer + 1:
                 hidden = torch.cat((hidden, context), -1)
             state = layer.step(hidden if level == 0 else self.dropout(hidden), before[level])
-            asks = self.attention is not None and level == self.asking_layer
-            if asks and not self.asks_with_previous:
+            is_query = self.attention is not None and level == self.query_layer
+            if is_query and not self.query_is_previous_state:
                 context, weights = self._attend(state, source, need_attention)
-                state = self.after_asking(state, context)
+                state = self.replace_hidden_state(state, context)
             hidden = state[:, : self.width]
             after.append(state)
         features = self.features(hidden, context, summary, inputs)
@@ -289,13 +292,13 @@ class RecurrentDecoder(DecoderModule):
     def features(
         self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
     ) -> Tensor:
-        """What the readout sees: (…, F)"""
+        """The input of the readout: (…, F)"""
         parts = [hidden]
-        if context is not None and "readout" in self.uses:
+        if context is not None and "readout" in self.context_uses:
             parts.append(context)
         if "readout" in self.summary_uses:
             parts.append(summary)
-        if self.readout_sees_input:
+        if self.readout_uses_input:
             parts.append(inputs)
         return torch.cat(parts, dim=-1)
 
@@ -305,22 +308,22 @@ class RecurrentDecoder(DecoderModule):
         """Attention with the h of a state (R, C) as query: context (R, A), weights (R, H, S)."""
         assert self.attention is not None
         assert source.keys_values is not None
-        return self.attention.step_across(
+        return self.attention.step_cross(
             state[:, : self.width], source.keys_values, source.mask, need_attention
         )
 
-    def after_asking(self, state: Tensor, context: Tensor) -> Tensor:
-        """The state that asked, with a in the place of h if that is how a is used: (R, C)"""
-        if "state" not in self.uses:
+    def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
+        """The state with h replaced by the context if the context is used as "state": (R, C)"""
+        if "state" not in self.context_uses:
             return state
-        cell = state[:, self.width :]  # an LSTM's c stays; others have none
+        cell = state[:, self.width :]  # c of an LSTM; empty for other cells
         return torch.cat((self.to_state(context), cell), dim=-1)
 
     def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
         """like: a tensor with the dtype and device of the position table"""
         attention, positions = self.attention, self.embedder.positions
         return RecurrentSource(
-            keys_values=None if attention is None else attention.keys_values(memory.states),
+            keys_values=None if attention is None else attention.project_keys_values(memory.states),
             mask=memory.mask[:, None, None],
             summary=memory.summary[:, -1] if memory.summary.shape[1] else memory.summary.flatten(1),
             copyable=self.copyable(memory),
@@ -329,5 +332,5 @@ class RecurrentDecoder(DecoderModule):
 
     def _initial(self, memory: Memory) -> RecurrentState:
         """The state before the first step: the initial state and a context of zeros."""
-        states = self.handover(memory.summary)  # (B, L, C)
+        states = self.initial_state(memory.summary)  # (B, L, C)
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))

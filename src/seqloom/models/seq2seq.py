@@ -1,4 +1,4 @@
-"""Model: an encoder, if there is anything to read, and a decoder."""
+"""Model: an optional encoder and a decoder."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule
 
 
 class Model(nn.Module):
-    """Reads a source, if it has an encoder, and puts out a target. Trained end to end."""
+    """Maps a source to a target. Without an encoder it is a language model."""
 
     def __init__(self, encoder: EncoderModule | None, decoder: DecoderModule) -> None:
         super().__init__()
@@ -17,24 +17,24 @@ class Model(nn.Module):
 
     @property
     def max_source_length(self) -> int | None:
-        """Source tokens it can read at most, END included; None means any number."""
+        """Maximum number of source tokens, including END; None means unlimited."""
         return None if self.encoder is None else self.encoder.max_length
 
     @property
     def max_target_length(self) -> int | None:
-        """Target tokens it can put out at most, END included; None means any number."""
+        """Maximum number of target tokens, including END; None means unlimited."""
         return self.decoder.max_length
 
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
-        """What the decoder may look at: `size` rows, empty ones if there is no source."""
+        """The encoder output of `size` rows; empty rows without a source."""
         if source is not None:
-            assert self.encoder is not None, "a model without encoder was given a source"
+            assert self.encoder is not None, "a model without encoder cannot encode a source"
             return self.encoder(source, packing)
-        some = next(self.parameters())
+        parameter = next(self.parameters())
         return Memory(
-            states=some.new_zeros(size, 0, 0),
-            mask=torch.zeros(size, 0, dtype=torch.bool, device=some.device),
-            summary=some.new_zeros(size, 0, 0),
+            states=parameter.new_zeros(size, 0, 0),
+            mask=torch.zeros(size, 0, dtype=torch.bool, device=parameter.device),
+            summary=parameter.new_zeros(size, 0, 0),
         )
 
     def forward(self, batch: Batch) -> DecoderOutput:

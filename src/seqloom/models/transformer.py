@@ -1,4 +1,4 @@
-"""Transformer encoder and decoder."""
+"""Transformer encoder and decoder (Vaswani et al. 2017)."""
 
 from dataclasses import dataclass, replace
 
@@ -16,43 +16,41 @@ from seqloom.models.interface import (
     row_at,
     static_position,
 )
-from seqloom.nn.cache import Ancestry, KeysValues, KeyValueCache, StaticCache
+from seqloom.nn.cache import KeysValues, KeyValueCache
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
-from seqloom.nn.linear import Layout
-from seqloom.nn.stack import stack
-from seqloom.nn.transformer import Across, DecoderLayer, EncoderLayer, Norm
+from seqloom.nn.fast.linear import PackedLinear
+from seqloom.nn.fast.multihead import joined_projections, prepare_mask
+from seqloom.nn.fast.static_cache import SlotTable, StaticCache
+from seqloom.nn.module_list import module_list
+from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLayer, Norm
 
 
-def last_norm(norm: Norm, width: int) -> nn.Module:
-    """Pre-norm leaves the stream as it is; one norm at the very end brings it to scale."""
+def build_final_norm(norm: Norm, width: int) -> nn.Module:
+    """Pre-norm layers never normalise the residual stream itself, so one norm follows the last."""
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
 
 
 class TransformerEncoder(EncoderModule):
-    """All source positions at once, each looking at all others, layer upon layer."""
-
-    def compile_parts(self) -> None:
-        for layer in self.layers:
-            layer.compile(dynamic=False)
+    """Layers of self-attention over all source positions."""
 
     def __init__(self, embedder: Embedder, layers: list[EncoderLayer], norm: Norm) -> None:
         super().__init__()
         self.embedder = embedder
-        self.layers = stack(layers)
-        self.norm = last_norm(norm, embedder.width)
+        self.layers = module_list(layers)
+        self.norm = build_final_norm(norm, embedder.width)
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
-        assert isinstance(source, Padded), "tokens are read here"
+        assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
         mask = source.mask
         visible = mask[:, None, None] if packing is None else packing.source_mask
-        place = 0 if packing is None else packing.source_positions
-        stream = self.embedder(source.values, place)  # (B, S, D)
+        position_ids = 0 if packing is None else packing.source_positions
+        stream = self.embedder(source.values, position_ids)  # (B, S, D)
         for layer in self.layers:
-            stream = layer(stream, visible, place)
+            stream = layer(stream, visible, position_ids)
         states = self.norm(stream)
-        # There is no last state; the mean of all is what a recurrent decoder may start from.
+        # A Transformer has no final state. The mean initialises a recurrent decoder.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
         return Memory(states, mask, total / source.lengths[:, None, None], source.tokens)
 
@@ -62,7 +60,7 @@ class TransformerSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
     keys_values: one entry per layer; None without cross-attention
-    mask:        (B, 1, 1, S), or the result of `MultiHeadAttention.visible`
+    mask:        (B, 1, 1, S), or the result of `prepare_mask`
     positions:   (T, P) the position table, shared by all rows; None without one
     projections: joined query, key and value projections of each layer, shared by all rows
     """
@@ -70,7 +68,7 @@ class TransformerSource:
     keys_values: tuple[KeysValues | None, ...]
     mask: Tensor | None
     positions: Tensor | None
-    projections: tuple[Layout | None, ...]
+    projections: tuple[PackedLinear | None, ...]
     copyable: Copyable | None
 
     def select(self, rows: Tensor) -> "TransformerSource":
@@ -86,28 +84,23 @@ class TransformerSource:
 class TransformerCache:
     """The `moving` part of a decoder state: keys and values of all previous target positions.
 
-    ancestry: where each hypothesis finds its positions in static caches; None in ordinary ones
+    slots: where each hypothesis finds its positions in static caches; None in ordinary ones
     """
 
     layers: tuple[KeyValueCache | StaticCache, ...]
-    ancestry: Ancestry | None = None
+    slots: SlotTable | None = None
 
     def select(self, rows: Tensor) -> "TransformerCache":
-        ancestry = None if self.ancestry is None else self.ancestry.select(rows)
-        return TransformerCache(tuple(layer.select(rows) for layer in self.layers), ancestry)
+        slots = None if self.slots is None else self.slots.select(rows)
+        return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
         """Static caches are updated in place, so there is nothing to copy."""
-        assert self.ancestry is later.ancestry
+        assert self.slots is later.slots
 
 
 class TransformerDecoder(DecoderModule):
     """All target positions at once in training; one at a time, with a cache, in search."""
-
-    def compile_parts(self) -> None:
-        super().compile_parts()
-        for layer in self.layers:
-            layer.compile(dynamic=False)
 
     def __init__(
         self,
@@ -119,8 +112,8 @@ class TransformerDecoder(DecoderModule):
     ) -> None:
         super().__init__()
         self.embedder = embedder
-        self.layers = stack(layers)
-        self.norm = last_norm(norm, embedder.width)
+        self.layers = module_list(layers)
+        self.norm = build_final_norm(norm, embedder.width)
         self.readout = readout
         self.copying = copying
         self.max_length = embedder.positions.max_length
@@ -129,29 +122,30 @@ class TransformerDecoder(DecoderModule):
         cross = self.layers[0].cross_attention
         mask: Tensor | None = memory.mask[:, None, None]
         if cross is not None and not need_attention:
-            mask = cross.visible(memory.mask[:, None, None], next(self.parameters()).dtype)
+            mask = prepare_mask(cross, memory.mask[:, None, None], next(self.parameters()).dtype)
         caches = TransformerCache(tuple(KeyValueCache(max_steps) for _ in self.layers))
         return State(self._source(memory, mask, max_steps), caches, 0, need_attention)
 
     def start_static(self, memory: Memory, max_steps: int) -> State:
         weight = next(self.parameters())
         position = static_position(weight.device)
-        ancestry = Ancestry(len(memory.mask), max_steps, position)
+        slots = SlotTable(len(memory.mask), max_steps, position)
         example = weight.new_zeros(1, 1, self.embedder.width)
         caches = tuple(
-            StaticCache(ancestry, layer.attention.keys_values(example)) for layer in self.layers
+            StaticCache(slots, layer.attention.project_keys_values(example))
+            for layer in self.layers
         )
         source = self._source(memory, memory.mask[:, None, None], max_steps, static=True)
-        return State(source, TransformerCache(caches, ancestry), position, need_attention=False)
+        return State(source, TransformerCache(caches, slots), position, need_attention=False)
 
     def _source(
         self, memory: Memory, mask: Tensor | None, max_steps: int, static: bool = False
-    ) -> "TransformerSource":
+    ) -> TransformerSource:
         return TransformerSource(
-            keys_values=tuple(self._readable(memory)),
+            keys_values=tuple(self._project_memory(memory)),
             mask=mask,
             positions=self.embedder.positions.tabulate(max_steps, next(self.parameters())),
-            projections=tuple(layer.attention.joined(anew=static) for layer in self.layers),
+            projections=tuple(joined_projections(layer.attention, static) for layer in self.layers),
             copyable=self.copyable(memory),
         )
 
@@ -162,15 +156,15 @@ class TransformerDecoder(DecoderModule):
         row = None if table is None else row_at(table, state.position)
         stream = self.embedder.step(tokens, row)  # (R, D)
         attention = []
-        for layer, cache, keys_values, projection in zip(
+        for layer, cache, keys_values, projections in zip(
             self.layers, caches.layers, source.keys_values, source.projections, strict=True
         ):
-            across = (
+            cross = (
                 None
                 if keys_values is None
-                else Across(keys_values, source.mask, state.need_attention)
+                else CrossAttentionInput(keys_values, source.mask, state.need_attention)
             )
-            stream, weights = layer.step(stream, cache, projection, across)
+            stream, weights = layer.step(stream, cache, projections, cross)
             if weights is not None:
                 attention.append(weights)
         logits = self.next_logits(self.norm(stream), source.copyable)
@@ -180,20 +174,20 @@ class TransformerDecoder(DecoderModule):
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        place = 0 if packing is None else packing.target_positions
-        mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
-        back = None if packing is None else packing.target_mask
-        stream = self.embedder(tokens, place)  # (B, T, D)
-        for layer, readable in zip(self.layers, self._readable(memory), strict=True):
-            stream = layer(stream, readable, mask, back, place)
+        position_ids = 0 if packing is None else packing.target_positions
+        memory_mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
+        causal_mask = None if packing is None else packing.target_mask
+        stream = self.embedder(tokens, position_ids)  # (B, T, D)
+        for layer, keys_values in zip(self.layers, self._project_memory(memory), strict=True):
+            stream = layer(stream, keys_values, memory_mask, causal_mask, position_ids)
         # (B, 1, T or 1, S), the same for every head -> (B, T or 1, S)
-        return self.output(self.norm(stream), self.copyable(memory, mask.squeeze(1)))
+        return self.output(self.norm(stream), self.copyable(memory, memory_mask.squeeze(1)))
 
-    def _readable(self, memory: Memory) -> list[KeysValues | None]:
-        """Every layer's keys and values of the source, computed once."""
+    def _project_memory(self, memory: Memory) -> list[KeysValues | None]:
+        """Keys and values of the source for every layer; None without cross-attention."""
         return [
             None
             if layer.cross_attention is None
-            else layer.cross_attention.keys_values(memory.states)
+            else layer.cross_attention.project_keys_values(memory.states)
             for layer in self.layers
         ]

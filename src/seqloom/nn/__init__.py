@@ -1,1 +1,81 @@
-"""The parts: scores, attention, positions, recurrent and Transformer layers, losses."""
+"""Layers: attention, positions, recurrent and Transformer layers, losses.
+
+from seqloom.nn import AdditiveScore, MultiHeadAttention
+
+attention = MultiHeadAttention(64, heads=8)
+context, weights = attention(queries, states, mask=mask)
+"""
+
+from seqloom.nn.attention import (
+    AdditiveScore,
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    RbfScore,
+    attention_weights,
+)
+from seqloom.nn.cache import KeysValues, KeyValueCache
+from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
+from seqloom.nn.copying import Copying
+from seqloom.nn.dropout import Dropout, LockedDropout
+from seqloom.nn.embedding import (
+    Embedder,
+    LearnedLookup,
+    Lookup,
+    OneHotLookup,
+    Readout,
+    VectorLookup,
+)
+from seqloom.nn.labels import LabelReadout
+from seqloom.nn.losses import cross_entropy_sum, squared_error_sum
+from seqloom.nn.multihead import AttentionOutput, AttentionTrace, MultiHeadAttention
+from seqloom.nn.positions import (
+    LearnedPositions,
+    OneHotPositions,
+    Positions,
+    SinusoidalPositions,
+    rotate,
+    sinusoid,
+)
+from seqloom.nn.recurrent import RecurrentLayer
+from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
+
+__all__ = [
+    "AdditiveScore",
+    "AttentionOutput",
+    "AttentionScore",
+    "AttentionTrace",
+    "BilinearScore",
+    "Copying",
+    "Crop",
+    "DecoderLayer",
+    "DotScore",
+    "Dropout",
+    "Embedder",
+    "EncoderLayer",
+    "FeedForward",
+    "KeyValueCache",
+    "KeysValues",
+    "LabelReadout",
+    "LearnedLookup",
+    "LearnedPositions",
+    "LockedDropout",
+    "Lookup",
+    "MultiHeadAttention",
+    "OneHotLookup",
+    "OneHotPositions",
+    "Patches",
+    "Positions",
+    "RbfScore",
+    "Readout",
+    "RecurrentLayer",
+    "Residual",
+    "ResidualNetwork",
+    "SinusoidalPositions",
+    "VectorLookup",
+    "attention_weights",
+    "cross_entropy_sum",
+    "rotate",
+    "sinusoid",
+    "squared_error_sum",
+]

@@ -1,11 +1,11 @@
-"""Attention, one idea at a time: compare a query with keys, weigh, read values.
+"""Attention scores, and how scores become weights.
 
-    e_ts = score(q_t, k_s)              how well query t and key s match: `Score`
-    α_t  = softmax(e_t)                 or all weight on the best match: `weigh`
-    a_t  = Σ_s α_ts v_s                 the context vector, what was read: `weights @ values`
+    e_ts = score(q_t, k_s)        similarity of query t and key s: `AttentionScore`
+    α_t  = softmax(e_t)           or all weight on the best key: `attention_weights`
+    a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
-Here are the first two; `MultiHeadAttention` puts them together. Every score works for many heads at
-once: queries are (B, H, T, Dq), keys (B, H, S, Dk), and each head has parameters of its own.
+`MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or
+several heads at once: (B, H, T, Dq) and (B, H, S, Dk). Each head has its own parameters.
 """
 
 import math
@@ -17,15 +17,21 @@ from torch import Tensor, nn
 Selection = Literal["softmax", "argmax"]
 
 
-class Score(nn.Module):
-    """How well queries and keys match. Work that needs only the keys is done once, in `prepare`."""
+class AttentionScore(nn.Module):
+    """Base class: the similarity of every query to every key.
 
+    A score is computed in two parts. `prepare` does the work that depends only on the keys, so that
+    decoding does it once per source and not once per step.
+    """
+
+    heads: int | None = None
+    """Number of heads with parameters of their own; None: no parameters, any number of heads."""
     is_product = False
-    """Is it the product of queries and prepared keys over `divisor`, as fused kernels compute it?"""
+    """True if the score is queries · prepared keys / `divisor`, which fused kernels can compute."""
     divisor = 1.0
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """(B, H, S, Dk) -> whatever `compare` wants to meet, with S in the same place."""
+        """(B, H, S, Dk) -> (B, H, S, ·), the second argument of `compare`."""
         return keys
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
@@ -33,16 +39,29 @@ class Score(nn.Module):
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)"""
-        return self.compare(queries, self.prepare(keys))
+        """(B, T, Dq), (B, S, Dk) -> (B, T, S), or with heads:
+
+        (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
+        """
+        if queries.dim() == 4:
+            return self.compare(queries, self.prepare(keys))
+        if self.heads not in (None, 1):
+            raise ValueError(
+                f"this score has {self.heads} heads and needs queries (B, H, T, D) and keys "
+                f"(B, H, S, D), but the queries have the shape {tuple(queries.shape)}"
+            )
+        return self.compare(queries.unsqueeze(1), self.prepare(keys.unsqueeze(1))).squeeze(1)
 
 
-class DotScore(Score):
-    """score(q, k) = q · k / divisor, the divisor being 1, √d or d.
+class DotScore(AttentionScore):
+    """score(q, k) = q · k / divisor
 
-    The product of two random vectors with unit-variance entries has standard deviation √d, so 1
-    saturates the softmax as d grows; dividing by d caps the score, so that no key can ever win all
-    the weight; √d keeps it soft and free at the same time.
+    scale: "one" (divisor 1), "sqrt" (√d) or "width" (d)
+    width: d, the width of queries and keys
+
+    The product of two random vectors with unit-variance entries has standard deviation √d. Without
+    scaling it saturates the softmax as d grows. Dividing by d bounds the score, so that no key can
+    get all the weight. √d avoids both (Vaswani et al. 2017, section 3.2.1).
     """
 
     is_product = True
@@ -55,19 +74,22 @@ class DotScore(Score):
         return queries @ prepared.transpose(-2, -1) / self.divisor
 
 
-class BilinearScore(Score):
-    """score(q, k) = q^T W k: linear keys and queries, their two matrices merged into one.
+class BilinearScore(AttentionScore):
+    """score(q, k) = q^T W k    (Luong et al. 2015, "general")
 
+    This is the dot product of linear projections of query and key, with one matrix instead of two:
     (Wq q) · (Wk k) = q^T (Wq^T Wk) k. Queries and keys may have different widths.
     """
 
     is_product = True
 
-    def __init__(self, heads: int, query_width: int, key_width: int) -> None:
+    def __init__(self, query_width: int, key_width: int, heads: int = 1) -> None:
         super().__init__()
+        self.heads = heads
         self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
         for head in self.weight:
-            # As small as the scaled dot product at first, or the softmax would begin saturated.
+            # Scores start as small as those of the scaled dot product; otherwise the softmax would
+            # be saturated from the beginning.
             nn.init.xavier_uniform_(head, gain=1 / math.sqrt(query_width))
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -77,14 +99,15 @@ class BilinearScore(Score):
         return queries @ prepared.transpose(-2, -1)
 
 
-class AdditiveScore(Score):
+class AdditiveScore(AttentionScore):
     """score(q, k) = v · tanh(Wq q + Wk k + b)    (Bahdanau et al. 2015, appendix A.1.2)
 
-    A network with one hidden layer. Queries and keys may have different widths.
+    A network with one hidden layer of size `width`. Queries and keys may have different widths.
     """
 
-    def __init__(self, heads: int, query_width: int, key_width: int, width: int) -> None:
+    def __init__(self, query_width: int, key_width: int, width: int, heads: int = 1) -> None:
         super().__init__()
+        self.heads = heads
         self.project_query = nn.Parameter(torch.empty(heads, query_width, width))
         self.project_key = nn.Parameter(torch.empty(heads, key_width, width))
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
@@ -102,7 +125,7 @@ class AdditiveScore(Score):
         return (hidden @ self.to_score.unsqueeze(1)).squeeze(-1)
 
 
-class RbfScore(Score):
+class RbfScore(AttentionScore):
     """score(q, k) = -γ‖q - k‖², the logarithm of the radial basis function exp(-γ‖q - k‖²).
 
     The softmax of the logarithm is the function itself, normalised over the keys.
@@ -113,8 +136,8 @@ class RbfScore(Score):
         self.gamma = gamma
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        # ‖q - k‖² = q·q + k·k - 2 q·k: no (T, S, D) tensor of differences is ever built. The terms
-        # nearly cancel, and the eight bits of bf16 would leave nothing of what remains.
+        # ‖q - k‖² = q·q + k·k - 2 q·k needs no (T, S, D) tensor of differences. The terms nearly
+        # cancel, so they need float32: the eight significant bits of bf16 would all be lost.
         with torch.autocast(queries.device.type, enabled=False):
             q, k = (x.float() if x.dtype == torch.bfloat16 else x for x in (queries, prepared))
             squares = q.square().sum(-1, keepdim=True) + k.square().sum(-1).unsqueeze(-2)
@@ -122,25 +145,29 @@ class RbfScore(Score):
 
 
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
-    """Each head by a matrix of its own: (B, H, S, D), (H, D, E) -> (B, H, S, E)
+    """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
-    One product a head over all rows. Spread over the rows by `@`, the matrices would get a
-    gradient of their size from every row, many times the work of adding them up in the product.
+    One product per head over all rows. With `@` the matrices would be broadcast over the rows, and
+    backward would compute a gradient of the size of the matrix for each row.
     """
     return torch.einsum("bhsd,hde->bhse", states, weights)
 
 
-def weigh(scores: Tensor, mask: Tensor, selection: Selection) -> Tensor:
-    """Turn scores into weights that sum to one over the source and are zero under the padding.
+def attention_weights(
+    scores: Tensor, mask: Tensor | None = None, selection: Selection = "softmax"
+) -> Tensor:
+    """Weights that sum to one over the keys and are zero for hidden keys.
 
-    scores (B, H, T, S), mask broadcast to it and True where a key may be seen -> (B, H, T, S)
+    scores:    (…, T, S)
+    mask:      broadcastable to the scores, True where a key is visible; None: all keys are visible
+    selection: "softmax", or "argmax" for all weight on the best key
     """
-    visible = scores.masked_fill(~mask, float("-inf"))
+    visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
-        # torch sums in float32 even where the scores are bf16, whose eight bits could not tell
-        # apart the weights of a sentence of a few hundred words. Autocast widens the result too.
+        # torch accumulates in float32 even if the scores are bf16, whose eight significant bits
+        # cannot distinguish the weights of a few hundred keys. Autocast also widens the result.
         return visible.softmax(dim=-1).to(scores.dtype)
-    # All weight on the best key. The choice does not change when query or key move a little, so
-    # no gradient reaches them; the value that was chosen still gets one.
+    # The choice is constant around almost every query and key, so they get no gradient. The chosen
+    # value still gets one.
     best = visible.argmax(dim=-1, keepdim=True)
     return torch.zeros_like(scores).scatter_(-1, best, 1.0)

@@ -1,4 +1,4 @@
-"""The switches of a part → the part. What is chosen for a whole model is in `models/build.py`."""
+"""Builds layers from their configs. `models/build.py` builds whole models."""
 
 from typing import assert_never
 
@@ -22,81 +22,93 @@ from seqloom.config.schema.embedding import (
 )
 from seqloom.config.schema.transformer import LayerStackConfig
 from seqloom.core.signature import Tokens, Vectors
-from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
+from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
 from seqloom.nn.transformer import FeedForward
 
 
 def build_lookup(
-    config: EmbeddingConfig, read: Tokens | Vectors, width: int, small: bool
+    config: EmbeddingConfig, inputs: Tokens | Vectors, width: int, scaled: bool
 ) -> Lookup:
-    """What is read to vectors: as wide as the embedding says, else `width`; `small` as
-    LearnedLookup. Numbers have no embedding but a linear map."""
-    if isinstance(read, Vectors):
-        return VectorLookup(read.width, width)
-    vocabulary = read.count
+    """Token ids to vectors; a linear projection if the inputs are vectors.
+
+    width:  width of the vectors if the config sets none
+    scaled: see `LearnedLookup`
+    """
+    if isinstance(inputs, Vectors):
+        return VectorLookup(inputs.width, width)
     match config:
         case OneHotEmbeddingConfig():
-            return OneHotLookup(vocabulary)
-        case LearnedEmbeddingConfig(width=own, noise=noise, word_dropout=dropped):
-            return LearnedLookup(vocabulary, own or width, noise, small, dropped)
+            return OneHotLookup(inputs.count)
+        case LearnedEmbeddingConfig(width=config_width, noise=noise, word_dropout=word_dropout):
+            return LearnedLookup(inputs.count, config_width or width, noise, scaled, word_dropout)
         case _:
             assert_never(config)
 
 
 def build_positions(config: PositionsConfig, width: int) -> Positions:
-    """Positions for vectors of this width. Rotary ones are no vectors: attention turns by them."""
+    """Positions for vectors of this width. Attention applies rotary positions, not the embedder."""
     match config:
         case NoPositionsConfig() | RotaryPositionsConfig():
             return Positions()
-        case OneHotPositionsConfig(max_length=longest, join=join):
-            return OneHotPositions(join, longest if join == "append" else width, longest)
-        case SinusoidalPositionsConfig(join=join, width=own):
-            return SinusoidalPositions(join, own if join == "append" else width)
-        case LearnedPositionsConfig(max_length=longest, join=join, width=own):
-            return LearnedPositions(join, own if join == "append" else width, longest)
+        case OneHotPositionsConfig(max_length=max_length, join=join):
+            return OneHotPositions(join, max_length if join == "append" else width, max_length)
+        case SinusoidalPositionsConfig(join=join, width=config_width):
+            return SinusoidalPositions(join, config_width if join == "append" else width)
+        case LearnedPositionsConfig(max_length=max_length, join=join, width=config_width):
+            return LearnedPositions(join, config_width if join == "append" else width, max_length)
         case _:
             assert_never(config)
 
 
-def build_feedforward(part: LayerStackConfig) -> FeedForward:
-    """The feed-forward network of a Transformer's layer."""
-    return FeedForward(part.width, part.feedforward, part.activation, part.feedforward_dropout)
+def build_feedforward(config: LayerStackConfig) -> FeedForward:
+    """The feed-forward network of a Transformer layer."""
+    return FeedForward(
+        config.width, config.feedforward, config.activation, config.feedforward_dropout
+    )
 
 
 def build_attention(
     config: AttentionConfig, query_width: int, key_width: int, rotary: bool = False
 ) -> MultiHeadAttention:
-    """Attention of states of one width to states of another."""
-    plan = AttentionPlan(
-        query_width=query_width,
-        key_width=key_width,
-        width=config.width or query_width,
-        heads=config.heads,
-        projection=config.projection,
-        learned_values=config.values == "learned",
-        merged_width=query_width if config.merge else None,
+    """Attention from states of one width to states of another."""
+    width = config.width or query_width
+    projects = config.projection != "none"
+    score = build_score(
+        config,
+        query_width=(width if projects else query_width) // config.heads,
+        key_width=(width if projects else key_width) // config.heads,
     )
-    if config.selection == "nearest":
-        # The closest key is the best one under the score that measures distance.
-        return MultiHeadAttention(plan, RbfScore(1.0), "argmax", rotary, config.dropout)
     return MultiHeadAttention(
-        plan, build_score(config, plan), config.selection, rotary, config.dropout
+        query_width,
+        config.heads,
+        key_width=key_width,
+        width=width,
+        score=score,
+        projection=config.projection,
+        values=config.values,
+        output_projection=config.merge,
+        selection="softmax" if config.selection == "softmax" else "argmax",
+        rotary=rotary,
+        dropout=config.dropout,
     )
 
 
-def build_score(config: AttentionConfig, plan: AttentionPlan) -> Score:
-    """How well a query and a key match, for heads as wide as the plan says."""
+def build_score(config: AttentionConfig, query_width: int, key_width: int) -> AttentionScore:
+    """The score of an attention. The widths are those of one head."""
+    if config.selection == "nearest":
+        # The nearest key is the best one under the score that measures distance.
+        return RbfScore(1.0)
     score = config.score
     match score:
         case DotScoreConfig(scale=scale):
-            return DotScore(scale, plan.query_head)
+            return DotScore(scale, query_width)
         case BilinearScoreConfig():
-            return BilinearScore(plan.heads, plan.query_head, plan.key_head)
+            return BilinearScore(query_width, key_width, config.heads)
         case AdditiveScoreConfig(width=width):
-            return AdditiveScore(plan.heads, plan.query_head, plan.key_head, width)
+            return AdditiveScore(query_width, key_width, width, config.heads)
         case RbfScoreConfig(gamma=gamma):
             return RbfScore(gamma)
         case _:

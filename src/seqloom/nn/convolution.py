@@ -1,26 +1,27 @@
-"""Images to feature maps: residual convolutions, and patches."""
+"""Images to feature maps: cropping and augmentation, residual convolutions, and patches."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 GROUPS = 8
-"""Channels are normalised in so many groups, image by image: what comes out for one image never
-depends on the others of its batch."""
+"""Number of groups of GroupNorm. It normalises each image separately, so that the features of an
+image do not depend on the others of its batch."""
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
-"""Of the colours of photographs, the usual figures."""
+"""Mean and standard deviation of the colours of ImageNet, as commonly used."""
 
 
 class Crop(nn.Module):
-    """Bytes to numbers around zero, cut to a square: (B, C, height, width) -> (B, C, N, N)
+    """Normalises bytes and crops a square: (B, C, height, width) -> (B, C, N, N)
 
-    In training the square is anywhere in the image and may be mirrored, so that no image is ever
-    seen twice; otherwise it is the middle one. Every shape is known beforehand, as a recorded
-    step needs it.
+    In training the square is at a random position and mirrored with probability ½; otherwise it is
+    the centre. The output shape never depends on the data, as a captured training step needs it.
 
-    zoom:  in training, the least share of an image's side that is looked at; 1 leaves sizes alone
-    light: in training, by how much of itself brightness and contrast may change
+    size:  N, side of the square in pixels
+    zoom:  in training, the minimum side of the square relative to the image; it is then resized to
+           N. 1 disables resizing. Default: 1
+    light: in training, maximum relative change of brightness and contrast. Default: 0
     """
 
     mean: Tensor
@@ -35,90 +36,102 @@ class Crop(nn.Module):
             self.register_buffer(name, torch.tensor(colours).view(3, 1, 1), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        room = [side - self.size for side in images.shape[-2:]]
+        margins = [side - self.size for side in images.shape[-2:]]
         if self.training:
-            cut = self._zoomed(images) if self.zoom < 1 else self._anywhere(images, room)
-            images = self._lit(cut.to(self.mean.dtype)) if self.light else cut
+            cropped = (
+                self._random_resized_crop(images)
+                if self.zoom < 1
+                else self._random_crop(images, margins)
+            )
+            images = self._jitter(cropped.to(self.mean.dtype)) if self.light else cropped
         else:
-            top, left = (extra // 2 for extra in room)
+            top, left = (margin // 2 for margin in margins)
             images = images[..., top : top + self.size, left : left + self.size]
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.deviation
 
-    def _zoomed(self, images: Tensor) -> Tensor:
-        """A square of any size from the least up to the whole image, anywhere, scaled to fit."""
+    def _random_resized_crop(self, images: Tensor) -> Tensor:
+        """A square of random size and position, resized to N."""
         count = len(images)
         share = torch.empty(count, 1, device=images.device).uniform_(self.zoom, 1)
         mirror = (torch.rand(count, 1, device=images.device) < 0.5).to(share.dtype) * -2 + 1
-        middle = (torch.rand(count, 2, device=images.device) * 2 - 1) * (1 - share)
-        nothing = torch.zeros_like(share)
-        # Where a place of the cut lies in the image, both from -1 to 1: (B, 2, 3)
-        rows = [share * mirror, nothing, middle[:, :1], nothing, share, middle[:, 1:]]
-        where = torch.cat(rows, dim=1).view(count, 2, 3)
+        centre = (torch.rand(count, 2, device=images.device) * 2 - 1) * (1 - share)
+        zero = torch.zeros_like(share)
+        # Affine maps from crop to image coordinates, both from -1 to 1: (B, 2, 3)
+        rows = [share * mirror, zero, centre[:, :1], zero, share, centre[:, 1:]]
+        affine = torch.cat(rows, dim=1).view(count, 2, 3)
         shape = [count, images.shape[1], self.size, self.size]
-        with torch.autocast(images.device.type, enabled=False):  # bf16 cannot tell pixels apart
-            grid = F.affine_grid(where, shape, align_corners=False)
+        # bf16 has too few significant bits for pixel coordinates.
+        with torch.autocast(images.device.type, enabled=False):
+            grid = F.affine_grid(affine, shape, align_corners=False)
             return F.grid_sample(
                 images.to(grid.dtype), grid, padding_mode="border", align_corners=False
             )
 
-    def _lit(self, images: Tensor) -> Tensor:
-        """Brighter or darker, and with more or less contrast; bytes stay within their range."""
+    def _jitter(self, images: Tensor) -> Tensor:
+        """Random brightness and contrast; values stay between 0 and 255."""
         count = len(images)
-        drawn = torch.empty(2, count, 1, 1, 1, device=images.device)
-        brightness, contrast = drawn.uniform_(1 - self.light, 1 + self.light)
+        factors = torch.empty(2, count, 1, 1, 1, device=images.device)
+        brightness, contrast = factors.uniform_(1 - self.light, 1 + self.light)
         mean = images.mean(dim=(1, 2, 3), keepdim=True)
         return (mean * brightness + (images - mean) * contrast).clamp(0, 255)
 
-    def _anywhere(self, images: Tensor, room: list[int]) -> Tensor:
+    def _random_crop(self, images: Tensor, margins: list[int]) -> Tensor:
         count, device = len(images), images.device
-        along = torch.arange(self.size, device=device)
-        top, left = (torch.randint(extra + 1, (count, 1), device=device) for extra in room)
-        mirrored = torch.rand(count, 1, device=device) < 0.5
-        rows = top + along  # (B, N)
-        columns = left + torch.where(mirrored, self.size - 1 - along, along)
-        each = torch.arange(count, device=device)[:, None, None]
-        # Indices on both sides of a slice bring its dimension to the end: (B, N, N, C).
-        cut = images[each, :, rows[:, :, None], columns[:, None, :]]
-        # In plain order: with colours last in memory, torch 2.13 crashes in some gradients on CPUs.
-        return cut.permute(0, 3, 1, 2).contiguous()
+        offsets = torch.arange(self.size, device=device)
+        top, left = (torch.randint(margin + 1, (count, 1), device=device) for margin in margins)
+        is_mirrored = torch.rand(count, 1, device=device) < 0.5
+        rows = top + offsets  # (B, N)
+        columns = left + torch.where(is_mirrored, self.size - 1 - offsets, offsets)
+        image_index = torch.arange(count, device=device)[:, None, None]
+        # Index tensors on both sides of a slice move its dimension to the end: (B, N, N, C).
+        cropped = images[image_index, :, rows[:, :, None], columns[:, None, :]]
+        # Contiguous: with channels last in memory, torch 2.13 crashes in some gradients on a CPU.
+        return cropped.permute(0, 3, 1, 2).contiguous()
 
 
 class ResidualBlock(nn.Module):
-    """x + two 3 x 3 convolutions of it; with a stride, half as high and wide.
+    """x + two 3 x 3 convolutions of x, with pre-activation (He et al. 2016).
 
     (B, C, N, N) -> (B, C', N / stride, N / stride)
     """
 
-    def __init__(self, channels: int, wanted: int, stride: int) -> None:
+    def __init__(self, channels: int, out_channels: int, stride: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, wanted, 3, stride, 1, bias=False)
-        self.second = nn.Conv2d(wanted, wanted, 3, 1, 1, bias=False)
-        self.norms = nn.ModuleList([nn.GroupNorm(GROUPS, channels), nn.GroupNorm(GROUPS, wanted)])
-        plain = channels == wanted and stride == 1
-        self.around = nn.Identity() if plain else nn.Conv2d(channels, wanted, 1, stride, bias=False)
+        self.first = nn.Conv2d(channels, out_channels, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList(
+            [nn.GroupNorm(GROUPS, channels), nn.GroupNorm(GROUPS, out_channels)]
+        )
+        same_shape = channels == out_channels and stride == 1
+        self.shortcut = (
+            nn.Identity()
+            if same_shape
+            else nn.Conv2d(channels, out_channels, 1, stride, bias=False)
+        )
 
     def forward(self, image: Tensor) -> Tensor:
-        bent = F.relu(self.norms[0](image))
-        inner = self.first(bent)
-        return self.around(image) + self.second(F.relu(self.norms[1](inner)))
+        inner = self.first(F.relu(self.norms[0](image)))
+        return self.shortcut(image) + self.second(F.relu(self.norms[1](inner)))
 
 
 class ResidualNetwork(nn.Module):
-    """Stages of residual blocks, each with more channels on a coarser grid than the one before.
+    """Stages of residual blocks. Each stage halves the grid.
 
     (B, 3, N, N) -> (B, C, N / 2^stages, N / 2^stages)
+
+    channels: number of channels of each stage
+    blocks:   number of blocks in each stage
     """
 
     def __init__(self, channels: list[int], blocks: int) -> None:
-        """channels: of each stage; blocks: in each of them"""
         super().__init__()
         self.stem = nn.Conv2d(3, channels[0], 3, 1, 1, bias=False)
         stages = []
         width = channels[0]
-        for wanted in channels:
+        for stage_channels in channels:
             for number in range(blocks):
-                stages.append(ResidualBlock(width, wanted, stride=2 if number == 0 else 1))
-                width = wanted
+                stages.append(ResidualBlock(width, stage_channels, stride=2 if number == 0 else 1))
+                width = stage_channels
         self.stages = nn.Sequential(*stages)
         self.norm = nn.GroupNorm(GROUPS, width)
         self.width = width
@@ -128,15 +141,20 @@ class ResidualNetwork(nn.Module):
 
 
 class Patches(nn.Module):
-    """An image cut into squares, each mapped to a vector: (B, 3, N, N) -> (B, G, D)
+    """Cuts an image into G square patches and maps each to a vector: (B, 3, N, N) -> (B, G, D)
 
-    The G squares stand in reading order, with a learned vector for the place of each.
+    Patches are in reading order, from left to right and top to bottom. Each has a learned position
+    vector.
+
+    size:  N, side of the image in pixels
+    patch: side of a patch in pixels
+    width: D
     """
 
     def __init__(self, size: int, patch: int, width: int) -> None:
         super().__init__()
-        self.cut = nn.Conv2d(3, width, patch, patch)
-        self.places = nn.Parameter(torch.randn((size // patch) ** 2, width) * 0.02)
+        self.projection = nn.Conv2d(3, width, patch, patch)
+        self.positions = nn.Parameter(torch.randn((size // patch) ** 2, width) * 0.02)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.cut(images).flatten(2).transpose(1, 2) + self.places
+        return self.projection(images).flatten(2).transpose(1, 2) + self.positions

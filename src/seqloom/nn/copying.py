@@ -1,11 +1,12 @@
-"""Copying: the next token is said in the model's own words, or taken from the source.
+"""A copy mechanism: the next token is generated from the vocabulary or copied from the source.
 
     p(y) = g · softmax(W f)_y + (1 - g) · Σ_s a_s [x_s = y]    (See et al. 2017)
 
-f is what the readout sees. The pointer a is a look at the source of its own, with one head; the
-gate g is decided by f and by what the pointer points at. The decoder's attention gathers what is
-needed to go on, from many places and with many heads, and keeps its fused kernels; a pointer has
-to name one place. Tokens are compared by their ids, so source and target must share a vocabulary.
+f are the features of the readout. The pointer a is attention with one head and parameters of its
+own; the gate g depends on f and on the states that the pointer selects. The attention of the decoder
+is not reused as a pointer: it collects information from many positions with many heads and uses
+fused kernels, while a pointer selects one position. Tokens are compared by their ids, so source and
+target must share a vocabulary.
 """
 
 import math
@@ -15,16 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.linear import Linear
+from seqloom.nn.fast.linear import Linear
 
 
 @dataclass(frozen=True)
 class Copyable:
-    """What can be copied, and where.
+    """The source tokens that can be copied.
 
-    keys:   (B, S, D) what a pointer compares with
-    tokens: (B, S)    what stands there
-    mask:   (B, 1, S) or (B, T, S), True where a position may be copied from
+    keys:   (B, S, D) keys of the pointer
+    tokens: (B, S)    token ids
+    mask:   (B, 1, S) or (B, T, S), True where a position may be copied
     """
 
     keys: Tensor
@@ -38,22 +39,32 @@ class Copyable:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """How likely it is to speak and to copy, and from where: logarithms (…, 1), weights (…, S)."""
+class CopyMixture:
+    """The weights of the mixture at each position.
 
-    speaks: Tensor
-    copies: Tensor
+    log_generate: (…, 1) log g
+    log_copy:     (…, 1) log (1 - g)
+    pointer:      (…, S) a, the probability of copying each source position
+    """
+
+    log_generate: Tensor
+    log_copy: Tensor
     pointer: Tensor
 
 
 class Copying(nn.Module):
-    """The pointer and the gate."""
+    """The pointer and the gate.
+
+    features:  width of the features of the readout
+    key_width: width of the encoder states
+    width:     width of the pointer's queries and keys
+    """
 
     def __init__(self, features: int, key_width: int, width: int) -> None:
-        """width: of queries and keys, where features and states of the source meet"""
         super().__init__()
         self.to_query = Linear(features, width)
-        self.to_key = nn.Linear(key_width, width, bias=False)  # a bias would move all scores alike
+        # No bias: it would add the same number to all scores of a query.
+        self.to_key = nn.Linear(key_width, width, bias=False)
         self.gate = Linear(features + width, 1)
         for part in (self.to_query, self.to_key, self.gate):
             nn.init.xavier_uniform_(part.weight)
@@ -62,40 +73,40 @@ class Copying(nn.Module):
         self.scale = 1 / math.sqrt(width)
 
     def prepare(self, states: Tensor, tokens: Tensor, mask: Tensor) -> Copyable:
-        """(B, S, D) states of the source -> what can be copied from it"""
+        """Encoder states (B, S, D) and token ids (B, S) -> the tokens that can be copied"""
         return Copyable(self.to_key(states), tokens, mask)
 
-    def shares(self, features: Tensor, source: Copyable) -> Shares:
-        """features (B, T, F) -> how much is spoken and copied at each position"""
+    def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
+        """features (B, T, F) -> the gate and the pointer at each position"""
         scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
         pointer = _exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
-        read = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
-        gate = _exact(self.gate(torch.cat((features, read), dim=-1)))  # (B, T, 1)
-        return Shares(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
+        selected = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
+        gate = _exact(self.gate(torch.cat((features, selected), dim=-1)))  # (B, T, 1)
+        return CopyMixture(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
 
     def mix(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """log p of every token: (B, T, V), (B, T, F) -> (B, T, V), normalised already"""
-        shares = self.shares(features, source)
-        places = source.tokens.unsqueeze(1).expand_as(shares.pointer)
-        spoken = _exact(logits).log_softmax(dim=-1)
-        copied = torch.zeros_like(spoken).scatter_add(-1, places, shares.pointer.to(spoken.dtype))
-        return torch.logaddexp(shares.speaks + spoken, shares.copies + _log(copied))
+        """log p of every token, normalised: logits (B, T, V), features (B, T, F) -> (B, T, V)"""
+        mixture = self.mixture(features, source)
+        tokens = source.tokens.unsqueeze(1).expand_as(mixture.pointer)
+        generated = _exact(logits).log_softmax(dim=-1)
+        copied = torch.zeros_like(generated).scatter_add(
+            -1, tokens, mixture.pointer.to(generated.dtype)
+        )
+        return torch.logaddexp(mixture.log_generate + generated, mixture.log_copy + _log(copied))
 
     def loss(
-        self, logits: Tensor, features: Tensor, source: Copyable, answers: Tensor, smoothing: float
+        self, logits: Tensor, features: Tensor, source: Copyable, targets: Tensor, smoothing: float
     ) -> Tensor:
-        """-log p of the answers, smoothed: (B, T, V), (B, T, F), (B, T) -> (B, T)"""
-        shares = self.shares(features, source)
-        with torch.autocast(logits.device.type, enabled=False):  # probabilities are added up
-            return copying_loss(_exact(logits), answers, shares, source, smoothing)
-
-    def compile_loss(self) -> None:
-        self.loss = torch.compile(self.loss, dynamic=False)  # type: ignore[method-assign]
+        """-log p of the targets, smoothed: (B, T, V), (B, T, F), (B, T) -> (B, T)"""
+        mixture = self.mixture(features, source)
+        # Probabilities are added up, which needs float32.
+        with torch.autocast(logits.device.type, enabled=False):
+            return copying_loss(_exact(logits), targets, mixture, source, smoothing)
 
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """The same for one position of R hypotheses: (R, V), (R, F) -> (R, V)
+        """`mix` for one position of R hypotheses: (R, V), (R, F) -> (R, V)
 
-        The K hypotheses of a source are K queries to the same keys, so nothing is copied.
+        The K hypotheses of a source are K queries to the same keys, so the keys are not repeated.
         """
         shape = (len(source.keys), -1)  # (B, K)
         grouped = logits.unflatten(0, shape), features.unflatten(0, shape)
@@ -103,45 +114,48 @@ class Copying(nn.Module):
 
 
 def copying_loss(
-    scores: Tensor, answers: Tensor, shares: Shares, source: Copyable, smoothing: float
+    logits: Tensor, targets: Tensor, mixture: CopyMixture, source: Copyable, smoothing: float
 ) -> Tensor:
-    """-log p of the answers, smoothed: (B, T, V), (B, T) -> (B, T)
+    """-log p of the targets, smoothed: (B, T, V), (B, T) -> (B, T)
 
-    What is copied is never spread over the vocabulary: at most S of its tokens stand in the
-    source, so that all but these have g · softmax(W f) alone.
+    Copy probabilities are never spread over the vocabulary: at most S tokens occur in the source,
+    and for all others p = g · softmax(W f).
     """
-    # log g · softmax(W f) is the score of a token less this.
-    less = scores.logsumexp(dim=-1, keepdim=True) - shares.speaks  # (B, T, 1)
-    answer = answers.unsqueeze(-1)
-    found = (source.tokens.unsqueeze(1) == answer) * shares.pointer  # (B, T, S)
-    copied = shares.copies + _log(found.sum(-1, keepdim=True))
-    own = torch.logaddexp(scores.gather(-1, answer) - less, copied).squeeze(-1)
+    # log(g · softmax(W f)) = logits - normaliser
+    normaliser = logits.logsumexp(dim=-1, keepdim=True) - mixture.log_generate  # (B, T, 1)
+    target = targets.unsqueeze(-1)
+    matches = (source.tokens.unsqueeze(1) == target) * mixture.pointer  # (B, T, S)
+    copied = mixture.log_copy + _log(matches.sum(-1, keepdim=True))
+    of_target = torch.logaddexp(logits.gather(-1, target) - normaliser, copied).squeeze(-1)
     if not smoothing:
-        return -own
-    even = (scores.mean(-1, keepdim=True) - less).squeeze(-1)
-    even = even + _gain(scores, less, shares, source) / scores.shape[-1]
-    return -(1 - smoothing) * own - smoothing * even
+        return -of_target
+    mean = (logits.mean(-1, keepdim=True) - normaliser).squeeze(-1)
+    mean = mean + _copy_gain(logits, normaliser, mixture, source) / logits.shape[-1]
+    return -(1 - smoothing) * of_target - smoothing * mean
 
 
-def _gain(scores: Tensor, less: Tensor, shares: Shares, source: Copyable) -> Tensor:
-    """Σ log p(v) - log (g · softmax(W f)_v) over the tokens v of the source: (B, T)
+def _copy_gain(
+    logits: Tensor, normaliser: Tensor, mixture: CopyMixture, source: Copyable
+) -> Tensor:
+    """Σ log p(v) - log(g · softmax(W f)_v) over the tokens v of the source: (B, T)
 
-    A token that stands there n times is met n times: each time it counts for 1/n.
+    A token that occurs n times in the source is counted n times, each time with weight 1/n.
     """
-    pointer = shares.pointer
+    pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)
     visible = source.mask.expand_as(pointer).to(pointer.dtype)
-    times = (visible @ same).clamp(min=1)
-    copied = shares.copies + _log(pointer @ same)
-    spoken = scores.gather(-1, source.tokens.unsqueeze(1).expand_as(pointer)) - less
-    return ((torch.logaddexp(spoken, copied) - spoken) * visible / times).sum(-1)
+    counts = (visible @ same).clamp(min=1)
+    copied = mixture.log_copy + _log(pointer @ same)
+    tokens = source.tokens.unsqueeze(1).expand_as(pointer)
+    generated = logits.gather(-1, tokens) - normaliser
+    return ((torch.logaddexp(generated, copied) - generated) * visible / counts).sum(-1)
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """In float32 at least: eight bits are too few to add up probabilities."""
+    """In float32 at least: bf16 has too few significant bits to add up probabilities."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def _log(probability: Tensor) -> Tensor:
-    """A logarithm that is finite, and so is its gradient: of nothing it is that of next to nothing."""
+    """A logarithm that is finite and has a finite gradient, also for a probability of zero."""
     return probability.clamp(min=torch.finfo(probability.dtype).tiny).log()

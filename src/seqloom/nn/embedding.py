@@ -1,4 +1,4 @@
-"""Token ids to vectors, and feature vectors to scores over the vocabulary."""
+"""Token ids to vectors, and feature vectors to logits over the vocabulary."""
 
 import math
 
@@ -7,35 +7,40 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.dropout import build_dropout
-from seqloom.nn.linear import Linear
-from seqloom.nn.losses import cross_entropy_sum, linear_cross_entropy_sum
-from seqloom.nn.positions import Place, Positions
+from seqloom.nn.fast.cross_entropy import linear_cross_entropy_sum
+from seqloom.nn.fast.dispatch import on_cpu_without_autocast
+from seqloom.nn.fast.linear import Linear
+from seqloom.nn.losses import cross_entropy_sum
+from seqloom.nn.positions import PositionIds, Positions
 
 
 class Lookup(nn.Module):
-    """Ids to vectors: (B, T) -> (B, T, D)."""
+    """Base class: ids to vectors, (B, T) -> (B, T, D)."""
 
     width: int
 
 
 class LearnedLookup(Lookup):
-    """A learned vector for each token, in training with a little noise on top.
+    """A learned vector for each token.
 
-    Noise on the vectors is the augmentation that text allows: it moves a word a little without
-    making it another word. Word dropout takes whole words away: their vectors are zero, those of
-    the others what they always are.
+    vocabulary:   number of tokens
+    width:        D, the width of a vector
+    noise:        standard deviation of Gaussian noise that training adds to the vectors. This
+                  changes a word a little without making it another word
+    scaled:       if True, entries start with standard deviation 1/√D, as an output layer that shares
+                  them needs, and are multiplied by √D here; otherwise they start with 1
+    word_dropout: probability with which training sets the vector of a token to zero. The other
+                  vectors are not rescaled. Default: 0
     """
 
     def __init__(
-        self, vocabulary: int, width: int, noise: float, small: bool, word_dropout: float = 0.0
+        self, vocabulary: int, width: int, noise: float, scaled: bool, word_dropout: float = 0.0
     ) -> None:
-        """small: entries begin with size 1/√width, as an output layer that shares them needs, and
-        are multiplied by √width on the way in; otherwise they begin with size 1."""
         super().__init__()
         self.width = width
         self.noise = noise
         self.word_dropout = word_dropout
-        self.scale = math.sqrt(width) if small else 1.0
+        self.scale = math.sqrt(width) if scaled else 1.0
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=1 / self.scale)
 
@@ -47,26 +52,26 @@ class LearnedLookup(Lookup):
         return weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        # Either way the vectors are of size 1 at first: much smaller ones, and a recurrent network
-        # spends its first thousand steps on finding out that they differ at all.
+        # With or without `scaled`, vectors start with standard deviation 1. A recurrent network
+        # needs a thousand steps to learn to distinguish much smaller ones.
         vectors = self.table(tokens) * self.scale
         if self.training and self.noise > 0:
             vectors = vectors + self.noise * torch.randn_like(vectors)
         if self.training and self.word_dropout > 0:
-            stays = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
-            vectors = vectors * stays.unsqueeze(-1)
+            kept = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
+            vectors = vectors * kept.unsqueeze(-1)
         return vectors
 
 
 class OneHotLookup(Lookup):
-    """Token i is the i-th unit vector; nothing is learned."""
+    """Token i is the i-th unit vector. Nothing is learned."""
 
     anchor: Tensor
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.width = vocabulary
-        # Carries the model's device and precision, which a module without weights would not know.
+        # A module without parameters has no dtype; this buffer follows the dtype of the model.
         self.register_buffer("anchor", torch.zeros(()), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -74,20 +79,25 @@ class OneHotLookup(Lookup):
 
 
 class VectorLookup(Lookup):
-    """Vectors are what they are; a linear map brings them to the width of the network."""
+    """For sources and targets that are vectors: a linear projection to the width of the network."""
 
-    def __init__(self, numbers: int, width: int) -> None:
+    def __init__(self, input_width: int, width: int) -> None:
         super().__init__()
         self.width = width
-        self.map = nn.Linear(numbers, width)
+        self.projection = nn.Linear(input_width, width)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(…, D) -> (…, width)"""
-        return self.map(vectors)
+        return self.projection(vectors)
 
 
 class Embedder(nn.Module):
-    """Tokens and their positions as the vectors a network reads."""
+    """Token vectors with positions: the input of a network.
+
+    width:  output width; a linear projection is added if lookup and positions give another width.
+            None: the width that lookup and positions give
+    locked: dropout uses one mask per sequence. Default: False
+    """
 
     def __init__(
         self,
@@ -97,42 +107,50 @@ class Embedder(nn.Module):
         dropout: float,
         locked: bool = False,
     ) -> None:
-        """width None: as wide as lookup and positions make it; else a linear map brings it there."""
         super().__init__()
         self.lookup = lookup
         self.positions = positions
         self.dropout = build_dropout(dropout, locked)
-        found = positions.widened(lookup.width)
-        self.width = found if width is None else width
-        self.fit = nn.Identity() if self.width == found else nn.Linear(found, self.width)
+        joined_width = positions.output_width(lookup.width)
+        self.width = joined_width if width is None else width
+        self.projection = (
+            nn.Identity() if self.width == joined_width else nn.Linear(joined_width, self.width)
+        )
 
-    def forward(self, tokens: Tensor, place: Place = 0) -> Tensor:
+    def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """(B, T) -> (B, T, width)"""
-        return self.dropout(self.fit(self.positions(self.lookup(tokens), place)))
+        return self.dropout(self.projection(self.positions(self.lookup(tokens), position_ids)))
 
     def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
-        """(R,) all at one position, whose row of `positions.tabulate` is (1, P) -> (R, width)"""
+        """Tokens at one position (R,) -> (R, width)
+
+        row: (1, P) the row of `positions.tabulate` for this position; None without a table
+        """
         vectors = self.lookup(tokens)
-        placed = vectors if row is None else self.positions.join_row(vectors, row)
-        return self.dropout(self.fit(placed))
+        joined = vectors if row is None else self.positions.join_row(vectors, row)
+        return self.dropout(self.projection(joined))
 
 
 class Readout(nn.Module):
-    """Features to unnormalised scores of the next token: softmax(W_out s + W_att a + …).
+    """Features to logits of the next token: W [s; a; …] + b.
 
-    The sum of maps of state, context and so on is one map of all of them side by side. With
-    `hidden`, a tanh layer comes first; with `tied`, the last matrix is the embedding's.
+    One matrix over concatenated features equals the sum W_s s + W_a a + … of separate matrices.
+
+    width:      width of the features
+    vocabulary: V, number of logits
+    hidden:     size of a tanh layer before the output layer; None: no such layer
+    tied:       weight (V, D) of an embedding that the output layer shares; None: its own weight
     """
 
     def __init__(
         self, width: int, vocabulary: int, hidden: int | None, tied: nn.Parameter | None
     ) -> None:
         super().__init__()
-        self.bend = (
+        self.hidden_layer = (
             nn.Identity() if hidden is None else nn.Sequential(Linear(width, hidden), nn.Tanh())
         )
         self.output = Linear(width if hidden is None else hidden, vocabulary)
-        for part in self.bend.modules():
+        for part in self.hidden_layer.modules():
             if isinstance(part, nn.Linear):
                 nn.init.xavier_uniform_(part.weight, nn.init.calculate_gain("tanh"))
         if tied is None:
@@ -143,21 +161,19 @@ class Readout(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)"""
-        return self.output(self.bend(features))
-
-    def compile_loss(self) -> None:
-        self.loss = torch.compile(self.loss, dynamic=False)  # type: ignore[method-assign]
+        return self.output(self.hidden_layer(features))
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
         """Σ -log p(target) over the targets that are not padding: (B, T, D), (B, T) -> ()"""
-        if features.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
-            # Padding is left out before the widest layer of all.
+        if on_cpu_without_autocast(features):
+            # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
-            hidden = self.bend(features.flatten(0, 1).index_select(0, real))
+            hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
             weight, bias = self.output.weight, self.output.bias
             return linear_cross_entropy_sum(
                 hidden, weight, bias, targets.flatten()[real], smoothing
             )
-        # On a GPU it is carried along: to ask how much there is would make the GPU wait.
+        # A GPU computes padding too: the number of real positions would have to be copied to the
+        # host, which waits for all work in progress.
         logits = self(features).flatten(0, 1)
         return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)

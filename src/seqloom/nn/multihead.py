@@ -1,49 +1,140 @@
-"""Many heads of the same attention.
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-Heads are slices: H heads over a width D work on D/H numbers each, in parallel, and their contexts
-stand side by side again at the end.
+    q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv
+    a = Wo [head_1; …; head_H] + bo         head_i = Σ_s α_s v_s    α = softmax(score(q, k))
+
+Each head works on its own D/H numbers of queries, keys and values.
+
+One mask convention: True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None
+means that every key is visible. `is_causal` hides all keys after the position of a query.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.attention import Score, Selection, weigh
-from seqloom.nn.cache import KeysValues, Past, StaticCache
-from seqloom.nn.kernels import can_run, look_across, look_back
-from seqloom.nn.linear import Kept, Layout, Linear, linear
-from seqloom.nn.look import Look
-from seqloom.nn.looking import InTurn, in_turn
-from seqloom.nn.positions import Place, rotate
+from seqloom.nn.attention import AttentionScore, DotScore, Selection, attention_weights
+from seqloom.nn.cache import Cache, KeysValues
+from seqloom.nn.fast.dispatch import can_use_kernels
+from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
+from seqloom.nn.fast.linear import Linear, PackedLinear, PackedLinearCache, joined_linear
+from seqloom.nn.fast.repeated_attention import RepeatedKeysValues
+from seqloom.nn.fast.static_cache import StaticCache
+from seqloom.nn.positions import PositionIds, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
+Values = Literal["learned", "states"]
+
+
+class AttentionOutput(NamedTuple):
+    """The result of attention.
+
+    context: (B, T, C)    what each query read
+    weights: (B, H, T, S) attention weights of each head
+    """
+
+    context: Tensor
+    weights: Tensor
 
 
 @dataclass(frozen=True)
-class AttentionPlan:
-    """The widths of an attention and the maps in front of and behind it."""
+class AttentionTrace:
+    """Every value between queries and context, for all heads.
 
-    query_width: int
-    key_width: int
-    width: int
-    """Of projected queries and keys and of learned values, all heads together."""
-    heads: int
-    projection: Projection
-    learned_values: bool
-    merged_width: int | None
-    """Width after a last linear map over all heads; None leaves the heads side by side."""
+    queries: (B, H, T, Dq)
+    keys:    (B, H, S, Dk) before the score prepares them
+    scores:  (B, H, T, S)
+    weights: (B, H, T, S)
+    values:  (B, H, S, Dv)
+    read:    (B, H, T, Dv) the context of each head: weights @ values
+    context: (B, T, C)     all heads side by side, after the output projection
+    """
+
+    queries: Tensor
+    keys: Tensor
+    scores: Tensor
+    weights: Tensor
+    values: Tensor
+    read: Tensor
+    context: Tensor
+
+
+class MultiHeadAttention(nn.Module):
+    """H attention heads in parallel.
+
+        attention = MultiHeadAttention(64, heads=8)
+        context, weights = attention(queries, states, mask=mask)
+
+    query_width:       width of the queries
+    heads:             number of heads; divides the widths. Default: 1
+    key_width:         width of the states that are attended to. Default: query_width
+    width:             width of projected queries, keys and values, all heads together. Default:
+                       query_width
+    score:             similarity of queries and keys. Default: dot product / √d
+    projection:        f above: "linear" (identity), "sigmoid" or "tanh"; "none" uses the states
+                       themselves as queries and keys. Default: "linear"
+    values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
+    output_projection: project the heads, side by side, to query_width with Wo. Default: True
+    selection:         "softmax", or "argmax" to read only the best key. Default: "softmax"
+    rotary:            rotate queries and keys by their positions. Default: False
+    dropout:           dropout on the attention weights. Default: 0
+
+    If f is linear and the score is a product, bk adds the same number to all scores of a query. The
+    softmax cancels it, so it never gets a gradient; it matters only for the other choices of f.
+    """
+
+    def __init__(
+        self,
+        query_width: int,
+        heads: int = 1,
+        *,
+        key_width: int | None = None,
+        width: int | None = None,
+        score: AttentionScore | None = None,
+        projection: Projection = "linear",
+        values: Values = "learned",
+        output_projection: bool = True,
+        selection: Selection = "softmax",
+        rotary: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.query_width = query_width
+        self.key_width = query_width if key_width is None else key_width
+        self.width = query_width if width is None else width
+        self.heads = heads
+        self.projection: Projection = projection
+        self.learned_values = values == "learned"
+        self.score = DotScore("sqrt", self.query_head_width) if score is None else score
+        self.selection: Selection = selection
+        self.rotary = rotary
+        self.dropout = dropout
+        self.packed_projections = PackedLinearCache()
+        is_projected = projection != "none"
+        self.to_query = Linear(query_width, self.width) if is_projected else nn.Identity()
+        self.to_key = Linear(self.key_width, self.width) if is_projected else nn.Identity()
+        self.to_value = Linear(self.key_width, self.width) if self.learned_values else nn.Identity()
+        self.output_projection = (
+            Linear(self.value_width, query_width) if output_projection else nn.Identity()
+        )
+        self.context_width = query_width if output_projection else self.value_width
+        """C: width of the context."""
+        for part in (self.to_query, self.to_key, self.to_value, self.output_projection):
+            if isinstance(part, nn.Linear):
+                nn.init.xavier_uniform_(part.weight)
+                nn.init.zeros_(part.bias)
 
     @property
-    def query_head(self) -> int:
-        """Width of one head's queries, as the score meets them."""
+    def query_head_width(self) -> int:
+        """Width of the queries of one head."""
         return (self.query_width if self.projection == "none" else self.width) // self.heads
 
     @property
-    def key_head(self) -> int:
-        """Width of one head's keys, as the score meets them."""
+    def key_head_width(self) -> int:
+        """Width of the keys of one head."""
         return (self.key_width if self.projection == "none" else self.width) // self.heads
 
     @property
@@ -51,239 +142,212 @@ class AttentionPlan:
         """Width of the values, all heads together."""
         return self.width if self.learned_values else self.key_width
 
-    @property
-    def context_width(self) -> int:
-        """C: width of what is read."""
-        return self.merged_width or self.value_width
-
-
-def map_together(states: Tensor, *maps: nn.Module) -> tuple[Tensor, ...]:
-    """Several linear maps of the same states: one product, which is faster than several."""
-    parts = [part for part in maps if isinstance(part, nn.Linear)]
-    assert len(parts) == len(maps)
-    weight = torch.cat([part.weight for part in parts])
-    bias = torch.cat([part.bias for part in parts])
-    return linear(states, weight, bias).split([part.out_features for part in parts], dim=-1)
-
-
-class MultiHeadAttention(nn.Module):
-    """Queries look at keys and read values, H times in parallel.
-
-        q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv    (or the states themselves)
-
-    With f linear and a score that is a product, bk adds the same to all scores of a query and
-    the softmax takes it away again: it never learns, and is there for f that bend.
-    """
-
-    def __init__(
+    def forward(
         self,
-        plan: AttentionPlan,
-        score: Score,
-        selection: Selection = "softmax",
-        rotary: bool = False,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.plan = plan
-        self.score = score
-        self.selection: Selection = selection
-        self.rotary = rotary
-        self.dropout = dropout
-        self._kept = Kept()
-        projected = plan.projection != "none"
-        self.to_query = Linear(plan.query_width, plan.width) if projected else nn.Identity()
-        self.to_key = Linear(plan.key_width, plan.width) if projected else nn.Identity()
-        self.to_value = Linear(plan.key_width, plan.width) if plan.learned_values else nn.Identity()
-        self.merge = (
-            nn.Identity()
-            if plan.merged_width is None
-            else Linear(plan.value_width, plan.merged_width)
-        )
-        for part in (self.to_query, self.to_key, self.to_value, self.merge):
-            if isinstance(part, nn.Linear):
-                nn.init.xavier_uniform_(part.weight)
-                nn.init.zeros_(part.bias)
+        queries: Tensor,
+        keys: Tensor | None = None,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> AttentionOutput:
+        """(B, T, Dq), (B, S, Dk) -> context (B, T, C), weights (B, H, T, S)
 
-    def keys_values(self, states: Tensor, place: Place = 0) -> KeysValues:
-        """(B, S, Dk) -> what can be read at these positions."""
-        keys, values = self._keys_and_values(states, place)
+        keys: states that are attended to. Default: the queries (self-attention)
+        """
+        memory = self.project_keys_values(queries if keys is None else keys)
+        return self.attend_with_weights(queries, memory, mask, is_causal=is_causal)
+
+    def project_keys_values(self, states: Tensor, position_ids: PositionIds = 0) -> KeysValues:
+        """(B, S, Dk) -> keys, prepared by the score, and values: (B, H, S, ·) each."""
+        keys, values = self._project_keys_values(states, position_ids)
         return KeysValues(self.score.prepare(keys), values)
 
-    def _keys_and_values(self, states: Tensor, place: Place) -> tuple[Tensor, Tensor]:
-        """(B, S, Dk) -> keys that no score has prepared yet and values, (B, H, S, ·) each."""
-        if self.plan.projection != "none" and self.plan.learned_values:
-            mapped, values = map_together(states, self.to_key, self.to_value)
-        else:
-            mapped, values = self.to_key(states), self.to_value(states)
-        keys = self._split(self._bend(mapped))
-        return rotate(keys, place) if self.rotary else keys, self._split(values)
-
-    def read_self(self, states: Tensor, mask: Tensor | None, place: Place = 0) -> Tensor:
-        """(B, T, D) -> (B, T, C): `read` where the states themselves are what can be read."""
-        if self.plan.projection != "linear" or not self.plan.learned_values:
-            return self.read(states, self.keys_values(states, place), mask, place)
-        mapped = map_together(states, self.to_query, self.to_key, self.to_value)
-        queries, keys, values = (self._split(part) for part in mapped)
-        if self.rotary:
-            queries, keys = rotate(queries, place), rotate(keys, place)
-        return self._read(queries, KeysValues(self.score.prepare(keys), values), mask)
-
-    def read(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, place: Place = 0
+    def attend(
+        self,
+        states: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, T, Dq) -> (B, T, C): the context of every query. mask None: look only backwards."""
-        return self._read(self._queries(states, place), memory, mask)
+        """(B, T, Dq) -> (B, T, C): the context of each query."""
+        return self._attend(self._project_queries(states, position_ids), memory, mask, is_causal)
 
-    def _read(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
-        """By the fused kernel, where that computes the same thing: (B, H, T, D) -> (B, T, C)"""
-        dropout = self.dropout if self.training else 0.0
-        if self.score.is_product and self.selection == "softmax":
-            context = F.scaled_dot_product_attention(
-                queries,
-                memory.keys,
-                memory.values,
-                attn_mask=mask,
-                dropout_p=dropout,
-                is_causal=mask is None,
-                scale=1 / self.score.divisor,
-            )
-        else:
-            context = F.dropout(self._weights(queries, memory, mask), dropout) @ memory.values
-        return self._join(context)
+    def attend_self(
+        self,
+        states: Tensor,
+        *,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+        position_ids: PositionIds = 0,
+    ) -> Tensor:
+        """(B, T, D) -> (B, T, C): `attend` to the states themselves."""
+        if self.projection != "linear" or not self.learned_values:
+            memory = self.project_keys_values(states, position_ids)
+            return self.attend(states, memory, mask, is_causal=is_causal, position_ids=position_ids)
+        projected = joined_linear(states, self.to_query, self.to_key, self.to_value)
+        queries, keys, values = (self._split_heads(part) for part in projected)
+        if self.rotary:
+            queries, keys = rotate(queries, position_ids), rotate(keys, position_ids)
+        memory = KeysValues(self.score.prepare(keys), values)
+        return self._attend(queries, memory, mask, is_causal)
 
-    def look(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, place: Place = 0
-    ) -> tuple[Tensor, Tensor]:
-        """As `read`, and the weights too: (B, T, C), (B, H, T, S)."""
-        weights = self._weights(self._queries(states, place), memory, mask)
+    def attend_with_weights(
+        self,
+        states: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        position_ids: PositionIds = 0,
+    ) -> AttentionOutput:
+        """(B, T, Dq) -> context (B, T, C), weights (B, H, T, S)"""
+        queries = self._project_queries(states, position_ids)
+        weights = self._weights(queries, memory, mask, is_causal)
         dropped = F.dropout(weights, self.dropout, self.training)
-        return self._join(dropped @ memory.values), weights
+        return AttentionOutput(self._join_heads(dropped @ memory.values), weights)
 
-    def lay_open(self, states: Tensor, source: Tensor, mask: Tensor, place: Place = 0) -> Look:
-        """As `look` at the states of a source (B, S, Dk), and everything on the way."""
-        queries = self._queries(states, place)
-        keys, values = self._keys_and_values(source, 0)
+    def trace(
+        self,
+        states: Tensor,
+        source: Tensor,
+        mask: Tensor | None = None,
+        position_ids: PositionIds = 0,
+    ) -> AttentionTrace:
+        """Attend to the states of a source (B, S, Dk), and return every value on the way."""
+        queries = self._project_queries(states, position_ids)
+        keys, values = self._project_keys_values(source, 0)
         scores = self.score(queries, keys)
-        weights = weigh(scores, mask, self.selection)
+        weights = attention_weights(scores, _broadcastable(mask), self.selection)
         read = weights @ values
-        return Look(queries, keys, scores, weights, values, read, self._join(read))
+        return AttentionTrace(queries, keys, scores, weights, values, read, self._join_heads(read))
 
-    def look_once(self, states: Tensor, memory: KeysValues, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """One query for each hypothesis: (R, Dq) -> (R, C), (R, H, S).
+    def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
+        """Self-attention of one position to itself and all before it: (R, D) -> (R, C)
 
-        The K hypotheses of a source are K queries to the same keys, so the keys need not be
-        copied for each of them.
+        projections: `fast.multihead.joined_projections`, which is faster. Default: None
         """
-        sources = memory.keys.shape[0]
-        context, weights = self.look(states.unflatten(0, (sources, -1)), memory, mask)
-        return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
-
-    def joined(self, anew: bool) -> Layout | None:
-        """Queries, keys and values of the same states as one map.
-
-        None where they are not three linear maps; and where their weights cannot be kept side by
-        side, unless they are to be put there anew: that pays where a product is dear to ask for.
-        """
-        maps = [self.to_query, self.to_key, self.to_value]
-        parts = [part for part in maps if isinstance(part, nn.Linear)]
-        if len(parts) < len(maps):
-            return None
-        return self._kept.layout(parts) or (Layout.of(parts, turn=False) if anew else None)
-
-    def step(self, states: Tensor, past: Past, joined: Layout | None = None) -> Tensor:
-        """One position looks at itself and all before it: (R, D) -> (R, C)."""
-        queries, new = self._one_position(states, past.position, joined)
-        if isinstance(past, StaticCache) and self._fused and can_run(queries, new.values):
-            context = look_back(queries, new, past, 1 / self.score.divisor)
+        queries, new = self._project_position(states, cache.position, projections)
+        if (
+            isinstance(cache, StaticCache)
+            and self.is_plain_softmax
+            and can_use_kernels(queries, new.values)
+        ):
+            context = self_attention_step(queries, new, cache, 1 / self.score.divisor)
         else:
-            context = self._context(queries, past.append(new), past.mask)
-        return self.merge(context.flatten(1))
+            context = self._attend_once(queries, cache.append(new), cache.mask)
+        return self.output_projection(context.flatten(1))
 
-    def step_across(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_attention: bool
+    def step_cross(
+        self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """One query for each hypothesis: (R, Dq) -> (R, C), and (R, H, S) if `need_attention`."""
-        if need_attention:
-            assert mask is not None
-            return self.look_once(states, memory, mask)
-        rows, heads, sources = states.shape[0], self.plan.heads, memory.keys.shape[0]
-        queries = self._bend(self.to_query(states)).view(rows, heads, -1)  # (R, H, D)
-        assert not self.rotary, "positions of the source and of the target do not compare"
-        if self._fused and mask is not None and can_run(queries, memory.values):
-            context = look_across(queries, memory, mask, 1 / self.score.divisor)
-            return self.merge(context.flatten(1)), None
-        # The K hypotheses of a source are K queries to the same keys: nothing is copied.
-        grouped = queries.view(sources, -1, heads, queries.shape[2]).transpose(1, 2)  # (B, H, K, D)
-        context = self._context(grouped, memory, mask).transpose(1, 2)
-        return self.merge(context.reshape(rows, -1)), None
+        """One query per hypothesis: (R, Dq) -> context (R, C), weights (R, H, S) or None.
 
-    def in_turn(self, memory: KeysValues, mask: Tensor, looks: int) -> KeysValues:
-        """`memory` for so many calls of `step_across`, which share their way back on a CPU."""
-        if not self._fused:
-            return memory
-        visible = self.visible(mask, memory.keys.dtype)
-        return in_turn(memory, visible, 1 / self.score.divisor, looks)
+        The K hypotheses of a source are K queries to the same keys, so the keys are not copied.
 
-    def visible(self, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
-        """A mask (B, 1, 1, S) as `step_across` likes it best, if nobody watches.
-
-        None if there is nothing to hide; a fused kernel wants something to add to the scores, and
-        would make it from the mask at every step.
+        mask: (B, 1, 1, S), or without `need_weights` the result of `fast.multihead.prepare_mask`
         """
-        if mask.is_cuda or not self._fused:
-            return mask
-        if bool(mask.all()):
-            return None
-        nothing = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-        return nothing.masked_fill_(~mask, float("-inf"))
+        rows, sources = states.shape[0], memory.keys.shape[0]
+        if need_weights:
+            grouped = states.unflatten(0, (sources, -1))  # (B, K, Dq)
+            context, weights = self.attend_with_weights(grouped, memory, mask)
+            return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
+        assert not self.rotary, "positions of the source and of the target are not comparable"
+        queries = self._activate(self.to_query(states)).view(rows, self.heads, -1)  # (R, H, D)
+        if self.is_plain_softmax and mask is not None and can_use_kernels(queries, memory.values):
+            context = cross_attention_step(queries, memory, mask, 1 / self.score.divisor)
+            return self.output_projection(context.flatten(1)), None
+        grouped = queries.view(sources, -1, self.heads, queries.shape[2]).transpose(1, 2)
+        context = self._attend_once(grouped, memory, mask).transpose(1, 2)  # (B, K, H, Dv)
+        return self.output_projection(context.reshape(rows, -1)), None
 
     @property
-    def _fused(self) -> bool:
-        """Is it what fused kernels compute: the softmax of dot products, and no dropout?"""
-        plain = self.score.is_product and self.selection == "softmax"
-        return plain and not (self.training and self.dropout)
+    def is_plain_softmax(self) -> bool:
+        """True if fused kernels compute it: the softmax of dot products, without dropout."""
+        is_product = self.score.is_product and self.selection == "softmax"
+        return is_product and not (self.training and self.dropout)
 
-    def _one_position(
-        self, states: Tensor, position: Place, joined: Layout | None
-    ) -> tuple[Tensor, KeysValues]:
-        """(R, D) -> queries, keys and values of the position, (R, H, 1, D) each."""
-        if joined is None or torch.compiler.is_compiling():  # which lays out weights, not layouts
-            parts = (self.to_query(states), self.to_key(states), self.to_value(states))
+    def _project_queries(self, states: Tensor, position_ids: PositionIds) -> Tensor:
+        """(B, T, Dq) -> (B, H, T, D)"""
+        queries = self._split_heads(self._activate(self.to_query(states)))
+        return rotate(queries, position_ids) if self.rotary else queries
+
+    def _project_keys_values(
+        self, states: Tensor, position_ids: PositionIds
+    ) -> tuple[Tensor, Tensor]:
+        """(B, S, Dk) -> keys, not yet prepared by the score, and values: (B, H, S, ·) each."""
+        if self.projection != "none" and self.learned_values:
+            projected, values = joined_linear(states, self.to_key, self.to_value)
         else:
-            one, two, three = joined(states).chunk(3, dim=1)
-            parts = one, two, three
-        shape = (len(states), self.plan.heads, 1, -1)
-        queries, keys, values = (part.reshape(shape) for part in parts)
-        queries, keys = self._bend(queries), self._bend(keys)
+            projected, values = self.to_key(states), self.to_value(states)
+        keys = self._split_heads(self._activate(projected))
+        return rotate(keys, position_ids) if self.rotary else keys, self._split_heads(values)
+
+    def _project_position(
+        self, states: Tensor, position: PositionIds, projections: PackedLinear | None
+    ) -> tuple[Tensor, KeysValues]:
+        """(R, D) -> queries, keys and values of one position, (R, H, 1, D) each."""
+        if projections is None or torch.compiler.is_compiling():  # which packs weights itself
+            projected = (self.to_query(states), self.to_key(states), self.to_value(states))
+        else:
+            query, key, value = projections(states).chunk(3, dim=1)
+            projected = query, key, value
+        shape = (len(states), self.heads, 1, -1)
+        queries, keys, values = (part.reshape(shape) for part in projected)
+        queries, keys = self._activate(queries), self._activate(keys)
         if self.rotary:
             queries, keys = rotate(queries, position), rotate(keys, position)
         return queries, KeysValues(self.score.prepare(keys), values)
 
-    def _context(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
-        """What queries read that may see all that the mask lets them; None: everything."""
-        if isinstance(memory, InTurn):
-            return memory.look(queries)
-        if self._fused and not queries.is_cuda:  # there each new length would be planned anew
+    def _attend(
+        self, queries: Tensor, memory: KeysValues, mask: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """(B, H, T, D) -> (B, T, C), with torch's fused kernel where it computes the same."""
+        dropout = self.dropout if self.training else 0.0
+        # The fused kernel takes either a mask or the causal flag.
+        one_mask = mask is None or not is_causal
+        if self.score.is_product and self.selection == "softmax" and one_mask:
+            context = F.scaled_dot_product_attention(
+                queries,
+                memory.keys,
+                memory.values,
+                attn_mask=_broadcastable(mask),
+                dropout_p=dropout,
+                is_causal=is_causal,
+                scale=1 / self.score.divisor,
+            )
+        else:
+            weights = self._weights(queries, memory, mask, is_causal)
+            context = F.dropout(weights, dropout) @ memory.values
+        return self._join_heads(context)
+
+    def _attend_once(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+        """(B, H, T, D) -> (B, H, T, Dv): the context of each head at one decoding step."""
+        if isinstance(memory, RepeatedKeysValues):
+            return memory.attend(queries)
+        # On a GPU torch would plan the fused kernel again for each new length.
+        if self.is_plain_softmax and not queries.is_cuda:
             return F.scaled_dot_product_attention(
                 queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self.score.divisor
             )
         scores = self.score.compare(queries, memory.keys)
-        visible = scores.new_ones((), dtype=torch.bool) if mask is None else mask
-        weights = weigh(scores, visible, self.selection)
+        weights = attention_weights(scores, mask, self.selection)
         return F.dropout(weights, self.dropout, self.training) @ memory.values
 
-    def _queries(self, states: Tensor, place: Place) -> Tensor:
-        queries = self._split(self._bend(self.to_query(states)))
-        return rotate(queries, place) if self.rotary else queries
+    def _weights(
+        self, queries: Tensor, memory: KeysValues, mask: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """(B, H, T, D) -> (B, H, T, S)"""
+        scores = self.score.compare(queries, memory.keys)
+        mask = _broadcastable(mask)
+        if is_causal:
+            causal = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+            mask = causal if mask is None else mask & causal
+        return attention_weights(scores, mask, self.selection)
 
-    def _weights(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
-        scores = self.score.compare(queries, memory.keys)  # (B, H, T, S)
-        if mask is None:
-            mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-        return weigh(scores, mask, self.selection)
-
-    def _bend(self, projected: Tensor) -> Tensor:
-        match self.plan.projection:
+    def _activate(self, projected: Tensor) -> Tensor:
+        """f of the formula above."""
+        match self.projection:
             case "sigmoid":
                 return projected.sigmoid()
             case "tanh":
@@ -291,10 +355,15 @@ class MultiHeadAttention(nn.Module):
             case "none" | "linear":
                 return projected
 
-    def _split(self, states: Tensor) -> Tensor:
+    def _split_heads(self, states: Tensor) -> Tensor:
         """(B, T, H·D) -> (B, H, T, D)"""
-        return states.unflatten(-1, (self.plan.heads, -1)).transpose(1, 2)
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _join(self, context: Tensor) -> Tensor:
+    def _join_heads(self, context: Tensor) -> Tensor:
         """(B, H, T, D) -> (B, T, C)"""
-        return self.merge(context.transpose(1, 2).flatten(2))
+        return self.output_projection(context.transpose(1, 2).flatten(2))
+
+
+def _broadcastable(mask: Tensor | None) -> Tensor | None:
+    """A mask (B, S) as (B, 1, 1, S); other masks unchanged."""
+    return mask[:, None, None] if mask is not None and mask.dim() == 2 else mask

@@ -1,4 +1,4 @@
-"""Transformer layers: attention and a feed-forward network, each with a way around it."""
+"""Transformer layers: attention and a feed-forward network, each in a residual connection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,20 +8,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.cache import KeysValues, Past
+from seqloom.nn.cache import Cache, KeysValues
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.linear import Layout, Linear
+from seqloom.nn.fast.linear import Linear, PackedLinear
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.positions import Place
+from seqloom.nn.positions import PositionIds
 
 Norm = Literal["pre", "post"]
 
 
 @dataclass(frozen=True)
-class Across:
-    """The source as a decoder layer sees it, and whether to return the attention weights.
+class CrossAttentionInput:
+    """What a decoder layer needs for one step of cross-attention.
 
-    mask: (B, 1, 1, S), or what `MultiHeadAttention.visible` makes of it
+    memory:         keys and values of the source
+    mask:           (B, 1, 1, S), or the result of `fast.multihead.prepare_mask`
+    need_attention: return the attention weights
     """
 
     memory: KeysValues
@@ -30,33 +32,36 @@ class Across:
 
 
 class Residual(nn.Module):
-    """The way around a sublayer.
+    """A residual connection around a sublayer f, with layer normalisation.
 
-    pre:  x + f(norm(x))     the stream is never touched, so gradients run straight through
-    post: norm(x + f(x))     as in the paper
+    pre:  x + f(norm(x))     gradients pass through the sum unchanged (Xiong et al. 2020)
+    post: norm(x + f(x))     Vaswani et al. 2017
 
-    gap: there is no way around: f(norm(x)), or norm(f(x))
+    skip: if False, there is no skip connection: f(norm(x)), or norm(f(x)). Default: True
     """
 
-    def __init__(self, width: int, norm: Norm, dropout: float, gap: bool = False) -> None:
+    def __init__(self, width: int, norm: Norm, dropout: float, skip: bool = True) -> None:
         super().__init__()
-        self.gap = gap
+        self.skip = skip
         self.norm = nn.LayerNorm(width)
-        self.first = norm == "pre"
+        self.pre_norm = norm == "pre"
         self.dropout = Dropout(dropout)
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(…, D) -> (…, D)"""
-        if self.gap:
-            inner = sublayer(self.norm(stream) if self.first else stream)
-            return self.dropout(inner) if self.first else self.norm(self.dropout(inner))
-        if self.first:
+        if not self.skip:
+            inner = sublayer(self.norm(stream) if self.pre_norm else stream)
+            return self.dropout(inner) if self.pre_norm else self.norm(self.dropout(inner))
+        if self.pre_norm:
             return stream + self.dropout(sublayer(self.norm(stream)))
         return self.norm(stream + self.dropout(sublayer(stream)))
 
 
 class FeedForward(nn.Module):
-    """W2 f(W1 x + b1) + b2, at each position alone."""
+    """W2 f(W1 x + b1) + b2, at each position separately.
+
+    inner: width of the hidden layer
+    """
 
     def __init__(
         self, width: int, inner: int, activation: Literal["relu", "gelu"], dropout: float
@@ -73,16 +78,17 @@ class FeedForward(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
         inner = self.widen(states.flatten(0, -2))
-        # In place: nobody else needs what is below zero, and it is the widest tensor of a layer.
-        # It has two dimensions, for what is changed in place is dear to go back through in a view.
-        bent = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
-        return self.narrow(self.dropout(bent)).view(states.shape)
+        # In place, because this is the widest tensor of a layer and its negative part is not used
+        # again. Two-dimensional, because backward through a view changed in place is slow.
+        activated = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
+        return self.narrow(self.dropout(activated)).view(states.shape)
 
 
 class EncoderLayer(nn.Module):
-    """Every position looks at every other, then thinks for itself.
+    """Self-attention, then a feed-forward network.
 
-    gap: a position keeps nothing of itself but what it sees of itself when it looks
+    skip: if False, there is no skip connection around attention, and a position keeps of itself only
+          what it attends to. Default: True
     """
 
     def __init__(
@@ -91,26 +97,27 @@ class EncoderLayer(nn.Module):
         feedforward: FeedForward,
         norm: Norm,
         dropout: float,
-        gap: bool = False,
+        skip: bool = True,
     ) -> None:
         super().__init__()
-        width = attention.plan.query_width
+        width = attention.query_width
         self.attention = attention
         self.feedforward = feedforward
-        self.around_attention = Residual(width, norm, dropout, gap)
-        self.around_feedforward = Residual(width, norm, dropout)
+        self.attention_residual = Residual(width, norm, dropout, skip)
+        self.feedforward_residual = Residual(width, norm, dropout)
 
-    def forward(self, stream: Tensor, mask: Tensor, place: Place = 0) -> Tensor:
-        """(B, S, D), mask broadcast to (B, H, S, S) -> (B, S, D)"""
+    def forward(self, stream: Tensor, mask: Tensor, position_ids: PositionIds = 0) -> Tensor:
+        """(B, S, D), mask broadcastable to (B, H, S, S) -> (B, S, D)"""
 
-        def look(states: Tensor) -> Tensor:
-            return self.attention.read_self(states, mask, place)
+        def attend(states: Tensor) -> Tensor:
+            return self.attention.attend_self(states, mask=mask, position_ids=position_ids)
 
-        return self.around_feedforward(self.around_attention(stream, look), self.feedforward)
+        stream = self.attention_residual(stream, attend)
+        return self.feedforward_residual(stream, self.feedforward)
 
 
 class DecoderLayer(nn.Module):
-    """Every position looks back at the output so far, then at the source, then thinks."""
+    """Causal self-attention, then cross-attention to the source, then a feed-forward network."""
 
     def __init__(
         self,
@@ -121,53 +128,69 @@ class DecoderLayer(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        width = attention.plan.query_width
+        width = attention.query_width
         self.attention = attention
         self.cross_attention = cross_attention
         self.feedforward = feedforward
-        self.around_attention = Residual(width, norm, dropout)
-        self.around_cross = None if cross_attention is None else Residual(width, norm, dropout)
-        self.around_feedforward = Residual(width, norm, dropout)
+        self.attention_residual = Residual(width, norm, dropout)
+        self.cross_attention_residual = (
+            None if cross_attention is None else Residual(width, norm, dropout)
+        )
+        self.feedforward_residual = Residual(width, norm, dropout)
 
     def forward(
         self,
         stream: Tensor,
         memory: KeysValues | None,
-        mask: Tensor,
-        back: Tensor | None = None,
-        place: Place = 0,
+        memory_mask: Tensor,
+        causal_mask: Tensor | None = None,
+        position_ids: PositionIds = 0,
     ) -> Tensor:
-        """All positions at once, each seeing only those before it: (B, T, D) -> (B, T, D)
+        """All positions at once: (B, T, D) -> (B, T, D)
 
-        mask: broadcast to (B, H, T, S), what may be seen of the source
-        back: broadcast to (B, H, T, T), what may be seen of the output; None: all that is before
+        memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
+        causal_mask: broadcastable to (B, H, T, T), True where a target position is visible, for rows
+                     with several targets. Default: each position and all before it
         """
 
-        def look_back(states: Tensor) -> Tensor:
-            return self.attention.read_self(states, back, place)
+        def attend(states: Tensor) -> Tensor:
+            return self.attention.attend_self(
+                states,
+                mask=causal_mask,
+                is_causal=causal_mask is None,
+                position_ids=position_ids,
+            )
 
-        stream = self.around_attention(stream, look_back)
-        cross, around = self.cross_attention, self.around_cross
-        if cross is not None and around is not None and memory is not None:
-            stream = around(stream, lambda states: cross.read(states, memory, mask))
-        return self.around_feedforward(stream, self.feedforward)
+        stream = self.attention_residual(stream, attend)
+        cross, residual = self.cross_attention, self.cross_attention_residual
+        if cross is not None and residual is not None and memory is not None:
+            stream = residual(stream, lambda states: cross.attend(states, memory, memory_mask))
+        return self.feedforward_residual(stream, self.feedforward)
 
     def step(
-        self, stream: Tensor, past: Past, joined: Layout | None, across: Across | None
+        self,
+        stream: Tensor,
+        cache: Cache,
+        projections: PackedLinear | None,
+        source: CrossAttentionInput | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """One position: (R, D) -> (R, D), and where it looked in the source (R, H, S)."""
-        stream = self.around_attention(
-            stream, lambda states: self.attention.step(states, past, joined)
-        )
-        seen: list[Tensor | None] = [None]
-        cross, around = self.cross_attention, self.around_cross
-        if cross is not None and around is not None and across is not None:
+        """One position: (R, D) -> (R, D), cross-attention weights (R, H, S) or None
 
-            def look_across(states: Tensor) -> Tensor:
-                context, seen[0] = cross.step_across(
-                    states, across.memory, across.mask, across.need_attention
+        projections: the result of `fast.multihead.joined_projections` for self-attention
+        """
+        stream = self.attention_residual(
+            stream, lambda states: self.attention.step(states, cache, projections)
+        )
+        weights: Tensor | None = None
+        cross, residual = self.cross_attention, self.cross_attention_residual
+        if cross is not None and residual is not None and source is not None:
+
+            def attend(states: Tensor) -> Tensor:
+                nonlocal weights
+                context, weights = cross.step_cross(
+                    states, source.memory, source.mask, source.need_attention
                 )
                 return context
 
-            stream = around(stream, look_across)
-        return self.around_feedforward(stream, self.feedforward), seen[0]
+            stream = residual(stream, attend)
+        return self.feedforward_residual(stream, self.feedforward), weights

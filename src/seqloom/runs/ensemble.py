@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from seqloom.core.errors import ConfigError
-from seqloom.models.ensemble import ensemble
+from seqloom.models.ensemble import build_ensemble
 from seqloom.runs.folder.bundle import Bundle
 from seqloom.tasks.token_task import TokenTask
 
@@ -24,7 +24,7 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
         )
     return replace(
         first,
-        model=ensemble([bundle.model for bundle in bundles]),
+        model=build_ensemble([bundle.model for bundle in bundles]),
         partners=tuple(bundle.folder for bundle in others),
     )
 

@@ -21,7 +21,7 @@ from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate
 from seqloom.training.event_log import Event, EventCallback
-from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_parts
+from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_for_capture
 from seqloom.training.fast.select import uses_cuda_graphs
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import set_learning_rate
@@ -130,7 +130,7 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     if not uses_cuda_graphs(settings, session.world.device):
         return None
     if settings.compile:
-        compile_parts(session.model)
+        compile_for_capture(session.model)
     # Captured steps are teacher-forced without minimum risk, so the step number does not matter.
     compute_loss = partial(batch_loss, session, 0)
     return CapturedSteps(

@@ -149,9 +149,9 @@ def count_attention_heads(decoder: DecoderModule) -> tuple[int, int]:
     """Number of layers with attention, and of heads in each. (0, 0) without attention."""
     match decoder:
         case RecurrentDecoder(attention=attention):
-            return (0, 0) if attention is None else (1, attention.plan.heads)
+            return (0, 0) if attention is None else (1, attention.heads)
         case TransformerDecoder(layers=layers):
-            return len(layers), layers[0].attention.plan.heads
+            return len(layers), layers[0].attention.heads
         case _:
             return 0, 0
 

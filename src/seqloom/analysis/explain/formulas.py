@@ -4,9 +4,9 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.nn.attention import AdditiveScore, BilinearScore, DotScore, RbfScore, Score
+from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import (
     LearnedPositions,
     OneHotPositions,
@@ -74,23 +74,23 @@ def fitted(vector: str, fit: nn.Module) -> str:
 
 def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
     """The query of one head, from a state."""
-    plan = attention.plan
+    plan = attention
     projected = _activated(plan, _projected(attention.to_query, "q", state))
-    formula = _slice(projected, head, plan.heads, plan.query_head)
+    formula = _slice(projected, head, plan.heads, plan.query_head_width)
     return f"rotated by {position} × ω, {formula}" if attention.rotary else formula
 
 
 def key(attention: MultiHeadAttention, state: str, head: int) -> str:
     """The keys of one head, from the source states."""
-    plan = attention.plan
+    plan = attention
     projected = _activated(plan, _projected(attention.to_key, "k", state))
-    formula = _slice(projected, head, plan.heads, plan.key_head)
+    formula = _slice(projected, head, plan.heads, plan.key_head_width)
     return f"rotated by the position × ω, {formula}" if attention.rotary else formula
 
 
 def value(attention: MultiHeadAttention, state: str, head: int) -> str:
     """The values of one head, from the source states."""
-    plan = attention.plan
+    plan = attention
     projected = _projected(attention.to_value, "v", state)
     return _slice(projected, head, plan.heads, plan.value_width // plan.heads)
 
@@ -103,7 +103,7 @@ def _projected(module: nn.Module, letter: str, state: str) -> str:
     return f"W{letter} {state}{bias}"
 
 
-def _activated(plan: AttentionPlan, projected: str) -> str:
+def _activated(plan: MultiHeadAttention, projected: str) -> str:
     match plan.projection:
         case "none" | "linear":
             return projected
@@ -124,7 +124,7 @@ def _slice(formula: str, head: int, heads: int, width: int) -> str:
     return f"{inner}[{head * width + 1}…{(head + 1) * width}]"
 
 
-def score(score: Score, width: int) -> str:
+def score(score: AttentionScore, width: int) -> str:
     """The score of q and k; width: of the query."""
     match score:
         case DotScore():
@@ -144,7 +144,7 @@ def divisor(score: DotScore, width: int) -> str:
     return str(width) if score.divisor == width else f"√{width}"
 
 
-def score_note(score: Score) -> str:
+def score_note(score: AttentionScore) -> str:
     """The sizes of the learned parameters of a score."""
     match score:
         case BilinearScore(weight=weight):
@@ -172,9 +172,9 @@ def weights(attention: MultiHeadAttention) -> str:
 
 def context(attention: MultiHeadAttention) -> str:
     """The context vector from the head outputs rᵢ."""
-    heads = attention.plan.heads
+    heads = attention.heads
     outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
-    return outputs if isinstance(attention.merge, nn.Identity) else f"Wo {outputs} + bo"
+    return outputs if isinstance(attention.output_projection, nn.Identity) else f"Wo {outputs} + bo"
 
 
 def cell(layer: RecurrentLayer, input_: str, state: str) -> str:

@@ -4,22 +4,22 @@ from torch import Tensor
 
 from seqloom.analysis.explain import formulas
 from seqloom.analysis.explain.step_trace import StepTrace, trace_output
-from seqloom.models.labels import LabelDecoder, Reading, read_last, read_mean
+from seqloom.models.labels import LabelDecoder, VectorSelector, select_last, select_mean
 
-_SUMMARIES: dict[Reading, str] = {
-    read_last: "the encoder's last state",
-    read_mean: "the mean of the encoder's states",
+_SUMMARIES: dict[VectorSelector, str] = {
+    select_last: "the encoder's last state",
+    select_mean: "the mean of the encoder's states",
 }
 """Readings with one vector for the complete source. Other readings label every position."""
 
 
 def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:
     """Trace the step. Returns the probabilities of the next label: (V,)"""
-    vectors, counts = decoder.reading(trace.memory)  # (1, N, D), (1,)
+    vectors, counts = decoder.select_vectors(trace.memory)  # (1, N, D), (1,)
     last = max(int(counts) - 1, 0)
     index = min(trace.step - 1, last)
     ended = trace.step > int(counts)
-    vector = _SUMMARIES.get(decoder.reading, formulas.indexed("h", index + 1))
+    vector = _SUMMARIES.get(decoder.select_vectors, formulas.indexed("h", index + 1))
     trace.begin_section("input")
     note = "the output has all its labels: only END is possible" if ended else ""
     trace.add("labelled vector", f"v = {vector}", vectors[0, index], note=note)

@@ -6,7 +6,6 @@ The second state attends to all three. The lecture scores with q · k and select
 `score` selects another score function.
 """
 
-from dataclasses import replace
 from typing import Literal, assert_never
 
 import torch
@@ -18,14 +17,14 @@ from seqloom.analysis.explain.step_trace import AttentionSymbols, StepTrace, tra
 from seqloom.models.interface import Memory
 from seqloom.nn.attention import (
     AdditiveScore,
+    AttentionScore,
     BilinearScore,
     DotScore,
     RbfScore,
-    Score,
     Selection,
-    weigh,
+    attention_weights,
 )
-from seqloom.nn.multihead import AttentionPlan, MultiHeadAttention
+from seqloom.nn.multihead import MultiHeadAttention, Projection
 
 STATES = ((5.0, 1.0), (4.0, 3.0), (-2.0, 6.0))
 TO_QUERY = ((1.0, 0.0), (2.0, 9.0))
@@ -52,25 +51,19 @@ def lecture_attention(
     score: LectureScore = "dot", selection: Selection = "argmax"
 ) -> MultiHeadAttention:
     """Self-attention with the matrices of the example and without biases."""
-    plan = AttentionPlan(
-        query_width=WIDTH,
-        key_width=WIDTH,
-        width=WIDTH,
-        heads=1,
-        projection="linear",
-        learned_values=True,
-        merged_width=None,
-    )
-    match score:
-        case "identity" | "bilinear" | "additive":
-            plan = replace(plan, projection="none")
-        case "nonlinear":
-            plan = replace(plan, projection="sigmoid")
-        case "dot" | "sqrt" | "width" | "rbf":
-            pass
-        case _:
-            assert_never(score)
-    attention = MultiHeadAttention(plan, _score(score), selection).double()
+    kinds: dict[LectureScore, Projection] = {
+        "identity": "none",
+        "bilinear": "none",
+        "additive": "none",
+        "nonlinear": "sigmoid",
+    }
+    attention = MultiHeadAttention(
+        WIDTH,
+        score=_score(score),
+        projection=kinds.get(score, "linear"),
+        output_projection=False,
+        selection=selection,
+    ).double()
     projections = (attention.to_query, attention.to_key, attention.to_value)
     for projection, weight in zip(projections, (TO_QUERY, TO_KEY, TO_VALUE), strict=True):
         if isinstance(projection, nn.Linear):
@@ -79,7 +72,7 @@ def lecture_attention(
     return attention
 
 
-def _score(name: LectureScore) -> Score:
+def _score(name: LectureScore) -> AttentionScore:
     """The score function. Its own matrices, if any, are those of the example."""
     match name:
         case "dot" | "identity" | "nonlinear":
@@ -87,11 +80,11 @@ def _score(name: LectureScore) -> Score:
         case "sqrt" | "width":
             return DotScore(name, WIDTH)
         case "bilinear":
-            bilinear = BilinearScore(1, WIDTH, WIDTH)
+            bilinear = BilinearScore(WIDTH, WIDTH)
             bilinear.weight.data = (_matrix(TO_QUERY).T @ _matrix(TO_KEY)).unsqueeze(0)
             return bilinear
         case "additive":
-            additive = AdditiveScore(1, WIDTH, WIDTH, WIDTH)
+            additive = AdditiveScore(WIDTH, WIDTH, WIDTH)
             additive.project_query.data = _matrix(TO_QUERY).T.unsqueeze(0)
             additive.project_key.data = _matrix(TO_KEY).T.unsqueeze(0)
             nn.init.ones_(additive.to_score)
@@ -120,9 +113,7 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
     trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
     attention = lecture_attention(score, selection)
     query_state = formulas.indexed("h", QUERY_STATE)
-    attended = attention.lay_open(
-        states[:, QUERY_STATE - 1 : QUERY_STATE], states, trace.source_mask
-    )
+    attended = attention.trace(states[:, QUERY_STATE - 1 : QUERY_STATE], states, trace.source_mask)
     trace.begin_section("states and matrices")
     trace.add("states", "h", states[0], labels)
     rows = tuple(f"row {number + 1}" for number in range(WIDTH))
@@ -154,4 +145,4 @@ def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...]) 
         scaled = products / score.divisor
         formula = formulas.score(score, WIDTH)
         trace.add("scores", f"e = {formula}", scaled, labels)
-        trace.add("weights", "α = softmax(e)", weigh(scaled, mask, "softmax"), labels)
+        trace.add("weights", "α = softmax(e)", attention_weights(scaled, mask, "softmax"), labels)

@@ -15,7 +15,7 @@ from seqloom.analysis.explain.step_trace import (
     trace_input,
     trace_output,
 )
-from seqloom.models.handover import Handover, LayerHandover, WholeHandover
+from seqloom.models.initial_state import CopiedInitialState, InitialState, ProjectedInitialState
 from seqloom.models.recurrent import RecurrentDecoder
 
 
@@ -39,8 +39,8 @@ class _RecurrentStep:
         self.trace.begin_section("previous state")
         self._trace_previous_state()
         previous = list(self.states.unbind(1))  # L of (1, C)
-        layer = self.decoder.asking_layer
-        if self.decoder.attention is not None and self.decoder.asks_with_previous:
+        layer = self.decoder.query_layer
+        if self.decoder.attention is not None and self.decoder.query_is_previous_state:
             previous[layer] = self._attend(previous[layer], self._state(layer, step_back=True))
         hidden = self._run_layers(inputs, previous)
         features = self.decoder.features(hidden, self.context, self.summary, inputs)
@@ -68,10 +68,16 @@ class _RecurrentStep:
             trace.add("encoder summary", "c = the encoder's last state", values, labels)
         labels = _layer_labels(len(self.decoder.layers))
         values = self.states[0] if labels else self.states[0, 0]
-        formula = _initial_state(self.decoder.handover) if is_first else " of the previous step"
+        formula = (
+            _initial_state(self.decoder.initial_state) if is_first else " of the previous step"
+        )
         note = "s, then its cell m" if self.decoder.layers[0].cell == "lstm" else ""
         trace.add("state", f"{trace.previous('s')}{formula}", values, labels, note)
-        if not is_first and "input" in self.decoder.uses and not self.decoder.asks_with_previous:
+        if (
+            not is_first
+            and "input" in self.decoder.context_uses
+            and not self.decoder.query_is_previous_state
+        ):
             formula = f"{trace.previous('a')} of the previous step"
             trace.add("previous context", formula, self.context[0])
 
@@ -81,12 +87,12 @@ class _RecurrentStep:
         assert attention is not None
         trace.begin_section("attention")
         source, query = trace.memory.states, state[:, None, : self.decoder.width]
-        attended = attention.lay_open(query, source, trace.source_mask)
+        attended = attention.trace(query, source, trace.source_mask)
         symbols = AttentionSymbols(symbol, "h", trace.labels.source)
         trace_attention(attention, attended, symbols, trace, self._context_note())
         self.context = attended.context[:, 0]
-        replaced = self.decoder.after_asking(state, self.context)
-        if "state" in self.decoder.uses:
+        replaced = self.decoder.replace_hidden_state(state, self.context)
+        if "state" in self.decoder.context_uses:
             is_identity = isinstance(self.decoder.to_state, nn.Identity)
             context = trace.current("a")
             formula = context if is_identity else f"W {context} + b"
@@ -97,14 +103,16 @@ class _RecurrentStep:
         """All layers in order. Returns the new state of the top layer: (1, W)"""
         decoder, trace = self.decoder, self.trace
         hidden, symbols = inputs, [trace.current("x")]
-        if "input" in decoder.uses:
+        if "input" in decoder.context_uses:
             hidden = torch.cat((hidden, self.context), -1)
-            symbols.append((trace.current if decoder.asks_with_previous else trace.previous)("a"))
+            symbols.append(
+                (trace.current if decoder.query_is_previous_state else trace.previous)("a")
+            )
         if "input" in decoder.summary_uses:
             hidden = torch.cat((hidden, self.summary), -1)
             symbols.append("c")
         for number, layer in enumerate(decoder.layers):
-            if "layer" in decoder.uses and number == decoder.asking_layer + 1:
+            if "layer" in decoder.context_uses and number == decoder.query_layer + 1:
                 hidden = torch.cat((hidden, self.context), -1)
                 symbols.append(trace.current("a"))
             trace.begin_section("state update")
@@ -115,8 +123,8 @@ class _RecurrentStep:
             name = "new state" if len(decoder.layers) == 1 else f"new state of layer {number + 1}"
             formula = f"{self._state(number)} = {update}"
             trace.add(name, formula, state[0], note=formulas.cell_note(layer.cell))
-            attends = decoder.attention is not None and number == decoder.asking_layer
-            if attends and not decoder.asks_with_previous:
+            attends = decoder.attention is not None and number == decoder.query_layer
+            if attends and not decoder.query_is_previous_state:
                 state = self._attend(state, self._state(number))
             hidden, symbols = state[:, : decoder.width], [self._state(number)]
         return hidden
@@ -124,21 +132,23 @@ class _RecurrentStep:
     def _features_formula(self) -> str:
         decoder = self.decoder
         symbols = [self._state(len(decoder.layers) - 1)]
-        symbols += [self.trace.current("a")] if "readout" in decoder.uses else []
+        symbols += [self.trace.current("a")] if "readout" in decoder.context_uses else []
         symbols += ["c"] if "readout" in decoder.summary_uses else []
-        symbols += [self.trace.current("x")] if decoder.readout_sees_input else []
+        symbols += [self.trace.current("x")] if decoder.readout_uses_input else []
         return formulas.concatenated(symbols)
 
     def _context_note(self) -> str:
         """Where the decoder uses the context vector."""
-        step = "" if self.decoder.asks_with_previous else " of the next step"
+        step = "" if self.decoder.query_is_previous_state else " of the next step"
         uses = {
             "input": f"the input{step}",
-            "layer": f"the input of layer {self.decoder.asking_layer + 2}",
+            "layer": f"the input of layer {self.decoder.query_layer + 2}",
             "state": "the new value of the querying state",
             "readout": "the readout",
         }
-        used = [description for use, description in uses.items() if use in self.decoder.uses]
+        used = [
+            description for use, description in uses.items() if use in self.decoder.context_uses
+        ]
         return f"used in {' and '.join(used)}"
 
 
@@ -147,11 +157,11 @@ def _layer_labels(count: int) -> tuple[str, ...]:
     return tuple(f"layer {number + 1}" for number in range(count)) if count > 1 else ()
 
 
-def _initial_state(handover: Handover) -> str:
+def _initial_state(handover: InitialState) -> str:
     match handover:
-        case WholeHandover():
+        case CopiedInitialState():
             return " = c"
-        case LayerHandover():
+        case ProjectedInitialState():
             return " = tanh(W c + b)"
         case _:
             return " = 0: the initial state does not depend on the source"

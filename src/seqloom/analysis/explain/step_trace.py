@@ -17,8 +17,7 @@ from seqloom.nn.attention import DotScore
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder
 from seqloom.nn.labels import LabelReadout
-from seqloom.nn.look import Look
-from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.multihead import AttentionTrace, MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 
 
@@ -92,8 +91,8 @@ def trace_input(embedder: Embedder, trace: StepTrace) -> Tensor:
     vector = embedder.lookup(token)  # (1, E)
     formula = formulas.embedding(embedder.lookup, trace.previous("y"))
     if not isinstance(positions, PositionTable):
-        embedded = embedder.fit(vector)
-        formula = formulas.fitted(formula, embedder.fit)
+        embedded = embedder.projection(vector)
+        formula = formulas.fitted(formula, embedder.projection)
         trace.add("embedding", f"{trace.current('x')} = {formula}", embedded[0])
         return embedded
     table = positions.tabulate(trace.step, vector)
@@ -101,21 +100,21 @@ def trace_input(embedder: Embedder, trace: StepTrace) -> Tensor:
     row = table[trace.step - 1 :]  # (1, P)
     trace.add("embedding", f"w = {formula}", vector[0])
     trace.add("position", f"p = {formulas.position(positions, trace.step - 1)}", row[0])
-    embedded = embedder.fit(positions.join_row(vector, row))
-    formula = formulas.fitted(formulas.with_position(positions), embedder.fit)
+    embedded = embedder.projection(positions.join_row(vector, row))
+    formula = formulas.fitted(formulas.with_position(positions), embedder.projection)
     trace.add("input", f"{trace.current('x')} = {formula}", embedded[0])
     return embedded
 
 
 def trace_attention(
     attention: MultiHeadAttention,
-    attended: Look,
+    attended: AttentionTrace,
     symbols: AttentionSymbols,
     trace: StepTrace,
     note: str = "",
 ) -> None:
     """The selected head from its query to its output, then the context vector of all heads."""
-    plan, head, labels = attention.plan, trace.head, symbols.labels
+    plan, head, labels = attention, trace.head, symbols.labels
     query = formulas.query(attention, symbols.query, head, trace.step - 1)
     trace.add("query", f"q = {query}", attended.queries[0, head, 0])
     key = formulas.key(attention, symbols.source, head)
@@ -124,9 +123,9 @@ def trace_attention(
     score = attention.score
     if isinstance(score, DotScore) and score.divisor != 1:
         trace.add("products", "q · k", scores * score.divisor, labels)
-        scale = f"1 / {formulas.divisor(score, plan.query_head)}"
+        scale = f"1 / {formulas.divisor(score, plan.query_head_width)}"
         trace.add("scale", scale, torch.tensor(1 / score.divisor))
-    formula = formulas.score(score, plan.query_head)
+    formula = formulas.score(score, plan.query_head_width)
     trace.add("scores", f"e = {formula}", scores, labels, formulas.score_note(score))
     weights = f"α = {formulas.weights(attention)}"
     trace.add("weights", weights, attended.weights[0, head, 0], labels)
@@ -135,7 +134,7 @@ def trace_attention(
         trace.add("weights of all heads", "α of each head", all_weights, labels)
     value = formulas.value(attention, symbols.source, head)
     trace.add("values", f"v = {value}", attended.values[0, head], labels)
-    single = plan.heads == 1 and isinstance(attention.merge, nn.Identity)
+    single = plan.heads == 1 and isinstance(attention.output_projection, nn.Identity)
     if not single:
         letter = formulas.indexed("r", head + 1) if plan.heads > 1 else "r"
         trace.add("head output", f"{letter} = Σ α v", attended.read[0, head, 0])
@@ -153,8 +152,8 @@ def trace_output(
     inputs = features[:, :-1] if isinstance(readout, LabelReadout) else features
     trace.add("features", f"{trace.current('f')} = {formula}", inputs[0])
     symbol = trace.current("f")
-    if not isinstance(readout.bend, nn.Identity):
-        trace.add("hidden layer", f"u = tanh(W {symbol} + b)", readout.bend(inputs)[0])
+    if not isinstance(readout.hidden_layer, nn.Identity):
+        trace.add("hidden layer", f"u = tanh(W {symbol} + b)", readout.hidden_layer(inputs)[0])
         symbol = "u"
     logits = readout(features)  # (1, V)
     copyable = decoder.copyable(trace.memory)
@@ -180,7 +179,7 @@ def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: S
     labels = trace.labels.source
     queries = copying.to_query(features)  # (1, 1, D)
     scores = queries @ source.keys.transpose(1, 2) * copying.scale  # (1, 1, S)
-    shares = copying.shares(features, source)
+    shares = copying.mixture(features, source)
     trace.begin_section("copying")
     symbol = trace.current("f")
     trace.add("pointer query", f"q = Wq {symbol} + bq", queries[0, 0])
@@ -189,4 +188,4 @@ def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: S
     trace.add("pointer", "α = softmax(e)", shares.pointer[0, 0], labels)
     gate = f"g = σ(W [{symbol}; Σ α k] + b)"
     note = "g is the share of the vocabulary distribution; 1 - g is the share of copying"
-    trace.add("gate", gate, shares.speaks[0, 0, 0].exp(), note=note)
+    trace.add("gate", gate, shares.log_generate[0, 0, 0].exp(), note=note)

@@ -24,7 +24,7 @@ def trace_transformer(decoder: TransformerDecoder, trace: StepTrace) -> Tensor:
             stream = _trace_layer(layer, stream, trace)
             continue
         cross = layer.cross_attention
-        memory = None if cross is None else cross.keys_values(trace.memory.states)
+        memory = None if cross is None else cross.project_keys_values(trace.memory.states)
         stream = layer(stream, memory, trace.source_mask)
     above = len(decoder.layers) - 1 - trace.layer
     last = "x‴" if above == 0 else f"x‴ after {above} more layer{'s' if above > 1 else ''}"
@@ -41,10 +41,10 @@ def _trace_layer(layer: DecoderLayer, stream: Tensor, trace: StepTrace) -> Tenso
         f" = {trace.current('x')}" if trace.layer == 0 else f", the output of layer {trace.layer}"
     )
     trace.add("stream", f"x{origin}", stream[0, -1])
-    stream = layer.around_attention(stream, lambda states: _self_attention(layer, states, trace))
-    formula = _residual_formula(layer.around_attention, "x", context)
+    stream = layer.attention_residual(stream, lambda states: _self_attention(layer, states, trace))
+    formula = _residual_formula(layer.attention_residual, "x", context)
     trace.add("stream", f"x′ = {formula}", stream[0, -1])
-    cross, around = layer.cross_attention, layer.around_cross
+    cross, around = layer.cross_attention, layer.cross_attention_residual
     symbol = "x′"
     if cross is not None and around is not None:
         trace.begin_section(f"{prefix}: cross-attention")
@@ -52,11 +52,11 @@ def _trace_layer(layer: DecoderLayer, stream: Tensor, trace: StepTrace) -> Tenso
         trace.add("stream", f"x″ = {_residual_formula(around, 'x′', context)}", stream[0, -1])
         symbol = "x″"
     trace.begin_section(f"{prefix}: feed-forward")
-    stream = layer.around_feedforward(stream, layer.feedforward)
+    stream = layer.feedforward_residual(stream, layer.feedforward)
     inner = _feedforward_formula(
-        layer.feedforward, _sublayer_input(layer.around_feedforward, symbol)
+        layer.feedforward, _sublayer_input(layer.feedforward_residual, symbol)
     )
-    formula = _residual_formula(layer.around_feedforward, symbol, inner)
+    formula = _residual_formula(layer.feedforward_residual, symbol, inner)
     trace.add("stream", f"x‴ = {formula}", stream[0, -1])
     return stream
 
@@ -64,30 +64,30 @@ def _trace_layer(layer: DecoderLayer, stream: Tensor, trace: StepTrace) -> Tenso
 def _self_attention(layer: DecoderLayer, states: Tensor, trace: StepTrace) -> Tensor:
     attention, last = layer.attention, trace.step - 1
     mask = torch.ones(1, 1, 1, trace.step, dtype=torch.bool, device=states.device)
-    attended = attention.lay_open(states[:, -1:], states, mask, place=last)
-    symbol = _sublayer_input(layer.around_attention, "x")
+    attended = attention.trace(states[:, -1:], states, mask, position_ids=last)
+    symbol = _sublayer_input(layer.attention_residual, "x")
     trace_attention(
         attention, attended, AttentionSymbols(symbol, symbol, trace.labels.target), trace
     )
-    return attention.read_self(states, None)
+    return attention.attend_self(states, is_causal=True)
 
 
 def _cross_attention(layer: DecoderLayer, states: Tensor, trace: StepTrace) -> Tensor:
     attention, source = layer.cross_attention, trace.memory.states
     assert attention is not None
-    assert layer.around_cross is not None
-    attended = attention.lay_open(states[:, -1:], source, trace.source_mask)
-    query = _sublayer_input(layer.around_cross, "x′")
+    assert layer.cross_attention_residual is not None
+    attended = attention.trace(states[:, -1:], source, trace.source_mask)
+    query = _sublayer_input(layer.cross_attention_residual, "x′")
     trace_attention(attention, attended, AttentionSymbols(query, "h", trace.labels.source), trace)
-    return attention.read(states, attention.keys_values(source), trace.source_mask)
+    return attention.attend(states, attention.project_keys_values(source), trace.source_mask)
 
 
 def _sublayer_input(residual: Residual, stream: str) -> str:
-    return f"norm({stream})" if residual.first else stream
+    return f"norm({stream})" if residual.pre_norm else stream
 
 
 def _residual_formula(residual: Residual, stream: str, inner: str) -> str:
-    return f"{stream} + {inner}" if residual.first else f"norm({stream} + {inner})"
+    return f"{stream} + {inner}" if residual.pre_norm else f"norm({stream} + {inner})"
 
 
 def _feedforward_formula(feedforward: FeedForward, inputs: str) -> str:

@@ -12,7 +12,7 @@ from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.nn.attention import DotScore, weigh
+from seqloom.nn.attention import DotScore, attention_weights
 from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.viz.chart import Chart, LineChart, Series
 
@@ -60,7 +60,7 @@ def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
         return outputs
     heads = states.view(1, length, HEADS, width // HEADS).transpose(1, 2)  # (B, H, S, D/H)
     scores = DotScore("sqrt", width // HEADS)(heads, heads)  # (B, H, S, S)
-    weights = weigh(scores, torch.ones(length, dtype=torch.bool), "softmax")
+    weights = attention_weights(scores, torch.ones(length, dtype=torch.bool), "softmax")
     return (weights @ heads).transpose(1, 2).flatten(2)
 
 

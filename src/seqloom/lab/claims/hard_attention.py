@@ -9,7 +9,7 @@ from torch import Tensor
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.nn.attention import DotScore, RbfScore, Score, weigh
+from seqloom.nn.attention import AttentionScore, DotScore, RbfScore, attention_weights
 from seqloom.viz.chart import BarChart, Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
@@ -35,7 +35,7 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
     queries, target = random(1), random(1)  # (B, 1, 1, D)
     keys, values = random(settings.keys), random(settings.keys)  # (B, 1, S, D)
     leaves = [tensor.requires_grad_() for tensor in (queries, keys, values)]
-    weights = attention_weights(trial.condition, queries, keys)  # (B, 1, 1, S)
+    weights = condition_weights(trial.condition, queries, keys)  # (B, 1, 1, S)
     (weights @ values - target).square().sum().backward()
     norms = [0.0 if leaf.grad is None else leaf.grad.norm().item() for leaf in leaves]
     return {
@@ -44,17 +44,19 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
     }
 
 
-def attention_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
+def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
     """(B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)"""
     if condition == EXACT:
         return (queries == keys).all(-1).to(queries.dtype).unsqueeze(2)
-    methods: dict[str, tuple[Score, Literal["softmax", "argmax"]]] = {
+    methods: dict[str, tuple[AttentionScore, Literal["softmax", "argmax"]]] = {
         NEAREST: (RbfScore(1.0), "argmax"),  # the nearest key has the highest RBF score
         BEST: (DotScore("sqrt", keys.shape[-1]), "argmax"),
         SOFT: (DotScore("sqrt", keys.shape[-1]), "softmax"),
     }
     score, selection = methods[condition]
-    return weigh(score(queries, keys), torch.ones(keys.shape[2], dtype=torch.bool), selection)
+    return attention_weights(
+        score(queries, keys), torch.ones(keys.shape[2], dtype=torch.bool), selection
+    )
 
 
 def judge(results: Results) -> Verdict:

@@ -8,7 +8,7 @@ import torch
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.nn.attention import DotScore, weigh
+from seqloom.nn.attention import DotScore, attention_weights
 from seqloom.viz.chart import Chart, LineChart, Series
 
 Scale = Literal["one", "sqrt", "width"]
@@ -37,12 +37,12 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
         keys = torch.randn(trial.settings.queries, 1, KEYS, width, generator=generator)  # (B,1,S,d)
         score = DotScore(SCALES[trial.condition], width)
         mask = torch.ones(1, 1, 1, KEYS, dtype=torch.bool)
-        weights = weigh(score(queries, keys), mask, "softmax")  # (B, 1, 1, S)
+        weights = attention_weights(score(queries, keys), mask, "softmax")  # (B, 1, 1, S)
         numbers[f"largest at {width}"] = weights.amax(-1).mean().item()
         slope = (weights * (1 - weights)).sum(-1).mean().item()
         numbers[f"slope at {width}"] = slope / (1 - 1 / KEYS)
         keys[:, :, 0] = queries[:, :, 0]
-        matched = weigh(score(queries, keys), mask, "softmax")
+        matched = attention_weights(score(queries, keys), mask, "softmax")
         numbers[f"matched at {width}"] = matched[..., 0].mean().item()
     return numbers
 

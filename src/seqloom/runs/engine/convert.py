@@ -77,16 +77,16 @@ def _architecture(
     specs: ModuleType, part: TransformerEncoder | TransformerDecoder
 ) -> dict[str, Any]:
     first: EncoderLayer | DecoderLayer = part.layers[0]
-    plan = first.attention.plan
+    plan = first.attention
     activations = specs.common_spec.Activation
     return {
         "num_layers": len(part.layers),
         "num_heads": plan.heads,
-        "pre_norm": first.around_attention.first,
+        "pre_norm": first.attention_residual.pre_norm,
         "activation": {"relu": activations.RELU, "gelu": activations.GELU}[
             first.feedforward.activation
         ],
-        "head_dim": plan.query_head,
+        "head_dim": plan.query_head_width,
         "rotary_dim": 0 if first.attention.rotary else None,
     }
 
@@ -105,23 +105,23 @@ def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
 
 
 def _encoder_layer(part: Any, layer: EncoderLayer) -> None:
-    _self_attention(part.self_attention, layer.attention, layer.around_attention)
-    _feedforward(part.ffn, layer.feedforward, layer.around_feedforward)
+    _self_attention(part.self_attention, layer.attention, layer.attention_residual)
+    _feedforward(part.ffn, layer.feedforward, layer.feedforward_residual)
 
 
 def _decoder_layer(part: Any, layer: DecoderLayer) -> None:
     assert layer.cross_attention is not None
-    assert layer.around_cross is not None
-    _self_attention(part.self_attention, layer.attention, layer.around_attention)
-    _cross_attention(part.attention, layer.cross_attention, layer.around_cross)
-    _feedforward(part.ffn, layer.feedforward, layer.around_feedforward)
+    assert layer.cross_attention_residual is not None
+    _self_attention(part.self_attention, layer.attention, layer.attention_residual)
+    _cross_attention(part.attention, layer.cross_attention, layer.cross_attention_residual)
+    _feedforward(part.ffn, layer.feedforward, layer.feedforward_residual)
 
 
 def _self_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
     query, key, value = _projections(attention)
     part.linear[0].weight = np.concatenate([query[0], key[0], value[0]])
     part.linear[0].bias = np.concatenate([query[1], key[1], value[1]])
-    _linear(part.linear[1], attention.merge)
+    _linear(part.linear[1], attention.output_projection)
     _norm(part.layer_norm, around.norm)
 
 
@@ -130,7 +130,7 @@ def _cross_attention(part: Any, attention: MultiHeadAttention, around: Residual)
     part.linear[0].weight, part.linear[0].bias = query
     part.linear[1].weight = np.concatenate([key[0], value[0]])
     part.linear[1].bias = np.concatenate([key[1], value[1]])
-    _linear(part.linear[2], attention.merge)
+    _linear(part.linear[2], attention.output_projection)
     _norm(part.layer_norm, around.norm)
 
 
@@ -143,7 +143,7 @@ def _projections(attention: MultiHeadAttention) -> list[Projection]:
     CTranslate2 divides dot products by √d. Another divisor is folded into the queries.
     """
     assert isinstance(attention.score, DotScore)
-    factor = attention.plan.query_head**0.5 / attention.score.divisor
+    factor = attention.query_head_width**0.5 / attention.score.divisor
     projections = []
     for part, by in ((attention.to_query, factor), (attention.to_key, 1), (attention.to_value, 1)):
         assert isinstance(part, nn.Linear)

@@ -1,7 +1,6 @@
 """The import of the optional package CTranslate2."""
 
 import os
-import platform
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,8 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from seqloom.core.extras import import_optional
+from seqloom.nn.fast.platform import IS_ARM
 
-ARM = ("aarch64", "arm64")
 OPENMP_WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 """Variables that control how long idle OpenMP threads spin."""
 
@@ -33,7 +32,7 @@ def _passive_openmp_threads() -> Iterator[None]:
     the variables are kept.
     """
     is_set = any(name in os.environ for name in OPENMP_WAIT_VARIABLES)
-    if platform.machine() not in ARM or is_set or "ctranslate2" in sys.modules:
+    if not IS_ARM or is_set or "ctranslate2" in sys.modules:
         yield
         return
     os.environ["OMP_WAIT_POLICY"] = "passive"

@@ -40,7 +40,7 @@ def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
         yield from _unsupported_embedder(name, part.embedder)
         # All layers have the same settings, and so do the two attentions of a decoder layer.
         yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
-        if any(layer.around_attention.gap for layer in part.layers):
+        if any(not layer.attention_residual.skip for layer in part.layers):
             yield f"{name}.residual_gap: a layer without residual connection is not supported"
     if isinstance(part, DecoderModule) and part.copying is not None:
         yield f"{name}.copying: the copy mechanism is not supported"
@@ -52,12 +52,12 @@ def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
         yield f"{name}.embedding: one-hot embeddings are not supported"
     if isinstance(positions, PositionTable) and positions.join == "append":
         yield f"{name}.positions: appended positions are not supported, only added ones"
-    elif not isinstance(embedder.fit, nn.Identity):
+    elif not isinstance(embedder.projection, nn.Identity):
         yield f"{name}.embedding.width: an embedding width that differs from the model width is not supported"
 
 
 def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
-    plan = attention.plan
+    plan = attention
     if not isinstance(attention.score, DotScore):
         kind = type(attention.score).__name__.removesuffix("Score").lower()
         yield f"{name}.score: only dot products are supported, not '{kind}'"
@@ -65,7 +65,7 @@ def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator
         yield f"{name}.projection: only 'linear' is supported, not '{plan.projection}'"
     if not plan.learned_values:
         yield f"{name}.values: only 'learned' is supported, not 'states'"
-    if plan.merged_width is None:
+    if isinstance(attention.output_projection, nn.Identity):
         yield f"{name}.merge: attention without an output projection is not supported"
     if attention.selection != "softmax":
         yield f"{name}.selection: only 'softmax' is supported"

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Batch
+from seqloom.models.compile import compile_model
 from seqloom.models.seq2seq import Model
 from seqloom.training.distributed import World
 from seqloom.training.step import LossFunction, StepResult
@@ -25,15 +26,13 @@ WARM_UPS = 3
 """Runs before a capture, in which libraries choose algorithms and allocate workspaces."""
 
 
-def compile_parts(model: Model) -> None:
+def compile_for_capture(model: Model) -> None:
     """Compile the layers, for captured steps only.
 
     Other code runs them with varying lengths, and every new shape would be compiled again.
     """
     torch.compiler.set_stance("force_eager")
-    if model.encoder is not None:
-        model.encoder.compile_parts()
-    model.decoder.compile_parts()
+    compile_model(model)
 
 
 @dataclass(frozen=True)

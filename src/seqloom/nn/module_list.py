@@ -1,4 +1,4 @@
-"""A list of layers that keeps its type."""
+"""A list of modules that keeps its element type."""
 
 from collections.abc import Sequence
 from typing import TypeVar, cast
@@ -8,6 +8,6 @@ from torch import nn
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
-def stack(layers: Sequence[Layer]) -> Sequence[Layer]:
-    """Register layers with the module they are assigned to, still known as what they are."""
+def module_list(layers: Sequence[Layer]) -> Sequence[Layer]:
+    """An nn.ModuleList that type checkers treat as a sequence of `Layer`."""
     return cast("Sequence[Layer]", nn.ModuleList(layers))

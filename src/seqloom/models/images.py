@@ -1,4 +1,4 @@
-"""Encoders of images: what they hand over is a grid of places to look at, and a summary."""
+"""Encoders of images. Their memory is a grid of cells, so that decoders need no change."""
 
 import torch
 from torch import Tensor, nn
@@ -7,14 +7,14 @@ from seqloom.core.batch import Images, Packing, Source
 from seqloom.models.interface import EncoderModule, Memory
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.stack import stack
+from seqloom.nn.module_list import module_list
 from seqloom.nn.transformer import EncoderLayer
 
 
 class ImageEncoder(EncoderModule):
-    """Crops the images and makes a Memory of what `look` finds in them.
+    """Base class: crops the images and encodes them as a grid of G cells, in reading order.
 
-    The summary, what a decoder without attention starts from, is the mean over the grid.
+    The summary, from which a decoder without attention starts, is the mean over the grid.
     """
 
     max_length = None
@@ -23,36 +23,38 @@ class ImageEncoder(EncoderModule):
         super().__init__()
         self.crop = crop
 
-    def look(self, images: Tensor) -> Tensor:
+    def encode_grid(self, images: Tensor) -> Tensor:
         """(B, 3, N, N) -> (B, G, D)"""
         raise NotImplementedError
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
-        assert isinstance(source, Images), "images are read here"
-        assert packing is None, "a row of a batch has one image"
-        states = self.look(self.crop(source.values))
-        everywhere = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-        return Memory(states, everywhere, states.mean(1, keepdim=True))
+        assert isinstance(source, Images), "an image encoder needs images"
+        assert packing is None, "images cannot be packed: a row of a batch is one image"
+        states = self.encode_grid(self.crop(source.values))
+        mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+        return Memory(states, mask, states.mean(1, keepdim=True))
 
 
 class ConvolutionEncoder(ImageEncoder):
-    """A residual network; position s of the memory is cell s of its grid, in reading order."""
+    """A residual network, followed by a projection to the width of the memory."""
 
     def __init__(self, crop: Crop, network: ResidualNetwork, width: int, dropout: float) -> None:
         super().__init__(crop)
         self.network = network
-        self.fit = nn.Linear(network.width, width)
+        self.projection = nn.Linear(network.width, width)
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
 
-    def look(self, images: Tensor) -> Tensor:
+    def encode_grid(self, images: Tensor) -> Tensor:
         cells = self.network(images).flatten(2).transpose(1, 2)  # (B, G, C)
-        return self.dropout(self.norm(self.fit(cells)))
+        return self.dropout(self.norm(self.projection(cells)))
 
 
 class PatchEncoder(ImageEncoder):
-    """A Transformer over patches (Dosovitskiy et al. 2021): nothing here knows that cells which
-    touch belong together; it has to be learned."""
+    """A Transformer over patches (Dosovitskiy et al. 2021).
+
+    Unlike a convolution, it has to learn which patches are neighbours.
+    """
 
     def __init__(
         self,
@@ -64,17 +66,13 @@ class PatchEncoder(ImageEncoder):
     ) -> None:
         super().__init__(crop)
         self.patches = patches
-        self.layers = stack(layers)
+        self.layers = module_list(layers)
         self.norm = norm
         self.dropout = Dropout(dropout)
 
-    def compile_parts(self) -> None:
-        for layer in self.layers:
-            layer.compile(dynamic=False)
-
-    def look(self, images: Tensor) -> Tensor:
+    def encode_grid(self, images: Tensor) -> Tensor:
         stream = self.dropout(self.patches(images))
-        everywhere = torch.ones(1, 1, 1, stream.shape[1], dtype=torch.bool, device=stream.device)
+        mask = torch.ones(1, 1, 1, stream.shape[1], dtype=torch.bool, device=stream.device)
         for layer in self.layers:
-            stream = layer(stream, everywhere)
+            stream = layer(stream, mask)
         return self.norm(stream)

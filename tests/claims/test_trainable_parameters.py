@@ -1,4 +1,4 @@
-"""Every parameter of every model has a say in the loss."""
+"""Every parameter of every model gets a gradient."""
 
 import pytest
 import torch
@@ -9,11 +9,10 @@ from seqloom.nn.multihead import MultiHeadAttention
 
 
 @pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)
-def test_the_loss_reaches_every_parameter(specimen: Specimen) -> None:
-    """But for the bias of keys, which the softmax may take away: see MultiHeadAttention.
+def test_every_parameter_gets_a_gradient(specimen: Specimen) -> None:
+    """Except the bias of keys, which the softmax may cancel: see MultiHeadAttention.
 
-    A hard choice passes no gradient on to what it compares, whatever the model; with a soft one
-    in its place, nothing may be left without.
+    Argmax gives no gradient to queries and keys, so it is replaced by the softmax.
     """
     model = specimen.build().requires_grad_(True)
     for module in model.modules():
@@ -23,9 +22,9 @@ def test_the_loss_reaches_every_parameter(specimen: Specimen) -> None:
     inputs, targets = torch.randint(4, VOCABULARY, (2, 3, 6), generator=generator)
     logits = model.decoder(inputs, specimen.memory(model)).logits()
     cross_entropy_sum(logits.flatten(0, 1), targets.flatten()).backward()
-    dead = [
+    without_gradient = [
         name
         for name, parameter in model.named_parameters()
         if parameter.grad is None or float(parameter.grad.abs().max()) < 1e-12
     ]
-    assert not [name for name in dead if not name.endswith("to_key.bias")]
+    assert not [name for name in without_gradient if not name.endswith("to_key.bias")]

@@ -1,0 +1,44 @@
+"""The conditions under which a fast version replaces the plain one.
+
+Most fast versions are written for a CPU and for the precision of the weights. A GPU has its own
+kernels for the same work, and autocast would have to choose a precision inside them.
+"""
+
+import importlib.util
+import os
+
+import torch
+from torch import Tensor
+
+TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""True if Triton interprets its kernels on a CPU. This is slow and meant for tests."""
+
+
+def on_cpu_without_autocast(tensor: Tensor) -> bool:
+    """True if operations on the tensor run on a CPU and in its own precision."""
+    return tensor.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+
+
+def trains_on_cpu(tensor: Tensor, weight: Tensor) -> bool:
+    """True if operations on the tensor run on a CPU and `weight` gets a gradient."""
+    return torch.is_grad_enabled() and weight.requires_grad and on_cpu_without_autocast(tensor)
+
+
+def can_use_kernels(queries: Tensor, values: Tensor) -> bool:
+    """True if the kernels in `fast/kernels.py` support these tensors.
+
+    queries (R, H, …, D), values (·, H, ·, Dv). The kernels have no gradient.
+    """
+    width = queries.shape[-1]
+    needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or values.requires_grad)
+    return (
+        (queries.is_cuda or TRITON_INTERPRETED)
+        and not needs_gradient
+        and values.stride(-1) == 1
+        and importlib.util.find_spec("triton") is not None
+        and queries.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and queries.dtype == values.dtype
+        and values.shape[-1] == width
+        and 16 <= width <= 256
+        and width & (width - 1) == 0  # a power of two
+    )

@@ -1,0 +1,20 @@
+"""A dropout mask that needs a quarter of the random numbers that torch draws on a CPU.
+
+torch draws 32 bits for each entry, which takes longer than the matrix product beside it. Sixteen
+bits are enough to decide, so one draw of 64 bits serves four entries.
+"""
+
+import torch
+from torch import Tensor
+
+LEVELS = 1 << 16
+"""The probability of keeping an entry is rounded to a multiple of 1/65,536."""
+
+
+def dropout_mask(states: Tensor, keep: float) -> Tensor:
+    """In the shape of `states`: 0 with probability 1 - keep, otherwise 1 / keep."""
+    levels = round(keep * LEVELS)
+    draws = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(torch.int16)[: states.numel()]
+    kept = (bits < levels - LEVELS // 2).view(states.shape)
+    return torch.where(kept, states.new_tensor(LEVELS / max(levels, 1)), states.new_zeros(()))

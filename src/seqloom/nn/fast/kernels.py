@@ -1,0 +1,70 @@
+"""Attention of one query position on a GPU, with Triton kernels that read each key and value once.
+
+torch's general kernels are made for hundreds of queries and leave most of a GPU idle with one. Here
+each query of each head is a small program that reads its keys and values where they are stored and
+keeps everything else in registers.
+
+`fast/dispatch.py` decides when these kernels run: not without Triton, on other devices, or for
+widths that are no power of two.
+"""
+
+import importlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.nn.cache import KeysValues
+from seqloom.nn.fast.static_cache import StaticCache
+
+BLOCK = 16
+"""Number of keys that a program reads at a time."""
+
+
+def _kernels() -> Any:
+    """The module with the kernels. Imported on first use, because it needs Triton."""
+    return importlib.import_module("seqloom.nn.fast.triton_kernels")
+
+
+def self_attention_step(
+    queries: Tensor, new: KeysValues, cache: StaticCache, scale: float
+) -> Tensor:
+    """Store the keys and values of the current position, then attend to it and all before it.
+
+    queries, keys and values (R, H, 1, D), with D contiguous in memory -> (R, H, D)
+    """
+    rows, heads, _, width = queries.shape
+    out = queries.new_empty(rows, heads, width)
+    keys, values = cache.store
+    slots = cache.table.slots
+    _kernels().self_attention_kernel[(rows * heads,)](
+        *(queries, new.keys, new.values, keys, values, slots, cache.position, out),
+        *(queries.stride(0), new.keys.stride(0), new.values.stride(0), slots.shape[1], scale),
+        HEADS=heads,
+        WIDTH=width,
+        BLOCK=BLOCK,
+        num_warps=1,
+    )
+    return out
+
+
+def cross_attention_step(queries: Tensor, memory: KeysValues, mask: Tensor, scale: float) -> Tensor:
+    """Attend from each of the R / B hypotheses of a source to its keys.
+
+    queries (R, H, D), keys and values (B, H, S, D), mask (B, 1, 1, S) -> (R, H, D)
+    """
+    rows, heads, width = queries.shape
+    keys, values = memory.keys, memory.values
+    assert keys.stride(3) == values.stride(3) == queries.stride(2) == mask.stride(3) == 1
+    assert queries.stride(1) == width
+    out = queries.new_empty(rows, heads, width)
+    _kernels().cross_attention_kernel[(rows * heads,)](
+        *(queries, keys, values, mask.view(torch.uint8), out),
+        *(queries.stride(0), *keys.stride()[:3], *values.stride()[:3], mask.stride(0)),
+        *(rows // len(keys), keys.shape[2], scale),
+        HEADS=heads,
+        WIDTH=width,
+        BLOCK=BLOCK,
+        num_warps=1,
+    )
+    return out

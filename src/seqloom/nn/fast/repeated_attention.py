@@ -1,0 +1,113 @@
+"""Attention to the same keys and values at many steps, with a shared gradient. For training on a CPU.
+
+    w = softmax(K q)        a = V^T w
+
+A recurrent decoder whose context feeds back attends to the source once per step. Autograd would
+compute a gradient of all keys and values at every step and add them up, which moves far more memory
+than attention itself. Here the gradients of the scores and contexts of all steps are collected
+first, and keys and values get their gradient from one product each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seqloom.nn.cache import KeysValues
+from seqloom.nn.fast.dispatch import trains_on_cpu
+
+Gradients = tuple[Tensor | None, ...]
+"""One gradient per argument of a function."""
+
+
+@dataclass(frozen=True)
+class RepeatedKeysValues(KeysValues):
+    """Keys and values that are attended to at many steps.
+
+    attend: queries (B, H, 1, D) -> context of each head (B, H, 1, Dv)
+    """
+
+    attend: Callable[[Tensor], Tensor]
+
+
+def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
+    """Keys and values whose gradient is computed once for at most `steps` steps.
+
+    Returns `memory` unchanged where autograd computes the gradient.
+
+    mask: (B, 1, 1, S) added to the scores, -inf where a key is hidden; None: all keys are visible
+    """
+    if not trains_on_cpu(memory.keys, memory.keys):
+        return memory
+    rows, heads = memory.keys.shape[:2]
+    keys, values = memory.keys.flatten(0, 1) * scale, memory.values.flatten(0, 1)  # (B H, S, ·)
+    hidden = keys.new_zeros(()) if mask is None else mask.expand(-1, heads, -1, -1).flatten(0, 1)
+    computed: list[tuple[Tensor, Tensor]] = []
+    slots = _GradientSlots.apply(computed, steps, keys, values)  # type: ignore[no-untyped-call]
+    unused_slots = zip(*(slot.unbind() for slot in slots), strict=True)
+    constants = keys.detach(), values.detach(), hidden
+
+    def attend(queries: Tensor) -> Tensor:
+        context: Tensor = _AttentionStep.apply(  # type: ignore[no-untyped-call]
+            computed, queries.flatten(0, 1), *next(unused_slots), *constants
+        )
+        return context.unflatten(0, (rows, heads))
+
+    return RepeatedKeysValues(memory.keys, memory.values, attend)
+
+
+class _AttentionStep(torch.autograd.Function):
+    """One step, (B H, 1, D) -> (B H, 1, Dv).
+
+    Each step has a slot for the gradient of its scores and one for that of its context, as if zeros
+    from these slots were added to both.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, computed: list[tuple[Tensor, Tensor]], *arguments: Tensor) -> Tensor:
+        queries, _score_slot, _context_slot, keys, values, hidden = arguments
+        weights = torch.baddbmm(hidden, queries, keys.transpose(1, 2)).softmax(-1)
+        computed.append((queries, weights))
+        ctx.save_for_backward(weights, keys, values)
+        return weights @ values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Gradients:
+        weights, keys, values = ctx.saved_tensors
+        grad_weights = gradient @ values.transpose(1, 2)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        return None, grad_scores @ keys, grad_scores, gradient, None, None, None
+
+
+class _GradientSlots(torch.autograd.Function):
+    """Zeros, (T, B H, 1, S) and (T, B H, 1, Dv), whose gradients are those of all steps.
+
+    Backward turns them, with the queries and weights of the steps, into the gradients of keys and
+    values.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, computed: list[tuple[Tensor, Tensor]], steps: int, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.computed = computed
+        zero, (rows, length, width) = keys.new_zeros(()), values.shape
+        return zero.expand(steps, rows, 1, length), zero.expand(steps, rows, 1, width)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Gradients:
+        queries, weights = (torch.cat(parts, dim=1) for parts in zip(*ctx.computed, strict=True))
+        grad_scores, grad_contexts = (
+            each[: len(ctx.computed)].squeeze(2).transpose(0, 1) for each in gradients
+        )
+        return (
+            None,
+            None,
+            grad_scores.transpose(1, 2) @ queries,
+            weights.transpose(1, 2) @ grad_contexts,
+        )
