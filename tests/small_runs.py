@@ -90,7 +90,7 @@ def train_labeller(folder: Path) -> Path:
         "text": {"tokenizer": {"kind": "characters"}, "target_tokenizer": {"kind": "whitespace"}},
         "model": {
             "encoder": {"kind": "recurrent", "width": 12},
-            "decoder": {"kind": "labels", "reads": "mean"},
+            "decoder": {"kind": "labels", "pooling": "mean"},
         },
         "training": {**QUICK, "steps": 60, "evaluate_every": 60},
         "decoding": {"kind": "greedy"},
@@ -120,7 +120,7 @@ def train_captioner(folder: Path) -> Path:
         "text": {"tokenizer": {"kind": "words"}},
         "model": {
             "encoder": {"kind": "convolution", "width": 16, "channels": [8, 16], "blocks": 1},
-            "decoder": {"kind": "recurrent", "width": 16, "handover": "mlp"},
+            "decoder": {"kind": "recurrent", "width": 16, "initial_state": "mlp"},
         },
         "training": QUICK,
         "decoding": {"kind": "greedy"},

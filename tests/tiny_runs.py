@@ -49,7 +49,7 @@ STILL = ("model.encoder.dropout=0.0", "model.decoder.dropout=0.0")
 SPEAKER = (
     "task.kind=language-model",
     "model.encoder.kind=none",
-    "model.decoder={kind='recurrent', width=8, handover='none', attention={kind='none'}}",
+    "model.decoder={kind='recurrent', width=8, initial_state='zeros', attention={kind='none'}}",
 )
 """A language model over the targets."""
 

@@ -13,7 +13,7 @@ def running_recipe(folder: Path, *changes: str) -> RunConfig:
     """Characters of a text in this folder, with an LSTM of width 24; changed by --set."""
 
     def part(**settings: object) -> dict[str, object]:
-        return {"kind": "running-text", "path": "text", "length": 24, **settings}
+        return {"kind": "long-text", "path": "text", "length": 24, **settings}
 
     (folder / "text").write_text(TEXT, encoding="utf-8")
     tables = {

@@ -163,7 +163,7 @@ BOTTLENECKS = [
     for specimen in EVERY_DECODER
     if isinstance(specimen.config.decoder, RecurrentDecoderConfig)
     and specimen.attention is None
-    and specimen.config.decoder.handover != "none"
+    and specimen.config.decoder.initial_state != "zeros"
 ]
 
 

@@ -37,7 +37,12 @@ Scale = Literal["one", "sqrt", "width"]
 def language_model(words: int, seed: int = 0) -> Model:
     """A small recurrent decoder without an encoder, with this many words."""
     torch.manual_seed(seed)
-    decoder = {"kind": "recurrent", "width": 6, "handover": "none", "attention": {"kind": "none"}}
+    decoder = {
+        "kind": "recurrent",
+        "width": 6,
+        "initial_state": "zeros",
+        "attention": {"kind": "none"},
+    }
     config = ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": decoder})
     signature = Signature(NoSource(), Tokens(len(SPECIAL_TOKENS) + words), shared=False)
     return build_model(config, signature).double().eval()

@@ -72,13 +72,13 @@ ATTENTION: dict[str, Sequence[Any]] = {
     "values": ["states", "learned"],
     "selection": ["softmax", "argmax", "nearest"],
     "heads": [1, 2, 4],
-    "merge": [False, True],
+    "output_projection": [False, True],
 }
 RECURRENT: dict[str, Sequence[Any]] = {
     "encoder": list(ENCODERS),
     "cell": ["rnn", "gru", "lstm"],
     "layers": [1, 2],
-    "handover": ["whole", "mlp", "none"],
+    "initial_state": ["copy", "mlp", "zeros"],
     "summary": [(), ("input",), ("readout",), ("input", "readout")],
     "query": ["current", "previous"],
     "context": CONTEXTS,
@@ -124,7 +124,7 @@ TIED_LANGUAGE_MODEL = {
 
 LABELS: dict[str, Sequence[Any]] = {
     "encoder": list(ENCODERS),
-    "reads": ["positions", "last", "mean"],
+    "pooling": ["positions", "last", "mean"],
     "previous": [False, True],
     "hidden": [None, 6],
 }
@@ -136,7 +136,7 @@ def _attention_config(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recurrent_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ["cell", "layers", "handover", "summary", "query", "context"]
+    keys = ["cell", "layers", "initial_state", "summary", "query", "context"]
     keys += ["readout", "readout_input", "copying"]
     decoder = {
         "kind": "recurrent",
@@ -170,7 +170,7 @@ def _language_model_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     decoder = {
         "kind": "recurrent",
         "width": WIDTH,
-        "handover": "none",
+        "initial_state": "zeros",
         "attention": {"kind": "none"},
         "embedding": {"kind": choice["embedding"]},
         "positions": POSITIONS[choice["positions"]],

@@ -46,7 +46,7 @@ kind = "none"
 [model.decoder]
 kind = "recurrent"
 width = 16
-handover = "none"
+initial_state = "zeros"
 attention.kind = "none"
 
 [training]

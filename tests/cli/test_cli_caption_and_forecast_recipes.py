@@ -33,7 +33,7 @@ WITH_TRANSFORMER = [
 ]
 CAPTIONING = {
     "flickr8k": WITH_TRANSFORMER,
-    "flickr8k-risk": [*WITH_TRANSFORMER, "training.risk.after=4"],
+    "flickr8k-risk": [*WITH_TRANSFORMER, "training.minimum_risk.after=4"],
     "flickr8k-attention": [
         "model.encoder.channels=[8, 8, 8]",
         "model.encoder.blocks=1",

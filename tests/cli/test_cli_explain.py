@@ -126,7 +126,7 @@ def test_infinite_logits_are_null_in_json(folder: Path) -> None:
         folder / "labels",
         *("task.kind=labels", "text.target_tokenizer={kind='whitespace'}"),
         *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
-        "model.decoder={kind='labels', reads='positions'}",
+        "model.decoder={kind='labels', pooling='none'}",
     )
     result = run_cli("explain", labels, "ab", "--step", 2, "--json")
     assert result.exit_code == 0, result.stderr

@@ -78,7 +78,7 @@ def test_recipe_trains_evaluates_and_completes_after_a_move(
         assert scores["nats per token"] == pytest.approx(scores["nats per character"])
 
     prompt = "the king" if name.startswith("wikitext2") else "KING:"
-    options = ("--samples", 2, "--seed", 7, "--set", "decoding.one_line=true")
+    options = ("--samples", 2, "--seed", 7, "--set", "decoding.stop_at_newline=true")
     completed = run_cli("complete", moved, prompt, *options)
     assert completed.exit_code == 0, completed.stderr
     lines = completed.stdout.splitlines()

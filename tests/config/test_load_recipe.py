@@ -184,9 +184,9 @@ def test_a_language_model_has_no_encoder_by_default() -> None:
     config = resolved.config
     assert isinstance(config.model.decoder, RecurrentDecoderConfig)
     assert config.model.encoder.kind == config.model.decoder.attention.kind == "none"
-    assert config.model.decoder.handover == "none"
+    assert config.model.decoder.initial_state == "zeros"
     assert resolved.origins["model.encoder.kind"] == "default"
-    assert resolved.origins["model.decoder.handover"] == "default"
+    assert resolved.origins["model.decoder.initial_state"] == "default"
     assert load_recipe(parse_toml(format_recipe(config).encode())).config == config
 
 
@@ -194,7 +194,7 @@ def test_a_language_model_has_no_encoder_by_default() -> None:
     ("setting", "message"),
     [
         ("model.encoder.kind=recurrent", "model.encoder: a language model has no source"),
-        ("model.decoder.handover=mlp", "there is no encoder to take the initial state from"),
+        ("model.decoder.initial_state=mlp", "there is no encoder to take the initial state from"),
         ("model.decoder.attention.heads=2", "there is no encoder to attend to"),
     ],
 )
@@ -221,14 +221,14 @@ def test_a_translation_recipe_needs_an_encoder() -> None:
 
 
 def test_rules_between_settings_name_the_setting() -> None:
-    decoder = {"summary": ["input"], "handover": "mlp", "attention": {"kind": "attention"}}
+    decoder = {"summary": ["input"], "initial_state": "mlp", "attention": {"kind": "attention"}}
     given = tables(
         task={"kind": "language-model"},
         model={"encoder": {"kind": "none"}, "decoder": {"kind": "recurrent", **decoder}},
     )
     assert problems(given) == [
         "model.decoder.attention: there is no encoder to attend to; set attention.kind = 'none'",
-        "model.decoder.handover: there is no encoder to take the initial state from; set it to 'none'",
+        "model.decoder.initial_state: there is no encoder to take the initial state from; set it to 'none'",
         "model.decoder.summary: there is no encoder to summarise; remove it",
     ]
     assert problems(tables(model={"tie": "all", "decoder": {"kind": "transformer"}})) == [
@@ -279,7 +279,11 @@ def test_changing_one_setting_of_a_default_table_keeps_the_others() -> None:
     config = load_recipe(tables(model={"encoder": encoder})).config
     assert isinstance(config.model.encoder, TransformerEncoderConfig)
     attention = config.model.encoder.attention
-    assert (attention.heads, attention.projection, attention.merge) == (4, "linear", True)
+    assert (attention.heads, attention.projection, attention.output_projection) == (
+        4,
+        "linear",
+        True,
+    )
     assert attention.score.kind == "dot"
     assert attention.score.scale == "one"
 
@@ -399,14 +403,14 @@ def test_an_invalid_recipe_is_reported_without_importing_torch(tmp_path: Path) -
         (
             [
                 "model.decoder={kind='transformer', width=6, attention={projection='none', "
-                "values='learned', width=8, heads=4, merge=true}}"
+                "values='learned', width=8, heads=4, output_projection=true}}"
             ],
             "model.decoder: width 6 cannot be split into 4 heads",
         ),
         (
             [
                 "model.decoder={kind='transformer', width=6, positions={kind='rotary'}, "
-                "attention={projection='none', values='states', width=8, heads=2, merge=true}}"
+                "attention={projection='none', values='states', width=8, heads=2, output_projection=true}}"
             ],
             "a head is 3 wide",
         ),
@@ -427,11 +431,11 @@ def test_heads_must_divide_every_width_they_split(settings: list[str], message: 
     [
         (["training.batching=packed"], "only Transformers can separate pairs"),
         (
-            ["training.batching=packed", "training.feeding.kind=free-running"],
-            "feeding.kind = 'free-running' needs one pair per row; use 'padded'",
+            ["training.batching=packed", "training.decoder_input.kind=free-running"],
+            "decoder_input.kind = 'free-running' needs one pair per row; use 'padded'",
         ),
         (
-            ["training.loop=recorded", "training.feeding.kind=free-running"],
+            ["training.loop=captured", "training.decoder_input.kind=free-running"],
             "the decoder's inputs change at each step; use loop = 'plain'",
         ),
     ],

@@ -8,7 +8,7 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError
 
-TEXT = {"kind": "running-text", "path": "a.txt"}
+TEXT = {"kind": "long-text", "path": "a.txt"}
 
 
 def recipe(*changes: str, **data: Any) -> RunConfig:
@@ -38,7 +38,7 @@ def test_a_recipe_of_long_text_is_valid() -> None:
             ("data.dev={kind='lines', path='b'}",),
             "lines cannot be mixed with the kind of data.train",
         ),
-        (("data.train={kind='lines', path='b'}",), "running-text cannot be mixed"),
+        (("data.train={kind='lines', path='b'}",), "long-text cannot be mixed"),
         (("data.filter.max_target_tokens=9",), "single lines cannot be dropped from long text"),
         (("training.batching=padded",), "always read in windows of one length"),
         (("text.sampling={}",), "long text does not support subword sampling"),
@@ -63,9 +63,9 @@ def test_the_files_of_a_split_must_have_equal_windows() -> None:
 
 def test_only_long_text_can_stop_at_a_newline() -> None:
     sentences = {"kind": "lines", "path": "a.txt"}
-    assert recipe("decoding.one_line=true").decoding.one_line
+    assert recipe("decoding.stop_at_newline=true").decoding.stop_at_newline
     with pytest.raises(ConfigError, match="only long text has several lines"):
-        recipe("decoding.one_line=true", train=sentences, dev=sentences)
+        recipe("decoding.stop_at_newline=true", train=sentences, dev=sentences)
 
 
 def test_decoders_computed_one_position_at_a_time_reject_sequence_dropout() -> None:

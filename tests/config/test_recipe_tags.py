@@ -156,8 +156,10 @@ def test_a_language_model_accepts_no_tags() -> None:
 
 def test_the_layer_without_residual_connection_must_exist() -> None:
     tables = recipe(languages("en-de"))
-    tables["model"]["encoder"] = {"kind": "transformer", "layers": 3, "residual_gap": 4}
-    with pytest.raises(ConfigError, match=r"model.encoder.residual_gap: there is no layer 4 of 3"):
+    tables["model"]["encoder"] = {"kind": "transformer", "layers": 3, "remove_residual": 4}
+    with pytest.raises(
+        ConfigError, match=r"model.encoder.remove_residual: there is no layer 4 of 3"
+    ):
         load_recipe(tables)
 
 

@@ -12,7 +12,7 @@ from seqloom.text.vocabulary import UNKNOWN
 
 LANGUAGE_MODEL_DECODER = {
     "kind": "recurrent",
-    "handover": "none",
+    "initial_state": "zeros",
     "attention": {"kind": "none"},
     "context": [],
 }

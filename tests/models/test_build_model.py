@@ -22,7 +22,7 @@ SMALL_ATTENTION = {
     "projection": "linear",
     "values": "learned",
     "heads": 2,
-    "merge": True,
+    "output_projection": True,
 }
 SMALL_TRANSFORMER = {
     "kind": "transformer",

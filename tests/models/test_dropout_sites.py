@@ -38,7 +38,7 @@ def transformer(norm: str) -> dict[str, Any]:
             "projection": "linear",
             "score": {"kind": "dot"},
             "heads": 2,
-            "merge": True,
+            "output_projection": True,
             "dropout": RATE,
         },
     }
@@ -48,7 +48,7 @@ def transformer(norm: str) -> dict[str, Any]:
 MODELS = {
     "recurrent, parallel": recurrent(weight_dropout=RATE),
     "recurrent, locked": recurrent(locked_dropout=True, weight_dropout=RATE),
-    "recurrent, lstm": recurrent(cell="lstm", weight_dropout=RATE, handover="mlp"),
+    "recurrent, lstm": recurrent(cell="lstm", weight_dropout=RATE, initial_state="mlp"),
     "recurrent, stepwise": recurrent(context=("input", "readout")),
     "transformer, pre-norm": transformer("pre"),
     "transformer, post-norm": transformer("post"),

@@ -34,7 +34,7 @@ def build(reads: str, encoder: str = "recurrent", **decoder: Any) -> Model:
     torch.manual_seed(0)
     tables = {
         "encoder": ENCODERS[encoder],
-        "decoder": {"kind": "labels", "reads": reads, **decoder},
+        "decoder": {"kind": "labels", "pooling": reads, **decoder},
     }
     signature = Signature(Tokens(12), Tokens(VOCABULARY), shared=False)
     model = build_model(ModelConfig.model_validate(tables), signature).double().eval()
@@ -176,7 +176,7 @@ def test_the_consistency_loss_is_zero_without_dropout_and_gradients_are_finite()
 
 
 def test_label_decoders_reject_encoders_and_ties_that_do_not_fit() -> None:
-    labels = {"kind": "labels", "reads": "last"}
+    labels = {"kind": "labels", "pooling": "last"}
     with pytest.raises(ValueError, match="no encoder whose states could be labelled"):
         ModelConfig.model_validate({"encoder": {"kind": "none"}, "decoder": labels})
     with pytest.raises(ValueError, match="a Transformer has no last state; use 'mean'"):

@@ -76,18 +76,20 @@ def first_step(model: Model) -> tuple[Memory, Tensor, Step]:
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_copied_initial_state_is_the_final_state_of_the_encoder(cell: str) -> None:
     settings = {"cell": cell, "layers": 2}
-    model = build({**settings, "direction": "forward"}, {**settings, "handover": "whole"})
+    model = build({**settings, "direction": "forward"}, {**settings, "initial_state": "copy"})
     memory, before, _ = first_step(model)
     assert torch.equal(before, memory.summary)
 
 
 def test_without_an_initial_state_the_decoder_starts_from_zeros() -> None:
-    _, before, _ = first_step(build({}, {"layers": 2, "handover": "none"}))
+    _, before, _ = first_step(build({}, {"layers": 2, "initial_state": "zeros"}))
     assert torch.equal(before, torch.zeros(2, 2, WIDTH).double())
 
 
 def test_a_projected_initial_state_connects_different_cells_and_depths() -> None:
-    model = build({"cell": "lstm", "layers": 2}, {"cell": "gru", "layers": 3, "handover": "mlp"})
+    model = build(
+        {"cell": "lstm", "layers": 2}, {"cell": "gru", "layers": 3, "initial_state": "mlp"}
+    )
     _, before, _ = first_step(model)
     assert before.shape == (2, 3, WIDTH)
     assert float(before.abs().max()) < 1  # a tanh
@@ -124,7 +126,10 @@ def test_a_context_used_as_the_state_replaces_the_state_that_was_the_query(
 
 def test_the_summary_is_the_final_state_of_the_top_layer() -> None:
     input_only, input_and_readout = (
-        build({"layers": 2}, {"handover": "none", "summary": uses, "attention": {"kind": "none"}})
+        build(
+            {"layers": 2},
+            {"initial_state": "zeros", "summary": uses, "attention": {"kind": "none"}},
+        )
         for uses in (["input"], ["input", "readout"])
     )
     for model in (input_only, input_and_readout):

@@ -28,7 +28,7 @@ INTERVAL = 3
 
 @pytest.fixture(scope="module")
 def config() -> RunConfig:
-    return recipe("training.averaging.kind=moving", f"training.checkpoint_every={INTERVAL}")
+    return recipe("training.averaging.kind=ema", f"training.checkpoint_every={INTERVAL}")
 
 
 class Trial:

@@ -202,7 +202,7 @@ INEXPRESSIBLE = {
     "projection='tanh'": "model.decoder.attention.projection: only 'linear' .* 'tanh'",
     "projection='none'": "model.decoder.attention.projection: only 'linear' .* 'none'",
     "values='states'": "model.decoder.attention.values: only 'learned' .* 'states'",
-    "merge=false": "model.decoder.attention.merge: heads that are not merged",
+    "output_projection=false": "model.decoder.attention.output_projection: heads that are not merged",
     "selection='argmax'": "model.decoder.attention.selection: only 'softmax'",
 }
 
@@ -235,9 +235,10 @@ def test_an_embedding_that_cannot_be_expressed_is_named(
 
 
 def test_a_gap_in_the_ways_around_cannot_be_expressed() -> None:
-    (reason,) = unsupported_model(random_model(side(residual_gap="1"), side()))
+    (reason,) = unsupported_model(random_model(side(remove_residual="1"), side()))
     assert (
-        reason == "model.encoder.residual_gap: a layer without a way around it cannot be expressed"
+        reason
+        == "model.encoder.remove_residual: a layer without a way around it cannot be expressed"
     )
 
 
@@ -248,7 +249,7 @@ def test_copying_cannot_be_expressed() -> None:
 
 
 def test_every_reason_is_given_at_once() -> None:
-    hard = "{heads=2, score={kind='rbf'}, selection='argmax', merge=false}"
+    hard = "{heads=2, score={kind='rbf'}, selection='argmax', output_projection=false}"
     model = random_model(side(attention=hard), side(positions="{kind='one-hot'}"))
     assert len(unsupported_model(model)) == 4
 

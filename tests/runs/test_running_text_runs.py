@@ -99,7 +99,7 @@ def test_it_goes_on_up_to_the_limit_or_to_the_end_of_a_line(run: Run) -> None:
         assert output.text.startswith(lines)
         assert len(output.pieces) == len(output.log_probabilities) == 60
         assert not output.finished
-    short = long.model_copy(update={"one_line": True})
+    short = long.model_copy(update={"stop_at_newline": True})
     for output, longer in zip(
         run.complete([lines], decoding=short, n_best=3)[0],
         run.complete([lines], decoding=long, n_best=3)[0],

@@ -84,7 +84,7 @@ def recipe(folder: Path, *settings: str) -> RunConfig:
             "decoder": {
                 "kind": "recurrent",
                 "width": 32,
-                "handover": "mlp",
+                "initial_state": "mlp",
                 "attention": {"projection": "linear"},
             },
         },

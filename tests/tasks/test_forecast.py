@@ -89,14 +89,14 @@ def recipe(folder: Path, *changes: str, corpus: dict[str, Any] | None = None) ->
         }
     )
     tables = {
-        "task": {"kind": "forecast", "observe": 6, "predict": 4, "form": "relative"},
+        "task": {"kind": "forecast", "observe": 6, "predict": 4, "representation": "relative"},
         "data": {"folder": str(folder), **splits},
         "model": {
             "encoder": {"kind": "recurrent", "width": 16, "direction": "forward"},
             "decoder": {
                 "kind": "recurrent",
                 "width": 16,
-                "handover": "whole",
+                "initial_state": "copy",
                 "attention": {"kind": "none"},
             },
         },
@@ -144,8 +144,8 @@ ATTENTION = "model.decoder={kind='recurrent', width=16, attention={projection='l
         ("task.rollout=true",),
         (ATTENTION,),
         TRANSFORMERS,
-        ("task.form=steps",),
-        ("task.form=values",),
+        ("task.representation=differences",),
+        ("task.representation=values",),
     ],
     ids=["taught", "rolled out", "attention", "Transformer", "steps", "values"],
 )
@@ -246,7 +246,9 @@ def test_every_whole_walk_among_others_is_a_window(folder: Path) -> None:
     assert len(windows) == 2 * (30 - 10 + 1)
     np.testing.assert_allclose(windows[0].observed[:, 0], 0.5 * np.arange(6), atol=1e-9)
     alone = read_windows(
-        DataConfig.model_validate({"folder": str(folder), "train": {**TRACKS, "companions": 1}}),
+        DataConfig.model_validate(
+            {"folder": str(folder), "train": {**TRACKS, "min_pedestrians": 1}}
+        ),
         task,
         "train",
     )
@@ -266,7 +268,12 @@ def test_a_line_goes_on_as_a_line() -> None:
 
 
 def test_people_who_walk_straight_are_followed(folder: Path, tmp_path: Path) -> None:
-    changes = ("task.form=steps", "task.turn=true", "training.steps=120", "task.rollout=true")
+    changes = (
+        "task.representation=differences",
+        "task.random_rotation=true",
+        "training.steps=120",
+        "task.rollout=true",
+    )
     seqloom.train(recipe(folder, *changes, corpus=TRACKS), tmp_path / "run")
     scores = {
         one.name: one.value for one in seqloom.load_forecaster(tmp_path / "run").evaluate().scores
@@ -368,9 +375,9 @@ def test_what_is_wrong_with_the_data_is_said(folder: Path, tmp_path: Path) -> No
             "no embeddings",
         ),
         ("training.stopping.score=bleu", "judged by its loss"),
-        ("training.feeding={kind='free-running'}", "numbers are fed back in by task.rollout"),
+        ("training.decoder_input={kind='free-running'}", "numbers are fed back in by task.rollout"),
         ("training.batching=packed", "windows are all of one size"),
-        ("task.turn=true", "only a plane can be turned"),
+        ("task.random_rotation=true", "only a plane can be turned"),
         ("data.train={kind='tracks'}", "give either recordings or a scene"),
     ],
 )

@@ -152,12 +152,15 @@ def test_outputs_are_judged_without_end_and_taught_with_it() -> None:
     assert outputs.advantages.tolist() == [[-0.25, 0.25], [-0.25, 0.25]]
 
 
-RISKY = ("training.risk={after=6, samples=3}", "training.stopping.score=bleu")
+RISKY = ("training.minimum_risk={after=6, samples=3}", "training.stopping.score=bleu")
 
 
 @pytest.mark.parametrize(
     "more",
-    [STILL, (*TRANSFORMER, "training.risk.share=0.5", "training.risk.utility=chrf")],
+    [
+        STILL,
+        (*TRANSFORMER, "training.minimum_risk.share=0.5", "training.minimum_risk.utility=chrf"),
+    ],
     ids=["recurrent", "transformer, beside the truth"],
 )
 def test_a_run_that_was_stopped_while_it_took_risks_goes_on(
@@ -177,7 +180,7 @@ def test_the_loss_is_the_truths_until_risks_are_taken(tmp_path: Path) -> None:
     """A fresh model finds the truth improbable; what it puts out is never worse than 1."""
     changes = (
         *RISKY,
-        "training.risk.after=20",
+        "training.minimum_risk.after=20",
         "training.steps=40",
         "training.evaluate_every=40",
         "training.optimizer.learning_rate=1e-5",
@@ -196,7 +199,7 @@ def test_the_loss_is_the_truths_until_risks_are_taken(tmp_path: Path) -> None:
         (("training.stopping.score=loss",), "set stopping.score to a score of outputs"),
         ((*TRANSFORMER, "training.batching=packed"), "use 'padded' or 'bucketed'"),
         (("task.tag_side=target",), "set task.tag_side = 'source'"),
-        (("training.risk.samples=1",), "training.risk.samples"),
+        (("training.minimum_risk.samples=1",), "training.minimum_risk.samples"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(changes: tuple[str, ...], words: str) -> None:

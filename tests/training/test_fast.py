@@ -155,7 +155,7 @@ def test_captured_steps_have_the_same_losses_as_plain_steps(
 
 @pytest.mark.parametrize("batching", ["padded", "packed", "bucketed"])
 def test_a_resumed_run_of_captured_steps_ends_bit_equal(tmp_path: Path, batching: str) -> None:
-    changes = (*TRANSFORMER, f"training.batching={batching}", "training.loop=recorded")
+    changes = (*TRANSFORMER, f"training.batching={batching}", "training.loop=captured")
     train(recipe(*changes), tmp_path / "straight")
     train(recipe(*changes, "training.steps=7"), tmp_path / "stopped")
     train(recipe(*changes), tmp_path / "stopped", resume=True)
@@ -173,7 +173,7 @@ def limit_memory(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "batch_loss", loss)
 
 
-@pytest.mark.parametrize("kind", ["plain", "recorded"])
+@pytest.mark.parametrize("kind", ["plain", "captured"])
 def test_a_batch_that_does_not_fit_is_split_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -36,7 +36,7 @@ def changes(folder: Path, reads: str) -> list[str]:
     return [
         *LABELLED,
         *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
-        f"model.decoder={{kind='labels', reads='{reads}'}}",
+        f"model.decoder={{kind='labels', pooling='{reads}'}}",
     ]
 
 

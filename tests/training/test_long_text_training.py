@@ -53,7 +53,7 @@ def test_captured_steps_reduce_the_dev_loss(
 ) -> None:
     """On a GPU, one CUDA graph is enough: all batches have the same shape."""
     monkeypatch.setattr("seqloom.training.loop.best_device", lambda: torch.device(device))
-    train(running_recipe(tmp_path, "training.loop=recorded", *changes), tmp_path / "run")
+    train(running_recipe(tmp_path, "training.loop=captured", *changes), tmp_path / "run")
     first, last = (line for line in journal(tmp_path / "run") if line["event"] == "evaluate")
     assert last["loss"] < first["loss"] < 3
 

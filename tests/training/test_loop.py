@@ -288,8 +288,8 @@ def test_an_example_larger_than_a_batch_is_rejected_without_creating_a_folder(
     [
         TRANSFORMER,
         SPEAKER,
-        ("training.feeding.kind=scheduled-sampling", "training.feeding.steps=10"),
-        ("training.feeding.kind=free-running", "training.label_smoothing=0.1"),
+        ("training.decoder_input.kind=scheduled-sampling", "training.decoder_input.steps=10"),
+        ("training.decoder_input.kind=free-running", "training.label_smoothing=0.1"),
         ("training.accumulate=3", "training.schedule={kind='cosine', warmup=2}"),
         ("model.decoder.embedding.noise=0.1", "training.precision=bf16"),
         ("text.tokenizer={kind='subwords', size=14}", "text.sampling={alpha=0.4, variants=2}"),

@@ -89,18 +89,18 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
             assert isinstance(signature.source, Tokens | Vectors)
             embedder = _transformer_embedder(part, signature.source)
             rotary = isinstance(part.positions, RotaryPositionsConfig)
-            layers = _encoder_layers(part, rotary, part.residual_gap)
+            layers = _encoder_layers(part, rotary, part.remove_residual)
             return TransformerEncoder(embedder, layers, part.norm)
         case ConvolutionEncoderConfig():
             assert isinstance(signature.source, Pixels)
             network = ResidualNetwork(list(part.channels), part.blocks)
-            crop = Crop(signature.source.width, part.zoom, part.light)
+            crop = Crop(signature.source.width, part.crop_scale, part.color_jitter)
             return ConvolutionEncoder(crop, network, part.width, part.dropout)
         case PatchEncoderConfig():
             assert isinstance(signature.source, Pixels)
             size = signature.source.width
             return PatchEncoder(
-                Crop(size, part.zoom, part.light),
+                Crop(size, part.crop_scale, part.color_jitter),
                 Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
                 build_final_norm(part.norm, part.width),
@@ -209,10 +209,10 @@ def _recurrent_layers(
 def _build_initial_state(
     config: ModelConfig, part: RecurrentDecoderConfig, state_width: int
 ) -> InitialState:
-    match part.handover:
-        case "none":
+    match part.initial_state:
+        case "zeros":
             return InitialState(part.layers, state_width)
-        case "whole":
+        case "copy":
             return CopiedInitialState(part.layers, state_width)
         case "mlp":
             depth = (
@@ -220,7 +220,7 @@ def _build_initial_state(
             )
             return ProjectedInitialState(_summary_width(config) * depth, part.layers, state_width)
         case _:
-            assert_never(part.handover)
+            assert_never(part.initial_state)
 
 
 # Transformers
@@ -280,14 +280,14 @@ def _build_label_decoder(
     config: ModelConfig, part: LabelsDecoderConfig, labels: int
 ) -> LabelDecoder:
     assert not isinstance(config.encoder, NoEncoderConfig)
-    selectors = {"positions": select_positions, "last": select_last, "mean": select_mean}
-    width = _summary_width(config) if part.reads == "last" else config.encoder.state_width
+    selectors = {"none": select_positions, "last": select_last, "mean": select_mean}
+    width = _summary_width(config) if part.pooling == "last" else config.encoder.state_width
     previous = None
     if part.previous:
         previous = LearnedLookup(labels, part.embedding, noise=0.0, scaled=False)
         width += previous.width
     readout = LabelReadout(width, labels, part.hidden, END, impossible=(PAD, START))
-    return LabelDecoder(selectors[part.reads], previous, readout, part.dropout)
+    return LabelDecoder(selectors[part.pooling], previous, readout, part.dropout)
 
 
 # Parts of several decoders

@@ -89,7 +89,7 @@ def build_attention(
         score=score,
         projection=config.projection,
         values=config.values,
-        output_projection=config.merge,
+        output_projection=config.output_projection,
         selection="softmax" if config.selection == "softmax" else "argmax",
         rotary=rotary,
         dropout=config.dropout,

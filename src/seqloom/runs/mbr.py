@@ -28,7 +28,7 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
-        rules = config.model_dump(include={*SearchRulesConfig.model_fields, "length_exponent"})
+        rules = config.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
         searches.append((BeamConfig(width=config.beam, **rules), config.beam))
     if config.samples:
         sampling = config.model_dump(include={*SamplingRulesConfig.model_fields})

@@ -61,7 +61,7 @@ def check_texts(texts: Sequence[str | Path]) -> None:
 
 def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
     """The settings that every search has: its rules and the length normalisation."""
-    return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_exponent"})
+    return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:

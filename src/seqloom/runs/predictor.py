@@ -168,7 +168,7 @@ class Predictor:
                     found[row] = hypotheses_of_row
             for index, one, searched in zip(indices, batch, found, strict=True):
                 of_one = searched or []
-                if newline is not None and decoding.one_line:
+                if newline is not None and decoding.stop_at_newline:
                     penalty = decoding.length_penalty
                     of_one = [cut_at_newline(each, one, newline, penalty) for each in of_one]
                 results[index] = [

@@ -196,7 +196,7 @@ class Run:
         decoding: a search config. Default: sampling, with the recipe's settings
 
         A long-text model has no END token: it generates up to max_length tokens, or to the end of
-        the line with one_line.
+        the line with stop_at_newline.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(

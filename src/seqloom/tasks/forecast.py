@@ -47,7 +47,7 @@ class Forecast:
         """Compute the scale from the training split. All later forecasts use it."""
         windows = read_windows(data, config, "train")
         series_widths(data)  # raises an error if the series have different columns
-        return cls(config, Scale.learn(windows, config.form, config.turn))
+        return cls(config, Scale.learn(windows, config.representation, config.random_rotation))
 
     @classmethod
     def load(cls, config: ForecastConfig, folder: Path) -> Self:
@@ -61,14 +61,14 @@ class Forecast:
     ) -> SeriesDataset:
         windows = read_windows(config.data, self.config, split)
         progress(len(windows))
-        turns = config.training.seed if self.config.turn and split == "train" else None
+        turns = config.training.seed if self.config.random_rotation and split == "train" else None
         return self.windows(windows, split, turns)
 
     def windows(
         self, windows: list[SeriesWindow], split: str, turns: int | None = None
     ) -> SeriesDataset:
         """SeriesDataset, scaled for the model."""
-        return SeriesDataset.of(windows, self.config.form, self.scale, split, turns)
+        return SeriesDataset.of(windows, self.config.representation, self.scale, split, turns)
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """The mean squared error of a row, summed over positions."""
@@ -92,7 +92,7 @@ class Forecast:
         columns = outputs.shape[-1]
         last = np.stack([one.observed[-1:, :columns] for one in windows])
         scaled = outputs * self.scale.deviation[:columns] + self.scale.mean[:columns]
-        return from_form(scaled, last, self.config.form)
+        return from_form(scaled, last, self.config.representation)
 
     def scores(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> list[Score]:
         """Scores of outputs (N, T, D) in the units of the data."""

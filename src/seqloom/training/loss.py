@@ -13,10 +13,10 @@ from seqloom.training.session import Session
 def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
     """The summed loss of a batch at a step, with the recipe's decoder inputs and precision."""
     settings = session.config.training
-    risk = settings.risk if uses_minimum_risk(settings, step) else None
+    risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
     objective = Objective(settings.label_smoothing, settings.r_drop, risk)
     # bf16 arithmetic with fp32 weights.
     is_bf16 = session.precision == "bf16"
     with torch.autocast(session.world.device.type, dtype=torch.bfloat16, enabled=is_bf16):
-        mixed = mix_decoder_inputs(session.model, batch, target_share(settings.feeding, step))
+        mixed = mix_decoder_inputs(session.model, batch, target_share(settings.decoder_input, step))
         return session.task.loss(session.model, mixed, objective)

@@ -49,7 +49,7 @@ def target_share(config: DecoderInputConfig, step: int) -> float:
 
 def uses_minimum_risk(settings: TrainingConfig, step: int) -> bool:
     """True if this step minimises the expected risk of sampled outputs."""
-    return settings.risk is not None and step > settings.risk.after
+    return settings.minimum_risk is not None and step > settings.minimum_risk.after
 
 
 def _decay(shape: str, progress: float) -> float:

@@ -157,8 +157,8 @@ def _layer_labels(count: int) -> tuple[str, ...]:
     return tuple(f"layer {number + 1}" for number in range(count)) if count > 1 else ()
 
 
-def _initial_state(handover: InitialState) -> str:
-    match handover:
+def _initial_state(initial_state: InitialState) -> str:
+    match initial_state:
         case CopiedInitialState():
             return " = c"
         case ProjectedInitialState():

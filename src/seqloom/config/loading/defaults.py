@@ -67,7 +67,7 @@ def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
     decoder = model.get("decoder")
     has_no_encoder = model["encoder"] == {"kind": "none"}
     if has_no_encoder and isinstance(decoder, dict) and decoder.get("kind") == "recurrent":
-        model["decoder"] = {"handover": "none", "attention": {"kind": "none"}, **decoder}
+        model["decoder"] = {"initial_state": "zeros", "attention": {"kind": "none"}, **decoder}
     return {**tables, "model": model}
 
 

@@ -77,7 +77,7 @@ class AttentionConfig(Section):
     width: int | None = Field(None, gt=0)
     """Width of projected keys, queries and learned values, of all heads together. Default: the
     width of the decoder (in an encoder, of the encoder)."""
-    merge: bool = False
+    output_projection: bool = False
     """Apply a linear map to the concatenated contexts of all heads. Default: false; true in a
     Transformer."""
     dropout: float = Field(0.0, ge=0, lt=1)
@@ -119,5 +119,5 @@ class NoAttentionConfig(Section):
 
 
 TRANSFORMER_ATTENTION = AttentionConfig(
-    score=DotScoreConfig(), projection="linear", values="learned", heads=8, merge=True
+    score=DotScoreConfig(), projection="linear", values="learned", heads=8, output_projection=True
 )

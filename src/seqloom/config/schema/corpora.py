@@ -158,7 +158,7 @@ class TracksConfig(Section):
     Give either this or `recordings`. Default: none."""
     splits: str = "splits.json"
     """Path of the file that defines the splits of each scene. Default: "splits.json"."""
-    companions: int = Field(2, ge=1)
+    min_pedestrians: int = Field(2, ge=1)
     """Minimum number of pedestrians that are present in all frames of an example. Default: 2."""
 
     @model_validator(mode="after")
@@ -176,7 +176,7 @@ class LongTextConfig(Section):
     """One long text, for models without a source. The file is a single sequence of tokens, in which
     each newline is a token. Models read it in windows of fixed length."""
 
-    kind: Literal["running-text"] = "running-text"
+    kind: Literal["long-text"] = "long-text"
     path: str
     """Path of the file. May be compressed with gzip."""
     begin: float = Field(0.0, ge=0, lt=1)

@@ -21,7 +21,7 @@ class SearchRulesConfig(Section):
     0."""
     allow_unknown: bool = False
     """Allow the unknown token in outputs. Default: false."""
-    one_line: bool = False
+    stop_at_newline: bool = False
     """Stop an output at the first newline. For long text, where outputs otherwise continue up to
     max_length. Default: false."""
 

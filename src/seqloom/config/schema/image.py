@@ -14,10 +14,10 @@ GROUPS = 8
 class ImageAugmentationConfig(Section):
     """Augmentation of training images, in addition to random crops and mirroring."""
 
-    zoom: float = Field(1.0, gt=0, le=1)
+    crop_scale: float = Field(1.0, gt=0, le=1)
     """Smallest side of a random crop, as a share of the image's side. Crops are scaled to
     task.size. 1.0 switches this off; 0.6 helps with few images. Default: 1.0."""
-    light: float = Field(0.0, ge=0, lt=1)
+    color_jitter: float = Field(0.0, ge=0, lt=1)
     """Largest relative change of brightness and contrast. 0.0 switches this off. Default: 0.0."""
 
 

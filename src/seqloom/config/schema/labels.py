@@ -11,10 +11,10 @@ class LabelsDecoderConfig(Section):
     """Predicts one label for the whole source, or exactly one for each source position."""
 
     kind: Literal["labels"] = "labels"
-    reads: Literal["positions", "last", "mean"] = "positions"
-    """States that a label is predicted from. "positions": one label for each source position, from
+    pooling: Literal["none", "last", "mean"] = "none"
+    """States that a label is predicted from. "none": one label for each source position, from
     the state there (sequence labelling). One label for the whole source (classification): "last",
-    from the encoder's last state; "mean", from the mean of its states. Default: "positions"."""
+    from the encoder's last state; "mean", from the mean of its states. Default: "none"."""
     previous: bool = False
     """Also read the previous label. Decoding then searches for the best sequence of labels.
     Default: false."""
@@ -28,4 +28,4 @@ class LabelsDecoderConfig(Section):
     @property
     def labels_each_position(self) -> bool:
         """True if there is one label for each source position."""
-        return self.reads == "positions"
+        return self.pooling == "none"

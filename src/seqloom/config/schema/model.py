@@ -91,9 +91,9 @@ def _decoder_only_problems(decoder: DecoderConfig) -> list[str]:
         problems.append(
             "decoder.attention: there is no encoder to attend to; set attention.kind = 'none'"
         )
-    if decoder.handover != "none":
+    if decoder.initial_state != "zeros":
         problems.append(
-            "decoder.handover: there is no encoder to take the initial state from; set it to 'none'"
+            "decoder.initial_state: there is no encoder to take the initial state from; set it to 'zeros'"
         )
     if decoder.summary:
         problems.append("decoder.summary: there is no encoder to summarise; remove it")
@@ -120,13 +120,13 @@ def _encoder_decoder_problems(encoder: SourceEncoderConfig, decoder: DecoderConf
         if (
             isinstance(decoder, TransformerDecoderConfig)
             and attention.values == "states"
-            and not attention.merge
+            and not attention.output_projection
             and encoder.state_width != decoder.width
         ):
             problems.append(
                 f"decoder.attention returns encoder states of width {encoder.state_width}, which "
                 f"cannot be added to a residual stream of width {decoder.width}; set "
-                "attention.merge = true"
+                "attention.output_projection = true"
             )
     elif decoder.copying:
         problems.append(
@@ -141,9 +141,9 @@ def _encoder_decoder_problems(encoder: SourceEncoderConfig, decoder: DecoderConf
 def _labels_decoder_problems(
     encoder: SourceEncoderConfig, decoder: LabelsDecoderConfig
 ) -> list[str]:
-    if decoder.reads == "last" and not isinstance(encoder, RecurrentEncoderConfig):
+    if decoder.pooling == "last" and not isinstance(encoder, RecurrentEncoderConfig):
         return [
-            "decoder.reads 'last' needs a recurrent encoder: a Transformer has no last state; use "
+            "decoder.pooling 'last' needs a recurrent encoder: a Transformer has no last state; use "
             "'mean'"
         ]
     return []
@@ -153,10 +153,10 @@ def _initial_state_problems(
     encoder: SourceEncoderConfig, decoder: RecurrentDecoderConfig
 ) -> list[str]:
     problems = []
-    if decoder.handover == "whole":
+    if decoder.initial_state == "copy":
         if not isinstance(encoder, RecurrentEncoderConfig):
             problems.append(
-                "decoder.handover 'whole' needs a recurrent encoder: other encoders have no last "
+                "decoder.initial_state 'copy' needs a recurrent encoder: other encoders have no last "
                 "state; use 'mlp'"
             )
         elif (encoder.cell, encoder.layers, encoder.state_width) != (
@@ -165,18 +165,18 @@ def _initial_state_problems(
             decoder.width,
         ):
             problems.append(
-                f"decoder.handover 'whole' needs equal shapes, but the encoder ends in "
+                f"decoder.initial_state 'copy' needs equal shapes, but the encoder ends in "
                 f"{encoder.layers} x {encoder.state_width} ({encoder.cell}) and the decoder "
                 f"starts from {decoder.layers} x {decoder.width} ({decoder.cell}); "
                 "make them equal or use 'mlp'"
             )
     if (
         isinstance(decoder.attention, NoAttentionConfig)
-        and decoder.handover == "none"
+        and decoder.initial_state == "zeros"
         and not decoder.summary
     ):
         problems.append(
-            "decoder: it gets no information about the source, because handover, summary and "
+            "decoder: it gets no information about the source, because initial_state, summary and "
             "attention are all off; switch one of them on"
         )
     return problems

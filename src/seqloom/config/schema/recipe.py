@@ -81,7 +81,7 @@ class RunConfig(Section):
             if other_kinds == {"hold-out"}:
                 problems.append(
                     f"data.{name}: single lines cannot be held out of long text; hold out its end: "
-                    f"data.train.end = 0.9 and data.{name} = {{ kind = 'running-text', path = …, "
+                    f"data.train.end = 0.9 and data.{name} = {{ kind = 'long-text', path = …, "
                     "begin = 0.9 }"
                 )
             elif other_kinds:
@@ -220,9 +220,9 @@ class RunConfig(Section):
                 "task.rollout: gradients flow back through recurrent states, which a Transformer "
                 "does not have; use a recurrent decoder, or rollout = false"
             )
-        if not isinstance(training.feeding, TeacherForcingConfig):
+        if not isinstance(training.decoder_input, TeacherForcingConfig):
             problems.append(
-                "training.feeding: applies to tokens; numbers are fed back in by "
+                "training.decoder_input: applies to tokens; numbers are fed back in by "
                 "task.rollout = true"
             )
         if training.label_smoothing or training.r_drop:
@@ -236,25 +236,27 @@ class RunConfig(Section):
             problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
         if training.stopping.score != "loss":
             problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
-        if self.task.turn and any(
+        if self.task.random_rotation and any(
             isinstance(corpus, SeriesConfig) and (len(corpus.columns) != 2 or corpus.context)
             for corpus in self.data.train
         ):
-            problems.append("task.turn: rotation needs exactly two columns and no context")
+            problems.append(
+                "task.random_rotation: rotation needs exactly two columns and no context"
+            )
         return problems
 
     def _minimum_risk_problems(self) -> list[str]:
-        if self.training.risk is None:
+        if self.training.minimum_risk is None:
             return []
         task = self.task
         if not isinstance(task, TranslationConfig | CaptioningConfig):
             return [
-                f"training.risk: compares output texts with references, and the task "
+                f"training.minimum_risk: compares output texts with references, and the task "
                 f"'{task.kind}' has none; remove it"
             ]
         if isinstance(task, TranslationConfig) and task.tag_side == "target":
             return [
-                "training.risk: sampled outputs would choose their target tag themselves; "
+                "training.minimum_risk: sampled outputs would choose their target tag themselves; "
                 "set task.tag_side = 'source'"
             ]
         return []
@@ -276,8 +278,8 @@ class RunConfig(Section):
                 "training.batching: long text is always read in windows of one length; set it to "
                 "'auto'"
             )
-        if self.decoding.one_line and not is_long_text:
-            problems.append("decoding.one_line: only long text has several lines; remove it")
+        if self.decoding.stop_at_newline and not is_long_text:
+            problems.append("decoding.stop_at_newline: only long text has several lines; remove it")
         if is_long_text and self.text.sampling is not None:
             problems.append(
                 "text.sampling: long text does not support subword sampling; remove sampling"

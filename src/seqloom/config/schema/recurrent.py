@@ -67,9 +67,9 @@ class RecurrentDecoderConfig(Section):
     """Number of hidden units. Default: 256."""
     layers: int = Field(1, ge=1)
     """Number of stacked layers. Default: 1."""
-    handover: Literal["whole", "mlp", "none"] = "mlp"
-    """Initial state of the decoder: "whole" copies the encoder's last states, "mlp" passes them
-    through a learned layer, "none" is zeros. Default: "mlp"."""
+    initial_state: Literal["copy", "mlp", "zeros"] = "mlp"
+    """Initial state of the decoder: "copy" takes the encoder's last states, "mlp" passes them
+    through a learned layer, "zeros" starts from zeros. Default: "mlp"."""
     summary: tuple[Literal["input", "readout"], ...] = ()
     """Where the encoder's last state is added at every step: to the cell's input, to the readout,
     or both. Default: []."""

@@ -65,15 +65,15 @@ class ForecastConfig(Section):
     """Number of rows that the model reads."""
     predict: int = Field(ge=1)
     """Number of rows that the model forecasts."""
-    form: Literal["values", "relative", "steps"] = "relative"
+    representation: Literal["values", "relative", "differences"] = "relative"
     """Representation of each column: "values" are the values themselves, "relative" the difference
-    from the last observed value, "steps" the difference from each row to the next. All are scaled
+    from the last observed value, "differences" the difference from each row to the next. All are scaled
     to mean 0 and standard deviation 1 on the training split. Default: "relative"."""
     rollout: bool = False
     """Train with free running: the decoder reads its own predictions, and gradients flow through
     them. Requires a recurrent decoder. If false, it reads the targets (teacher forcing). Default:
     false."""
-    turn: bool = False
+    random_rotation: bool = False
     """Rotate and mirror the plane at random in training. For paths, which have no preferred
     direction; needs two columns. Default: false."""
 

@@ -120,7 +120,7 @@ class LastWeightsConfig(Section):
 class MovingAverageConfig(Section):
     """An exponential moving average of the weights, updated at every step."""
 
-    kind: Literal["moving"] = "moving"
+    kind: Literal["ema"] = "ema"
     decay: float = Field(0.999, gt=0, lt=1)
     """Weight of the previous average. Smaller values suit short runs. Default: 0.999."""
 
@@ -156,8 +156,8 @@ class TrainingConfig(Section):
     per row, padded to one of a few lengths. "auto" is "padded", or "packed" or "bucketed" if steps
     are captured, which needs few shapes. A run keeps the layout it started with. Default:
     "auto"."""
-    loop: Literal["auto", "plain", "recorded"] = "auto"
-    """How a step is executed. "plain" runs operation by operation. "recorded" captures the whole
+    loop: Literal["auto", "plain", "captured"] = "auto"
+    """How a step is executed. "plain" runs operation by operation. "captured" captures the whole
     step as a CUDA graph, once per batch shape, and replays it. "auto" captures on a GPU. Default:
     "auto"."""
     compile: bool = False
@@ -178,9 +178,9 @@ class TrainingConfig(Section):
     """Weight α of R-Drop (Liang et al. 2021): each batch is computed twice with different dropout,
     and the divergence of the two predictions is added to the loss. Doubles the time; 5 is common.
     0.0 switches it off. Default: 0.0."""
-    risk: MinimumRiskConfig | None = None
+    minimum_risk: MinimumRiskConfig | None = None
     """Minimum risk training: learn from sampled outputs and their scores. Default: off."""
-    feeding: DecoderInputConfig = TeacherForcingConfig()
+    decoder_input: DecoderInputConfig = TeacherForcingConfig()
     """Inputs of the decoder in training. Default: kind "teacher-forcing"."""
     averaging: AveragingConfig = NoAveragingConfig()
     """Averaging of weights over steps. Default: kind "none"."""
@@ -203,24 +203,24 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.loop == "recorded" and not isinstance(self.feeding, TeacherForcingConfig):
+        if self.loop == "captured" and not isinstance(self.decoder_input, TeacherForcingConfig):
             raise ValueError(
-                f"loop = 'recorded' replays identical steps, but with feeding.kind = "
-                f"'{self.feeding.kind}' the decoder's inputs change at each step; use loop = 'plain'"
+                f"loop = 'captured' replays identical steps, but with decoder_input.kind = "
+                f"'{self.decoder_input.kind}' the decoder's inputs change at each step; use loop = 'plain'"
             )
-        if self.batching == "packed" and not isinstance(self.feeding, TeacherForcingConfig):
+        if self.batching == "packed" and not isinstance(self.decoder_input, TeacherForcingConfig):
             raise ValueError(
-                f"batching = 'packed' puts several pairs into a row, but feeding.kind = "
-                f"'{self.feeding.kind}' needs one pair per row; use 'padded'"
+                f"batching = 'packed' puts several pairs into a row, but decoder_input.kind = "
+                f"'{self.decoder_input.kind}' needs one pair per row; use 'padded'"
             )
-        if self.risk is not None and self.batching == "packed":
+        if self.minimum_risk is not None and self.batching == "packed":
             raise ValueError(
-                "batching = 'packed' puts several pairs into a row, but training.risk samples "
+                "batching = 'packed' puts several pairs into a row, but training.minimum_risk samples "
                 "outputs for each pair; use 'padded' or 'bucketed'"
             )
-        if self.risk is not None and self.stopping.score == "loss":
+        if self.minimum_risk is not None and self.stopping.score == "loss":
             raise ValueError(
-                "stopping.score = 'loss' measures the probability of the targets, but training.risk "
+                "stopping.score = 'loss' measures the probability of the targets, but training.minimum_risk "
                 "optimises another score, so the best weights would be those from before it "
                 "started; set stopping.score to a score of outputs, such as 'bleu'"
             )

@@ -60,10 +60,10 @@ class LayerStackConfig(Section):
         for width in attention.head_widths(self.width, self.width):
             problems += heads_problems(width, attention.heads)
         value_width = self.width if attention.values == "states" else inner
-        if value_width != self.width and not attention.merge:
+        if value_width != self.width and not attention.output_projection:
             problems.append(
                 f"attention returns vectors of width {value_width}, which cannot be added to a "
-                f"residual stream of width {self.width}; set attention.merge = true, or remove "
+                f"residual stream of width {self.width}; set attention.output_projection = true, or remove "
                 "attention.width"
             )
         return problems
@@ -95,17 +95,17 @@ class TransformerEncoderConfig(TransformerLayersConfig):
     """A Transformer encoder (Vaswani et al. 2017)."""
 
     kind: Literal["transformer"] = "transformer"
-    residual_gap: int | None = Field(None, ge=1)
+    remove_residual: int | None = Field(None, ge=1)
     """The layer, counted from 1, whose attention has no residual connection. This binds the
     encoder's output less to the word order of the source, and improves translation between
     languages that were never paired in training (Liu et al. 2021). Default: every layer has a
     residual connection."""
 
     @model_validator(mode="after")
-    def _check_residual_gap(self) -> Self:
-        if self.residual_gap is not None and self.residual_gap > self.layers:
+    def _check_remove_residual(self) -> Self:
+        if self.remove_residual is not None and self.remove_residual > self.layers:
             raise ValueError(
-                f"residual_gap: there is no layer {self.residual_gap} of {self.layers}; the middle "
+                f"remove_residual: there is no layer {self.remove_residual} of {self.layers}; the middle "
                 f"layer is {(self.layers + 1) // 2}"
             )
         return self

@@ -105,12 +105,16 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
                 [file_digest(locate(name, folder)) for name in files],
                 [images_digest(Path(folder).expanduser() / name) for name in containers],
             ]
-        case SeriesConfig() | TracksConfig():
+        case SeriesConfig():
             return corpus.model_dump(mode="json")
-        case LongTextConfig():
+        # Digests keep the first names of settings, so that existing runs can be resumed.
+        case TracksConfig(min_pedestrians=companions):
+            settings = corpus.model_dump(mode="json", exclude={"min_pedestrians"})
+            return {**settings, "companions": companions}
+        case LongTextConfig(begin=begin, end=end):
             # The window settings do not change the tokenised text.
-            section = corpus.model_dump(mode="json", include={"kind", "begin", "end"})
-            return [section, file_digest(locate(corpus.path, folder))]
+            settings = {"kind": "running-text", "begin": begin, "end": end}
+            return [settings, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
             settings = corpus.model_dump(mode="json", exclude=_TAG_FIELDS)
             return [settings, *_bundled_digests([corpus], split)]

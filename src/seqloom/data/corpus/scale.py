@@ -11,7 +11,7 @@ from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
 from seqloom.data.readers.series import Numbers, SeriesWindow
 
-SeriesForm = Literal["values", "relative", "steps"]
+SeriesForm = Literal["values", "relative", "differences"]
 """values:   the numbers as they are
 relative: differences from the last observed row
 steps:    differences from the row before
@@ -31,7 +31,7 @@ def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
             return observed, future
         case "relative":
             return observed - observed[-1], future - observed[-1]
-        case "steps":
+        case "differences":
             # The first row has no predecessor; its step is zero.
             return (
                 np.diff(observed, axis=0, prepend=observed[:1]),
@@ -46,7 +46,7 @@ def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
             return output
         case "relative":
             return output + last
-        case "steps":
+        case "differences":
             return np.cumsum(output, axis=-2) + last
 
 

@@ -151,7 +151,7 @@ def _track_windows(
     config: TracksConfig, folder: str, task: ForecastConfig, split: Split
 ) -> Iterator[SeriesWindow]:
     for name in _track_files(config, folder, split):
-        yield from _recording_windows(locate(name, folder), config.companions, task)
+        yield from _recording_windows(locate(name, folder), config.min_pedestrians, task)
 
 
 def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:

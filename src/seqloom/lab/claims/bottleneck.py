@@ -23,7 +23,7 @@ def configure(trial: Trial[CopySettings]) -> RunConfig:
     """A GRU that copies strings of letters of all lengths."""
     dot_product = {"score": {"kind": "dot"}, "projection": "linear"}
     attention = NO_ATTENTION if trial.condition == FIXED_VECTOR else dot_product
-    return copy_recipe(trial, {"handover": "whole", "attention": attention}, batch_tokens=2_048)
+    return copy_recipe(trial, {"initial_state": "copy", "attention": attention}, batch_tokens=2_048)
 
 
 def measure(trial: Trial[CopySettings]) -> Numbers:

@@ -93,7 +93,7 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
         "layers": settings.layers,
         "feedforward": 2 * settings.width,
         "dropout": 0.1 if settings.task == "sentences" else 0.0,
-        "attention": {**attention, "heads": HEADS[trial.condition], "merge": True},
+        "attention": {**attention, "heads": HEADS[trial.condition], "output_projection": True},
     }
     training = training_tables(settings.steps, trial.seed, settings.rate, settings.batch_tokens)
     task: Tables = {}

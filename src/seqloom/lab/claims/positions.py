@@ -57,7 +57,7 @@ def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConf
             "dropout": 0.0,
         }
         attention = {"score": {"kind": "dot"}, "projection": "linear", "values": "learned"}
-        size["attention"] = {**attention, "heads": 4, "merge": True}
+        size["attention"] = {**attention, "heads": 4, "output_projection": True}
         encoder = decoder = {"kind": kind, "width": settings.width, **size, "positions": positions}
     else:
         shared = {"kind": kind, "positions": positions}

@@ -45,7 +45,7 @@ def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
         "decoder": {
             "kind": "recurrent",
             "width": settings.width,
-            "handover": "whole",
+            "initial_state": "copy",
             "attention": {"kind": "none"},
         },
     }

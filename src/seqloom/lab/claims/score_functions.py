@@ -46,7 +46,7 @@ def attention_tables(condition: str, width: int) -> Tables:
 
 def configure(trial: Trial[CopySettings]) -> RunConfig:
     attention = attention_tables(trial.condition, trial.settings.width)
-    return copy_recipe(trial, {"handover": "whole", "attention": attention})
+    return copy_recipe(trial, {"initial_state": "copy", "attention": attention})
 
 
 def measure(trial: Trial[CopySettings]) -> Numbers:

@@ -48,7 +48,7 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
         FREE_RUNNING: {"kind": "free-running"},
         SCHEDULED_SAMPLING: {"kind": "scheduled-sampling", "end": 0.5, "steps": settings.steps},
     }
-    decoder = {"kind": "recurrent", "width": settings.width, "handover": "whole"}
+    decoder = {"kind": "recurrent", "width": settings.width, "initial_state": "copy"}
     return build_recipe(
         {
             "task": {"scores": ["exact-match"]},
@@ -63,7 +63,7 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
             },
             "training": {
                 **training_tables(settings.steps, trial.seed, 4e-3),
-                "feeding": decoder_inputs[trial.condition],
+                "decoder_input": decoder_inputs[trial.condition],
                 "evaluate_every": settings.steps // EVALUATIONS,
                 "evaluate_examples": settings.tests,
                 "stopping": {"score": "exact-match"},

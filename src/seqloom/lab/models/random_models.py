@@ -22,7 +22,7 @@ def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
         encoder=RecurrentEncoderConfig(width=width, direction="forward"),
         decoder=RecurrentDecoderConfig(
             width=width,
-            handover="whole",
+            initial_state="copy",
             attention=AttentionConfig() if attention else NoAttentionConfig(),
         ),
     )

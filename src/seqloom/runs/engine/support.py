@@ -41,7 +41,7 @@ def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
         # All layers have the same settings, and so do the two attentions of a decoder layer.
         yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
         if any(not layer.attention_residual.skip for layer in part.layers):
-            yield f"{name}.residual_gap: a layer without residual connection is not supported"
+            yield f"{name}.remove_residual: a layer without residual connection is not supported"
     if isinstance(part, DecoderModule) and part.copying is not None:
         yield f"{name}.copying: the copy mechanism is not supported"
 

@@ -68,7 +68,7 @@ def completion_decoding(
     run: Run, request: CompleteRequest, seed: int
 ) -> SampleConfig | GreedyConfig:
     """Sampling with the request's settings, or greedy search for temperature 0."""
-    changes: dict[str, object] = {"one_line": request.one_line}
+    changes: dict[str, object] = {"stop_at_newline": request.stop_at_newline}
     if request.max_length is not None:
         changes |= {"max_length": request.max_length, "min_length": 0}
     if request.temperature == 0:

@@ -23,7 +23,7 @@ def choose_decoding(
     elif n_best > (beam_width(decoding) or n_best):
         decoding = beam_config(decoding, n_best)
     if length_penalty is not None:
-        decoding = decoding.model_copy(update={"length_exponent": length_penalty})
+        decoding = decoding.model_copy(update={"length_penalty": length_penalty})
     return decoding
 
 

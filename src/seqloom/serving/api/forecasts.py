@@ -64,8 +64,8 @@ def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
     rows = np.arange(task.config.observe + task.config.predict)
     phases = rows[:, None] / len(rows) + np.arange(len(task.scale.mean)) / 4
     waves = task.scale.mean + task.scale.deviation * EXAMPLE_AMPLITUDE * np.sin(2 * np.pi * phases)
-    match task.config.form:
-        case "steps":
+    match task.config.representation:
+        case "differences":
             values = np.cumsum(waves, axis=0)
         case "relative" | "values":
             values = waves

@@ -38,7 +38,7 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
         return "padded"  # all windows have the same size
     if not uses_cuda_graphs(config.training, device):
         return "padded"
-    can_pack = config.model.supports_packing and config.training.risk is None
+    can_pack = config.model.supports_packing and config.training.minimum_risk is None
     return "packed" if can_pack else "bucketed"
 
 
@@ -49,8 +49,8 @@ def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
     different operations.
     """
     if settings.loop == "auto":
-        return device.type == "cuda" and isinstance(settings.feeding, TeacherForcingConfig)
-    return settings.loop == "recorded"
+        return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
+    return settings.loop == "captured"
 
 
 def choose_precision(

@@ -160,7 +160,7 @@ class CompleteRequest(RunRequest):
     max_length: int | None = Field(
         None, ge=1, description="Maximum number of tokens, including the prompt."
     )
-    one_line: bool = Field(False, description="Stop at the end of the line.")
+    stop_at_newline: bool = Field(False, description="Stop at the end of the line.")
 
 
 class Completion(BaseModel):

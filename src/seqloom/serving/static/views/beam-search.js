@@ -38,7 +38,7 @@ export const beamSearch = {
       }
       result.showLoading("Searching …");
       const body = {
-        run: run.name, text: text(), beam: beamWidth(), length_exponent: lengthPenalty(), n_best: beamWidth(),
+        run: run.name, text: text(), beam: beamWidth(), length_penalty: lengthPenalty(), n_best: beamWidth(),
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
       };
       requests.run((inner) => request("/api/search/tree", body, { signal: inner }), {
