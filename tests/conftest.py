@@ -1,4 +1,4 @@
-"""What holds for every test: one thread, the CPU, and a cache of the tests' own."""
+"""Settings of all tests: one thread, the CPU, and a temporary cache."""
 
 import os
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ import pytest
 import torch
 from hypothesis import settings
 
-# Promises to the last bit hold for one number of threads, and a process that has started threads
-# cannot be forked safely. A GPU that is not looked at cannot be in the way either.
+# Bit-exact results require a fixed number of threads, and a process with threads cannot be forked
+# safely. The tests also give the same results on a machine with a GPU.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
-# How long an example takes says nothing on a machine that others use, too.
+# The time of an example is not meaningful on a shared machine.
 settings.register_profile("seqloom", deadline=None)
 settings.load_profile("seqloom")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For what several tests share; nothing of the user's is seen or left behind."""
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The cache of fixtures with a wider scope than one test. The user's cache is not used."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
@@ -27,8 +27,10 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test sees what another kept."""
+def isolated_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """An empty cache for each test."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder / "seqloom"

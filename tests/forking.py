@@ -1,4 +1,4 @@
-"""Work in a process of its own, without importing torch again."""
+"""Functions in a forked process, which does not need to import torch again."""
 
 import mmap
 import os
@@ -9,31 +9,32 @@ import traceback
 import warnings
 from collections.abc import Callable
 
-CAMPAIGN = int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
-"""Multiplies how often the tests of reliability try their luck."""
+REPEAT_FACTOR = int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
+"""Multiplies the number of random trials in the reliability tests."""
 
 FAILED = 99
-PATIENCE = 120.0
-"""Seconds after which a process is given up: far more than it needs on a busy machine."""
+"""Exit code of a child whose function raised an exception."""
+TIMEOUT = 120.0
+"""Seconds after which a child is killed. This is far more than it needs on a busy machine."""
 
 
-class Child:
-    """A forked process that does some work and ends, without any of its parent's clean-up."""
+class ChildProcess:
+    """A forked process that runs a function and exits without the parent's clean-up."""
 
-    def __init__(self, work: Callable[[], int | None]) -> None:
+    def __init__(self, function: Callable[[], int | None]) -> None:
         with warnings.catch_warnings():
-            # pytest-xdist has a thread of its own, which the child does without.
+            # pytest-xdist runs a thread, which the child does not use.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if self.pid == 0:
-            _do(work)
+            _run_and_exit(function)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """Its exit code; minus the signal that killed it."""
-        deadline = time.monotonic() + PATIENCE
+        """The exit code; for a child that a signal killed, minus the signal number."""
+        deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -43,26 +44,26 @@ class Child:
             time.sleep(0.002)
         self.kill()
         os.waitpid(self.pid, 0)
-        raise AssertionError(f"the child did not end in {PATIENCE} s")
+        raise AssertionError(f"the child did not exit within {TIMEOUT} s")
 
 
-def _do(work: Callable[[], int | None]) -> None:
+def _run_and_exit(function: Callable[[], int | None]) -> None:
     code = FAILED
     try:
-        code = work() or 0
+        code = function() or 0
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(code)
 
 
-def in_child(work: Callable[[], int | None]) -> int:
-    """Do some work in a process of its own and wait for its exit code."""
-    return Child(work).wait()
+def run_in_child(function: Callable[[], int | None]) -> int:
+    """Run a function in a forked process. Returns the exit code."""
+    return ChildProcess(function).wait()
 
 
-class Number:
-    """A number that a child and its parent share."""
+class SharedInteger:
+    """An integer in memory that parent and child share."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, 8)

@@ -1,4 +1,4 @@
-"""One small run of every kind, trained for a moment: what they say is nonsense, how is not."""
+"""One small run of every kind. Training is too short for good outputs."""
 
 import io
 import zipfile
@@ -10,10 +10,10 @@ from PIL import Image
 
 import seqloom
 from seqloom.config.loading.loader import load_recipe
-from tiny_runs import SPEAKER, TRANSFORMER, recipe
+from tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 from toy_languages import write_languages
 
-QUICK = {
+SHORT_TRAINING = {
     "steps": 6,
     "batch_tokens": 256,
     "evaluate_every": 6,
@@ -21,43 +21,46 @@ QUICK = {
     "optimizer": {"learning_rate": 0.01},
     "schedule": {"kind": "constant"},
 }
-SIZE = 16
+IMAGE_SIZE = 16
 
 
-def everyone(data: dict[str, Any]) -> dict[str, Any]:
+def all_splits(data: dict[str, Any]) -> dict[str, Any]:
+    """The same data for every split."""
     return dict.fromkeys(("train", "dev", "test"), data)
 
 
 def train_reverser(folder: Path) -> Path:
-    """Turns letters around; knows no languages."""
-    seqloom.train(recipe("training.steps=40", "training.evaluate_every=40"), folder)
+    """Reverses strings; has a single target language."""
+    seqloom.train(tiny_config("training.steps=40", "training.evaluate_every=40"), folder)
     return folder
 
 
 def train_transformer(folder: Path) -> Path:
-    seqloom.train(recipe(*TRANSFORMER, "training.steps=4"), folder)
+    """Reverses strings with a Transformer."""
+    seqloom.train(tiny_config(*TRANSFORMER, "training.steps=4"), folder)
     return folder
 
 
-def train_snail(folder: Path) -> Path:
-    """Says two hundred tokens whatever it is asked."""
+def train_slow_run(folder: Path) -> Path:
+    """Generates two hundred tokens for every input."""
     slow = "decoding={kind='beam', width=2, min_length=200, max_length=220}"
-    seqloom.train(recipe("training.steps=4", slow), folder)
+    seqloom.train(tiny_config("training.steps=4", slow), folder)
     return folder
 
 
-def train_speaker(folder: Path) -> Path:
-    seqloom.train(recipe(*SPEAKER, "training.steps=4"), folder)
+def train_language_model(folder: Path) -> Path:
+    """A language model of short strings."""
+    seqloom.train(tiny_config(*LANGUAGE_MODEL, "training.steps=4"), folder)
     return folder
 
 
-def train_polyglot(folder: Path) -> Path:
-    """English and German to each other and to French, told apart by tags."""
+def train_multilingual(folder: Path) -> Path:
+    """Translates between English and German, and from both to French. Tags name the target."""
     data = write_languages(folder.parent / "languages", ["train"], lines=60)
     tables = {
         "data": {
             "folder": str(data),
-            **everyone(
+            **all_splits(
                 {
                     "kind": "languages",
                     "path": "train.{language}.gz",
@@ -70,59 +73,64 @@ def train_polyglot(folder: Path) -> Path:
             "encoder": {"kind": "recurrent", "width": 16},
             "decoder": {"kind": "recurrent", "width": 16},
         },
-        "training": QUICK,
+        "training": SHORT_TRAINING,
     }
     seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 
 def train_labeller(folder: Path) -> Path:
-    """Tells English from German."""
+    """Labels words as English or German."""
     words = {"en": ("dog", "cat", "man"), "de": ("hund", "katze", "mann")}
     pairs = [
-        f"{word} {other}\t{code}\n" for code, own in words.items() for word in own for other in own
+        f"{first} {second}\t{code}\n"
+        for code, vocabulary in words.items()
+        for first in vocabulary
+        for second in vocabulary
     ]
     path = folder.parent / "labels.tsv"
     path.write_text("".join(pairs) * 6, encoding="utf-8")
     tables = {
         "task": {"kind": "labels"},
-        "data": everyone({"kind": "tsv", "path": str(path)}),
+        "data": all_splits({"kind": "tsv", "path": str(path)}),
         "text": {"tokenizer": {"kind": "characters"}, "target_tokenizer": {"kind": "whitespace"}},
         "model": {
             "encoder": {"kind": "recurrent", "width": 12},
             "decoder": {"kind": "labels", "pooling": "mean"},
         },
-        "training": {**QUICK, "steps": 60, "evaluate_every": 60},
+        "training": {**SHORT_TRAINING, "steps": 60, "evaluate_every": 60},
         "decoding": {"kind": "greedy"},
     }
     seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
 
 
-def picture(colour: str, size: tuple[int, int] = (24, 20), form: str = "PNG") -> bytes:
+def image_bytes(colour: str, size: tuple[int, int] = (24, 20), form: str = "PNG") -> bytes:
+    """An image file of one colour."""
     buffer = io.BytesIO()
     Image.new("RGB", size, colour).save(buffer, form)
     return buffer.getvalue()
 
 
 def train_captioner(folder: Path) -> Path:
+    """Describes red and blue images."""
     data = folder.parent / "photographs"
     data.mkdir()
     with zipfile.ZipFile(data / "images.zip", "w") as archive:
         for number in range(6):
-            archive.writestr(f"{number}.png", picture(("red", "blue")[number % 2]))
+            archive.writestr(f"{number}.png", image_bytes(("red", "blue")[number % 2]))
     lines = [f"{number}.png\ta {('red', 'blue')[number % 2]} wall\n" for number in range(6)]
     (data / "captions.txt").write_text("".join(lines), encoding="utf-8")
     captions = {"kind": "captions", "images": "images.zip", "captions": "captions.txt"}
     tables = {
-        "task": {"kind": "captioning", "size": SIZE, "margin": 4},
-        "data": {"folder": str(data), **everyone(captions)},
+        "task": {"kind": "captioning", "size": IMAGE_SIZE, "margin": 4},
+        "data": {"folder": str(data), **all_splits(captions)},
         "text": {"tokenizer": {"kind": "words"}},
         "model": {
             "encoder": {"kind": "convolution", "width": 16, "channels": [8, 16], "blocks": 1},
             "decoder": {"kind": "recurrent", "width": 16, "initial_state": "mlp"},
         },
-        "training": QUICK,
+        "training": SHORT_TRAINING,
         "decoding": {"kind": "greedy"},
     }
     tables["model"]["decoder"]["attention"] = {"projection": "linear"}
@@ -131,20 +139,23 @@ def train_captioner(folder: Path) -> Path:
 
 
 def train_forecaster(folder: Path) -> Path:
-    """A level, and the push that moves it, which is known beforehand."""
-    push = np.random.default_rng(5).normal(size=80)
-    rows = [f"{level:.6f},{one:.6f}" for level, one in zip(np.cumsum(push), push, strict=True)]
+    """Forecasts a level from its changes, whose future values are given as context."""
+    changes = np.random.default_rng(5).normal(size=80)
+    rows = [
+        f"{level:.6f},{change:.6f}"
+        for level, change in zip(np.cumsum(changes), changes, strict=True)
+    ]
     path = folder.parent / "tide.csv"
     path.write_text("\n".join(["level,push", *rows]) + "\n", encoding="utf-8")
     series = {"kind": "series", "path": str(path), "columns": "level", "context": "push"}
     tables = {
         "task": {"kind": "forecast", "observe": 6, "predict": 3},
-        "data": everyone(series),
+        "data": all_splits(series),
         "model": {
             "encoder": {"kind": "recurrent", "width": 12},
             "decoder": {"kind": "recurrent", "width": 12},
         },
-        "training": QUICK,
+        "training": SHORT_TRAINING,
     }
     seqloom.train(load_recipe(tables, ()).config, folder)
     return folder
@@ -153,9 +164,9 @@ def train_forecaster(folder: Path) -> Path:
 TRAINERS = {
     "reverser": train_reverser,
     "transformer": train_transformer,
-    "snail": train_snail,
-    "speaker": train_speaker,
-    "polyglot": train_polyglot,
+    "snail": train_slow_run,
+    "speaker": train_language_model,
+    "polyglot": train_multilingual,
     "labeller": train_labeller,
     "captioner": train_captioner,
     "forecaster": train_forecaster,

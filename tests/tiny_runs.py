@@ -1,4 +1,4 @@
-"""Recipes that train in a second, and ways to look at what came of them."""
+"""Configs that train in a second, and functions that read the resulting run folders."""
 
 import hashlib
 import json
@@ -13,8 +13,11 @@ from seqloom.training.event_log import Event
 LETTERS = {"kind": "synthetic", "task": "reverse", "min_length": 2, "max_length": 4, "symbols": 4}
 
 
-def recipe(*changes: str) -> RunConfig:
-    """Turning short strings around, with an attention model of width 8; changed by --set."""
+def tiny_config(*settings: str) -> RunConfig:
+    """Reversal of short strings with a recurrent attention model of width 8.
+
+    settings: changes to the recipe, as for --set
+    """
     tables: dict[str, Any] = {
         "data": {
             "train": {**LETTERS, "examples": 60},
@@ -36,7 +39,7 @@ def recipe(*changes: str) -> RunConfig:
             "schedule": {"kind": "constant"},
         },
     }
-    return load_recipe(tables, changes).config
+    return load_recipe(tables, settings).config
 
 
 TRANSFORMER = tuple(
@@ -44,55 +47,55 @@ TRANSFORMER = tuple(
     "attention={heads=2}, positions={kind='learned', max_length=24}}"
     for side in ("encoder", "decoder")
 )
-STILL = ("model.encoder.dropout=0.0", "model.decoder.dropout=0.0")
-"""Without dropout."""
-SPEAKER = (
+"""A Transformer of width 8 without dropout."""
+NO_DROPOUT = ("model.encoder.dropout=0.0", "model.decoder.dropout=0.0")
+LANGUAGE_MODEL = (
     "task.kind=language-model",
     "model.encoder.kind=none",
     "model.decoder={kind='recurrent', width=8, initial_state='zeros', attention={kind='none'}}",
 )
-"""A language model over the targets."""
+"""A language model of the targets."""
 
 
-def latest(folder: Path) -> Path:
-    """The newest checkpoint, whole."""
-    place = checkpoint_store(folder).current()
-    assert place is not None
-    return place
+def latest_checkpoint(folder: Path) -> Path:
+    """The newest checkpoint of a run, which must be intact."""
+    path = checkpoint_store(folder).current()
+    assert path is not None
+    return path
 
 
-def outcome(folder: Path) -> dict[str, str]:
-    """SHA-256 of all that training has learned: weights, optimiser and averages."""
+def checkpoint_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of the weights, the optimiser state and the averages in the latest checkpoint."""
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(latest(folder).glob("*.safetensors"))
+        for path in sorted(latest_checkpoint(folder).glob("*.safetensors"))
     }
 
 
-def saved_record(folder: Path) -> dict[str, Any]:
-    """What the latest checkpoint says of itself."""
-    record: dict[str, Any] = json.loads((latest(folder) / "trainer.json").read_bytes())
-    return record
+def read_trainer_state(folder: Path) -> dict[str, Any]:
+    """The content of trainer.json in the latest checkpoint."""
+    state: dict[str, Any] = json.loads((latest_checkpoint(folder) / "trainer.json").read_bytes())
+    return state
 
 
-def journal(folder: Path) -> list[dict[str, Any]]:
-    """Every line of metrics.jsonl."""
+def read_events(folder: Path) -> list[dict[str, Any]]:
+    """The events in metrics.jsonl."""
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line, parse_constant=_no_number) for line in lines]
+    return [json.loads(line, parse_constant=_reject_constant) for line in lines]
 
 
-def _no_number(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise AssertionError(f"{name} is not JSON")
 
 
-def stray(folder: Path) -> list[Path]:
-    """What should not be there: temporary names in the folder and beside it."""
+def temporary_files(folder: Path) -> list[Path]:
+    """Temporary files and locks inside a run folder and next to it. There should be none."""
     inside = list(folder.rglob(".*"))
     return [*inside, *folder.parent.glob(".tmp-*"), *folder.parent.glob(".*.lock")]
 
 
-class Watcher:
-    """Remembers what it is told; raises what it was given when that event comes."""
+class EventCollector:
+    """A `report` callback for `train` that stores every event."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

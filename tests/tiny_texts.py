@@ -1,4 +1,4 @@
-"""A small recipe of running text."""
+"""A small config of a long-text language model."""
 
 from pathlib import Path
 
@@ -9,10 +9,13 @@ LINES = [f"{who} sees {what}." for who in ("ann", "bob", "eve") for what in ("a 
 TEXT = "".join(f"{line}\n" for line in LINES) * 12
 
 
-def running_recipe(folder: Path, *changes: str) -> RunConfig:
-    """Characters of a text in this folder, with an LSTM of width 24; changed by --set."""
+def long_text_config(folder: Path, *settings: str) -> RunConfig:
+    """A character language model of TEXT, which is written to `folder`: an LSTM of width 24.
 
-    def part(**settings: object) -> dict[str, object]:
+    settings: changes to the recipe, as for --set
+    """
+
+    def split(**settings: object) -> dict[str, object]:
         return {"kind": "long-text", "path": "text", "length": 24, **settings}
 
     (folder / "text").write_text(TEXT, encoding="utf-8")
@@ -20,9 +23,9 @@ def running_recipe(folder: Path, *changes: str) -> RunConfig:
         "task": {"kind": "language-model"},
         "data": {
             "folder": str(folder),
-            "train": part(end=0.9),
-            "dev": part(begin=0.9),
-            "test": part(begin=0.9),
+            "train": split(end=0.9),
+            "dev": split(begin=0.9),
+            "test": split(begin=0.9),
         },
         "text": {"tokenizer": {"kind": "characters"}},
         "model": {"decoder": {"kind": "recurrent", "cell": "lstm", "width": 24}},
@@ -34,4 +37,4 @@ def running_recipe(folder: Path, *changes: str) -> RunConfig:
             "schedule": {"kind": "constant"},
         },
     }
-    return load_recipe(tables, changes).config
+    return load_recipe(tables, settings).config

@@ -1,4 +1,4 @@
-"""Four languages of a few words each, in files of the kind that Multi30k has."""
+"""A parallel corpus of four languages with eight words each, in files as Multi30k has them."""
 
 import gzip
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ WORDS = {
 }
 
 
-def translated(sentence: str, source: str, target: str) -> str:
-    """Word by word, as everything is here."""
+def translate_words(sentence: str, source: str, target: str) -> str:
+    """The exact translation: word by word."""
     return " ".join(WORDS[target][WORDS[source].index(word)] for word in sentence.split())
 
 
 def write_languages(folder: Path, files: Sequence[str], lines: int = 200) -> Path:
-    """<file>.<language>.gz in all four languages; line n of one is the translation of the others'."""
+    """Write <file>.<language>.gz for each file and language; equal lines are translations."""
     folder.mkdir(exist_ok=True)
     for number, name in enumerate(files):
-        draw = Random(number)
-        sentences = [draw.choices(range(8), k=draw.randint(1, 4)) for _ in range(lines)]
+        random = Random(number)
+        sentences = [random.choices(range(8), k=random.randint(1, 4)) for _ in range(lines)]
         for language, words in WORDS.items():
-            text = "".join(" ".join(words[place] for place in one) + "\n" for one in sentences)
+            text = "".join(" ".join(words[i] for i in sentence) + "\n" for sentence in sentences)
             (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(text.encode()))
     return folder

@@ -6,7 +6,7 @@ import pytest
 
 from bench import latency
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, recipe
+from tiny_runs import TRANSFORMER, tiny_config
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_run_is_asked_by_every_engine_that_can_answer(
 ) -> None:
     monkeypatch.setattr(latency, "KINDS", ("torch", "ctranslate2"))  # to compile takes a minute
     letters = tuple(f"data.{split}.symbols=12" for split in ("train", "dev", "test"))
-    train(recipe(*sides, *letters, "training.steps=2"), tmp_path / "run")
+    train(tiny_config(*sides, *letters, "training.steps=2"), tmp_path / "run")
     report = latency.measure(tmp_path / "run", 10)
     assert [name.split()[0] for name in report["engines"]] == engines
     for by_search in report["engines"].values():

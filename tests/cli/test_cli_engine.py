@@ -8,7 +8,7 @@ from cli_runner import run_cli
 
 from seqloom.runs.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
-from tiny_runs import recipe
+from tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ DEFAULT_PRECISION = "int8" if INT8_IS_FASTER else "float32"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("engine") / "run"
-    train(recipe(*SIDES, *LETTERS, "training.steps=60"), folder)
+    train(tiny_config(*SIDES, *LETTERS, "training.steps=60"), folder)
     return folder
 
 

@@ -15,7 +15,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.runs.run import load
 from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
-from tiny_runs import SPEAKER, recipe
+from tiny_runs import LANGUAGE_MODEL, tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ SHORT = ("training.steps=2", "training.evaluate_every=2", "training.checkpoint_e
 
 def train_run(folder: Path, *changes: str) -> Path:
     """Train for two steps."""
-    train(recipe(*SHORT, *changes), folder)
+    train(tiny_config(*SHORT, *changes), folder)
     return folder
 
 
@@ -40,7 +40,7 @@ def reverse(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def sentences(folder: Path) -> Path:
-    return train_run(folder / "sentences", *SPEAKER)
+    return train_run(folder / "sentences", *LANGUAGE_MODEL)
 
 
 @pytest.fixture(scope="module")

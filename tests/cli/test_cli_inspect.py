@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import parse_toml
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, recipe
+from tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -59,8 +59,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = load_recipe(parse_toml(WORDS.encode()), [f"data.folder={folder}", *small]).config
     train(words, folder / "words")
     deep = [change.replace("layers=1", "layers=2") for change in TRANSFORMER]
-    train(recipe(*deep, *small), folder / "heads")
-    train(recipe("model.decoder.attention.kind=none", *small), folder / "no-attention")
+    train(tiny_config(*deep, *small), folder / "heads")
+    train(tiny_config("model.decoder.attention.kind=none", *small), folder / "no-attention")
     return folder
 
 

@@ -160,16 +160,16 @@ def test_damaged_corpus_is_rebuilt(request_: CorpusRequest, name: str, damage: s
 
 
 def test_failed_build_leaves_no_files_and_leftovers_of_a_killed_one_are_removed(
-    request_: CorpusRequest, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+    request_: CorpusRequest, isolated_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leftover = own_cache / "corpora" / f".tmp-{request_.digest()}-1"
+    leftover = isolated_cache / "corpora" / f".tmp-{request_.digest()}-1"
     leftover.mkdir(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr("seqloom.data.corpus.corpus.read_split", None)
         with pytest.raises(TypeError):
             build_corpus(request_)
     build_corpus(request_)
-    names = {path.name for path in (own_cache / "corpora").iterdir()}
+    names = {path.name for path in (isolated_cache / "corpora").iterdir()}
     assert names == {request_.digest(), f".lock-{request_.digest()}"}
 
 

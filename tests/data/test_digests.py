@@ -58,9 +58,11 @@ def test_digest_of_a_file_that_has_just_changed_is_not_cached(
     assert len(reads) == 2
 
 
-def test_damaged_cache_entry_is_ignored(tmp_path: Path, reads: list[Path], own_cache: Path) -> None:
+def test_damaged_cache_entry_is_ignored(
+    tmp_path: Path, reads: list[Path], isolated_cache: Path
+) -> None:
     path = write_old_file(tmp_path / "a", "one")
     before = digests.file_digest(path)
-    (entry,) = (own_cache / "digests").iterdir()
+    (entry,) = (isolated_cache / "digests").iterdir()
     entry.write_text("")
     assert digests.file_digest(path) == before

@@ -27,7 +27,7 @@ from seqloom.text.build import train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
 from tiny_texts import TEXT as VERSES
-from tiny_texts import running_recipe
+from tiny_texts import long_text_config
 
 NEWLINE = 9
 TEXT = "".join(f"line {number} of {'x' * (number % 7)}\n" for number in range(80))
@@ -136,7 +136,7 @@ def test_fingerprint_depends_on_the_section_not_on_the_windows(tmp_path: Path) -
 
 
 def test_line_ending_is_one_token_and_not_a_character(tmp_path: Path) -> None:
-    _, tokenizer = train_tokenizers(running_recipe(tmp_path))
+    _, tokenizer = train_tokenizers(long_text_config(tmp_path))
     assert isinstance(tokenizer, LongTextTokenizer)
     letters = set(VERSES) - {"\n"}
     assert tokenizer.size == len(SPECIAL_TOKENS) + len(letters) + 1

@@ -19,7 +19,7 @@ from seqloom.data.example import Example
 from seqloom.data.readers.groups import first_of_each_group
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.text.tokenizer import Tokenizer
-from toy_languages import WORDS, translated, write_languages
+from toy_languages import WORDS, translate_words, write_languages
 
 PAIRS = ("en-de", "de-en", "en-fr")
 
@@ -57,7 +57,7 @@ def test_pairs_are_read_in_order_with_a_tag_before_each_source(folder: Path) -> 
         source, target = example.group.split("-")
         tag, _, text = example.source.partition(" ")
         assert tag == example.tag == f"<2{target}>"
-        assert example.target == translated(text, source, target)
+        assert example.target == translate_words(text, source, target)
 
 
 def test_error_names_each_missing_file_once(folder: Path) -> None:

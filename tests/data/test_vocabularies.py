@@ -93,10 +93,10 @@ def test_tokenizers_are_cached_until_the_text_changes(
     assert changed[1].digest != first[1].digest
 
 
-def test_damaged_vocabulary_is_trained_again(tmp_path: Path, own_cache: Path) -> None:
+def test_damaged_vocabulary_is_trained_again(tmp_path: Path, isolated_cache: Path) -> None:
     config = recipe(tmp_path)
     _, target = train_tokenizers(config)
-    (path,) = (own_cache / "vocabularies").glob("*/target.json")
+    (path,) = (isolated_cache / "vocabularies").glob("*/target.json")
     path.write_bytes(path.read_bytes()[:-9])
     assert train_tokenizers(config)[1].digest == target.digest
     same_size = bytearray(path.read_bytes())
@@ -105,8 +105,10 @@ def test_damaged_vocabulary_is_trained_again(tmp_path: Path, own_cache: Path) ->
     assert train_tokenizers(config)[1].digest == target.digest
 
 
-def test_vocabulary_too_large_for_the_text_is_an_error(tmp_path: Path, own_cache: Path) -> None:
+def test_vocabulary_too_large_for_the_text_is_an_error(
+    tmp_path: Path, isolated_cache: Path
+) -> None:
     config = recipe(tmp_path, text={"tokenizer": {"kind": "subwords", "size": 8_000}})
     with pytest.raises(ConfigError, match=r"8.?000 subwords"):
         train_tokenizers(config)
-    assert not list((own_cache / "vocabularies").glob("[!.]*"))
+    assert not list((isolated_cache / "vocabularies").glob("[!.]*"))

@@ -1,4 +1,4 @@
-"""The i-th time that something is asked of the disk, it fails."""
+"""Disk faults: the i-th operation on the disk fails, or ends the process."""
 
 import errno
 import os
@@ -9,48 +9,50 @@ from typing import Any
 
 import pytest
 
-Strike = Callable[[], None]
-"""Fails an operation: raises, or ends the process."""
+Fault = Callable[[], None]
+"""Fails an operation: raises an error, or ends the process."""
 
 OPERATIONS = ("open", "fsync", "replace", "mkdir", "unlink", "rmdir")
 
 
-def refuse(number: int) -> Strike:
-    def strike() -> None:
+def os_error(number: int) -> Fault:
+    """A fault that raises an OSError with this number."""
+
+    def fail() -> None:
         raise OSError(number, os.strerror(number))
 
-    return strike
+    return fail
 
 
-def die() -> None:
+def exit_process() -> None:
     os._exit(9)
 
 
-FAULTS = {"EIO": refuse(errno.EIO), "ENOSPC": refuse(errno.ENOSPC)}
+FAULTS = {"EIO": os_error(errno.EIO), "ENOSPC": os_error(errno.ENOSPC)}
 
 
-class Disk:
-    """Counts what is asked of it; the `fatal`-th thing fails, and all after it if it is full."""
+class FaultyDisk:
+    """Counts disk operations. The operation with the index `fatal` fails."""
 
-    def __init__(self, fatal: int | None, strike: Strike) -> None:
+    def __init__(self, fatal: int | None, fault: Fault) -> None:
         self.fatal = fatal
-        self.strike = strike
+        self.fault = fault
         self.count = 0
 
-    def asked(self) -> None:
+    def operation(self) -> None:
         self.count += 1
         if self.count - 1 == self.fatal:
-            self.strike()
+            self.fault()
 
 
-class Writer:
-    """A file that is being written; half of what is written arrives before a failure."""
+class FaultyFile:
+    """A file opened for writing. Before a fault, half of the data is written."""
 
-    def __init__(self, file: Any, disk: Disk) -> None:
+    def __init__(self, file: Any, disk: FaultyDisk) -> None:
         self.file = file
         self.disk = disk
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "FaultyFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,39 +64,42 @@ class Writer:
     def write(self, data: Any) -> int:
         self.file.write(data[: len(data) // 2])
         self.file.flush()
-        self.disk.asked()
+        self.disk.operation()
         written: int = self.file.write(data[len(data) // 2 :])
         return len(data) // 2 + written
 
 
 @contextmanager
-def failing(fatal: int | None, strike: Strike = die) -> Iterator[Disk]:
-    """Inside, the fatal-th open, write, fsync, rename, … from 0 on fails. None: all are counted."""
-    disk = Disk(fatal, strike)
+def faulty_disk(fatal: int | None, fault: Fault = exit_process) -> Iterator[FaultyDisk]:
+    """Inside the context, the disk operation (open, write, fsync, rename, …) number `fatal` fails.
+
+    fatal: index from 0 on; None only counts operations
+    """
+    disk = FaultyDisk(fatal, fault)
     open_file = Path.open
 
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(*arguments: Any, **named: Any) -> Any:
-            disk.asked()
-            return call(*arguments, **named)
+    def count(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            disk.operation()
+            return function(*arguments, **named)
 
-        return asked
+        return counted
 
-    def open_counted(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+    def faulty_open(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         if not set(mode) & set("wa"):
             return open_file(path, mode, *arguments, **named)
-        disk.asked()
-        return Writer(open_file(path, mode, *arguments, **named), disk)
+        disk.operation()
+        return FaultyFile(open_file(path, mode, *arguments, **named), disk)
 
     with pytest.MonkeyPatch.context() as patch:
         for name in OPERATIONS:
-            patch.setattr(os, name, counted(getattr(os, name)))
-        patch.setattr(Path, "open", open_counted)
+            patch.setattr(os, name, count(getattr(os, name)))
+        patch.setattr(Path, "open", faulty_open)
         yield disk
 
 
-def operations_in(work: Callable[[], None]) -> int:
-    """How much the work asks of the disk."""
-    with failing(None) as disk:
-        work()
+def count_operations(function: Callable[[], None]) -> int:
+    """The number of disk operations of a function."""
+    with faulty_disk(None) as disk:
+        function()
     return disk.count

@@ -1,56 +1,65 @@
-"""Damage to any file of a run is seen before the run is used, and survived where it can be."""
+"""Damage to any file of a run is detected before the run is used. Training resumes if it can."""
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from forking import CAMPAIGN
+from forking import REPEAT_FACTOR
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import find_damage, write_manifest
 from seqloom.runs.run import load
 from seqloom.training.loop import train
-from tiny_runs import Watcher, journal, latest, outcome, recipe, saved_record
+from tiny_runs import (
+    EventCollector,
+    checkpoint_digests,
+    latest_checkpoint,
+    read_events,
+    read_trainer_state,
+    tiny_config,
+)
 
-FLIPS = 6 * CAMPAIGN
-"""Bits that are flipped in each file, besides its first and last."""
+pytestmark = pytest.mark.slow
+
+FLIPS = 6 * REPEAT_FACTOR
+"""Number of random bits flipped in each file, besides its first and last bit."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run: weights, two checkpoints, a journal and an evaluation."""
+    """A complete run: weights, two checkpoints, an event log and an evaluation."""
     folder = tmp_path_factory.mktemp("damaged") / "run"
-    train(recipe(), folder)
+    train(tiny_config(), folder)
     load(folder).evaluate("test", beam=1).save(folder)
     return folder
 
 
-def _flip(data: bytes, bit: int) -> bytes:
+def flip_bit(data: bytes, bit: int) -> bytes:
     changed = bytearray(data)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
 
 
-def _harms(data: bytes, chance: random.Random) -> Iterator[bytes]:
-    """The file after some accident."""
+def damaged_versions(data: bytes, generator: random.Random) -> Iterator[bytes]:
+    """The content of a file after various kinds of damage."""
     bits = 8 * len(data)
-    for bit in (0, bits - 1, *(chance.randrange(bits) for _ in range(FLIPS))):
-        yield _flip(data, bit)
+    for bit in (0, bits - 1, *(generator.randrange(bits) for _ in range(FLIPS))):
+        yield flip_bit(data, bit)
     yield b""
     yield data[:-1]
-    yield data[: chance.randrange(len(data))]
+    yield data[: generator.randrange(len(data))]
     yield data + b"\n"
-    block = chance.randrange(len(data))
+    block = generator.randrange(len(data))
     yield data[:block] + bytes(len(data[block : block + 512])) + data[block + 512 :]
 
 
 @contextmanager
-def _changed(contents: dict[Path, bytes | None]) -> Iterator[None]:
-    """Inside, files have other contents; None: they are gone."""
+def replaced(contents: Mapping[Path, bytes | None]) -> Iterator[None]:
+    """Inside the context, files have other contents; None removes them."""
     before = {path: path.read_bytes() for path in contents}
     for path, data in contents.items():
         if data is None:
@@ -62,19 +71,19 @@ def _changed(contents: dict[Path, bytes | None]) -> Iterator[None]:
         path.write_bytes(data)
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_no_file_of_a_run_can_be_changed_unseen(run: Path) -> None:
+def test_changed_files_are_detected(run: Path) -> None:
     load(run)
     cases = 0
-    for path in _files(run):
+    for path in files_of(run):
         data = path.read_bytes()
-        for harmed in _harms(data, random.Random(path.name)):
-            if harmed == data or (path.name == "metrics.jsonl" and harmed.startswith(data)):
-                continue  # what only grows may grow
-            with _changed({path: harmed}), pytest.raises(StorageError, match=path.name):
+        for damaged in damaged_versions(data, random.Random(path.name)):
+            if damaged == data or (path.name == "metrics.jsonl" and damaged.startswith(data)):
+                continue  # the event log may grow
+            with replaced({path: damaged}), pytest.raises(StorageError, match=path.name):
                 load(run)
             cases += 1
     assert cases > 250
@@ -82,70 +91,74 @@ def test_no_file_of_a_run_can_be_changed_unseen(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["best", "latest"])
-def test_no_bit_of_a_pointer_can_change_unseen(run: Path, name: str) -> None:
-    """Not even into the name of another folder that is there."""
+def test_changed_bits_of_a_pointer_are_detected(run: Path, name: str) -> None:
+    """Even if the pointer then names another existing folder."""
     data = (run / name).read_bytes()
     for bit in range(8 * len(data)):
-        with _changed({run / name: _flip(data, bit)}), pytest.raises(StorageError, match=name):
+        with replaced({run / name: flip_bit(data, bit)}), pytest.raises(StorageError, match=name):
             load(run)
 
 
-def test_no_file_of_a_run_can_be_taken_away_unseen(run: Path) -> None:
-    for path in _files(run):
-        with _changed({path: None}), pytest.raises(StorageError, match=path.name):
+def test_missing_files_are_detected(run: Path) -> None:
+    for path in files_of(run):
+        with replaced({path: None}), pytest.raises(StorageError, match=path.name):
             load(run)
     load(run)
 
 
-def test_no_two_files_of_a_run_can_change_places_unseen(run: Path) -> None:
-    for one, other in combinations(_files(run), 2):
-        first, second = one.read_bytes(), other.read_bytes()
-        if first == second:
+def test_swapped_files_are_detected(run: Path) -> None:
+    for first, second in combinations(files_of(run), 2):
+        first_data, second_data = first.read_bytes(), second.read_bytes()
+        if first_data == second_data:
             continue
-        # Two manifests that change places accuse the files that they list.
-        blamed = f"{one.name}|{other.name}|safetensors|report.json"
-        with _changed({one: second, other: first}), pytest.raises(StorageError, match=blamed):
+        # After a swap of two manifests, the files that they list appear damaged.
+        names = f"{first.name}|{second.name}|safetensors|report.json"
+        swapped = {first: second_data, second: first_data}
+        with replaced(swapped), pytest.raises(StorageError, match=names):
             load(run)
     load(run)
 
 
-def test_no_two_checkpoints_can_change_places_unseen(run: Path, tmp_path: Path) -> None:
+def test_swapped_checkpoints_are_detected(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
     older, newer = sorted((copy / "checkpoints").iterdir())
-    for one, other in ((older, tmp_path / "aside"), (newer, older), (tmp_path / "aside", newer)):
-        one.rename(other)
-    with pytest.raises(StorageError, match="holds what belongs to another step"):
+    aside = tmp_path / "aside"
+    for source, target in ((older, aside), (newer, older), (aside, newer)):
+        source.rename(target)
+    with pytest.raises(StorageError, match="contains the files of another step"):
         load(copy)
 
 
-def test_what_only_resuming_needs_may_go_and_if_half_of_it_is_gone_that_is_told(
-    run: Path, tmp_path: Path
-) -> None:
+def test_checkpoints_may_be_removed_only_completely(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
-    way = "if training is over, remove checkpoints/ and latest, which only --resume needs"
-    for path in (latest(copy) / "optimizer.safetensors", latest(copy), copy / "checkpoints"):
+    remedy = "you can instead remove checkpoints/ and latest, which only --resume needs"
+    for path in (
+        latest_checkpoint(copy) / "optimizer.safetensors",
+        latest_checkpoint(copy),
+        copy / "checkpoints",
+    ):
         (shutil.rmtree if path.is_dir() else Path.unlink)(path)
-        with pytest.raises(StorageError, match=way):
+        with pytest.raises(StorageError, match=remedy):
             load(copy)
-    again = "Restore it from a copy, or train again"
-    with _changed({copy / "text/source.json": None}), pytest.raises(StorageError, match=again):
+    remedy = "Restore it from a backup, or train again"
+    with replaced({copy / "text/source.json": None}), pytest.raises(StorageError, match=remedy):
         load(copy)
     (copy / "latest").unlink()
     assert load(copy).translate(["ab"])[0].text == load(run).translate(["ab"])[0].text
 
 
-def test_all_damage_is_told_at_once(run: Path, tmp_path: Path) -> None:
+def test_error_lists_all_damage(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
     (copy / "best").unlink()
     (copy / "text" / "source.json").write_bytes(b"{}")
-    (latest(copy) / "optimizer.safetensors").unlink()
+    (latest_checkpoint(copy) / "optimizer.safetensors").unlink()
     with pytest.raises(StorageError) as caught:
         load(copy)
-    for name in ("best", "source.json", "optimizer.safetensors", "Restore it from a copy"):
+    for name in ("best", "source.json", "optimizer.safetensors", "Restore it from a backup"):
         assert name in str(caught.value)
 
 
-def test_a_manifest_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_damage(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -155,43 +168,46 @@ def test_a_manifest_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "trainer.json", "manifest.json"])
-def test_a_damaged_checkpoint_is_told_and_the_one_before_it_serves(
+def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     run: Path, tmp_path: Path, name: str
 ) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
-    expected, step = outcome(copy), saved_record(copy)["step"]
-    path = latest(copy) / name
-    path.write_bytes(_flip(path.read_bytes(), 99))
-    watcher = Watcher()
-    train(recipe(), copy, resume=True, report=watcher)
-    notes = [event for event in watcher.events if event.kind == "note"]
+    expected, step = checkpoint_digests(copy), read_trainer_state(copy)["step"]
+    path = latest_checkpoint(copy) / name
+    path.write_bytes(flip_bit(path.read_bytes(), 99))
+    collector = EventCollector()
+    train(tiny_config(), copy, resume=True, report=collector)
+    notes = [event for event in collector.events if event.kind == "note"]
     assert name in notes[0].data["text"]
-    assert f"training goes on from step {step - 3}, which is whole" in notes[0].data["text"]
-    assert next(event for event in watcher.events if event.kind == "start").step == step - 3
-    assert outcome(copy) == expected
-    assert [line["text"] for line in journal(copy) if line["event"] == "note"]
+    assert f"training resumes from step {step - 3}, which is intact" in notes[0].data["text"]
+    assert next(event for event in collector.events if event.kind == "start").step == step - 3
+    assert checkpoint_digests(copy) == expected
+    assert [event["text"] for event in read_events(copy) if event["event"] == "note"]
     load(copy)
 
 
 @pytest.mark.parametrize("name", ["latest", "metrics.jsonl"])
-def test_training_goes_on_from_a_whole_checkpoint_whatever_lies_around_it(
+def test_training_resumes_despite_a_damaged_pointer_or_event_log(
     run: Path, tmp_path: Path, name: str
 ) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
-    expected = outcome(copy)
-    for harmed in (_flip((copy / name).read_bytes(), 99), (copy / name).read_bytes()[:-3]):
-        (copy / name).write_bytes(harmed)
-        watcher = Watcher()
-        train(recipe(), copy, resume=True, report=watcher)
-        assert name in next(e for e in watcher.events if e.kind == "note").data["text"]
-        assert outcome(copy) == expected
+    expected = checkpoint_digests(copy)
+    for damaged in (flip_bit((copy / name).read_bytes(), 99), (copy / name).read_bytes()[:-3]):
+        (copy / name).write_bytes(damaged)
+        collector = EventCollector()
+        train(tiny_config(), copy, resume=True, report=collector)
+        assert name in next(e for e in collector.events if e.kind == "note").data["text"]
+        assert checkpoint_digests(copy) == expected
         load(copy)
-    assert journal(copy)[-1]["event"] == "end"  # and every line before it is JSON
+    events = read_events(copy)  # every line must be JSON
+    assert events[-1]["event"] == "end"
 
 
-def test_without_a_whole_checkpoint_nothing_is_made_up(run: Path, tmp_path: Path) -> None:
+def test_training_does_not_resume_without_an_intact_checkpoint(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
-    for place in (copy / "checkpoints").iterdir():
-        (place / "trainer.json").unlink()
-    with pytest.raises(StorageError, match="no checkpoint is whole, so training cannot go on"):
-        train(recipe(), copy, resume=True)
+    for path in (copy / "checkpoints").iterdir():
+        (path / "trainer.json").unlink()
+    with pytest.raises(
+        StorageError, match="every checkpoint is damaged, so training cannot resume"
+    ):
+        train(tiny_config(), copy, resume=True)

@@ -1,4 +1,4 @@
-"""Killed at any moment, a training that is resumed ends as if it had never been killed."""
+"""A training that is killed at any moment and resumed gives bit-identical results."""
 
 import os
 import random
@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import failing
+from faults import faulty_disk
 
-from forking import CAMPAIGN, Child, Number, in_child
+from forking import REPEAT_FACTOR, ChildProcess, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run, run_damage
 from seqloom.training import loop
@@ -17,122 +17,130 @@ from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
-from tiny_runs import journal, outcome, recipe, stray
+from tiny_runs import checkpoint_digests, read_events, temporary_files, tiny_config
 
-BY_TIME = 13 * CAMPAIGN
-"""Kills by another process at a random time."""
-BY_OPERATION = 12 * CAMPAIGN
-"""Kills right before a random call to the disk: the moments between two of its states."""
-INTERVAL = 3
+pytestmark = pytest.mark.slow
+
+KILLS_BY_TIME = 13 * REPEAT_FACTOR
+"""Number of kills at a random time."""
+KILLS_BY_OPERATION = 12 * REPEAT_FACTOR
+"""Number of kills right before a random disk operation."""
+CHECKPOINT_EVERY = 3
 
 
 @pytest.fixture(scope="module")
 def config() -> RunConfig:
-    return recipe("training.averaging.kind=ema", f"training.checkpoint_every={INTERVAL}")
+    return tiny_config(
+        "training.averaging.kind=ema", f"training.checkpoint_every={CHECKPOINT_EVERY}"
+    )
 
 
-class Trial:
-    """A training in a child process, and how far it got."""
+class KilledTraining:
+    """A training in a child process.
+
+    reached: the last step before the kill
+    started: the step from which training started or resumed
+    """
 
     def __init__(self, config: RunConfig, folder: Path) -> None:
         self.config = config
         self.folder = folder
-        self.reached = Number()
-        self.began = Number()
+        self.reached = SharedInteger()
+        self.started = SharedInteger()
 
-    def sitting(self) -> None:
-        """Train from wherever the folder stands."""
+    def train(self) -> None:
+        """Start or resume training in this process."""
         with pytest.MonkeyPatch.context() as patch:
-            # Nothing of a cache that an earlier training filled: that is work to be killed too.
+            # An empty cache: filling it must be safe to kill, too.
             patch.setenv("XDG_CACHE_HOME", str(self.folder.parent / "cache"))
             take_step = loop.take_step
 
-            def noted(session: Session) -> StepResult:
+            def observed_step(session: Session) -> StepResult:
                 result = take_step(session)
                 self.reached.set(session.step)
                 return result
 
-            patch.setattr(loop, "take_step", noted)
-            train(self.config, self.folder, resume=is_run(self.folder), report=self.hear)
+            patch.setattr(loop, "take_step", observed_step)
+            train(self.config, self.folder, resume=is_run(self.folder), report=self.on_event)
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.kind == "start":
-            self.began.set(event.step)
+            self.started.set(event.step)
 
     def finish(self) -> None:
-        """Go on to the end, and look at what became of the folder on the way."""
+        """Check the folder, then train to the end in a child process."""
         assert not is_run(self.folder) or run_damage(self.folder) == []
-        assert in_child(self.sitting) == 0
-        assert stray(self.folder) == []
+        assert run_in_child(self.train) == 0
+        assert temporary_files(self.folder) == []
 
 
 @pytest.fixture(scope="module")
 def straight(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    """The run that nobody killed, and how long one takes."""
+    """A run that was not killed, and the seconds that a training takes."""
     folder = tmp_path_factory.mktemp("straight") / "run"
-    # In this process, so that its children find everything imported.
-    Trial(config, folder).sitting()
+    # In this process, so that forked children have imported everything.
+    KilledTraining(config, folder).train()
     start = time.monotonic()
-    Trial(config, tmp_path_factory.mktemp("timed") / "run").finish()
+    KilledTraining(config, tmp_path_factory.mktemp("timed") / "run").finish()
     return folder, time.monotonic() - start
 
 
-def check(trial: Trial, straight: Path) -> None:
-    """The rest is done, no more than an interval of it twice, and the end is the same."""
-    reached = trial.reached.get()
-    trial.finish()
-    assert reached - trial.began.get() <= INTERVAL
-    assert outcome(trial.folder) == outcome(straight)
-    assert _measured(trial.folder) == _measured(straight)
+def check_resumed(training: KilledTraining, straight: Path) -> None:
+    """Finish the training: few steps are repeated, and the results are bit-identical."""
+    reached = training.reached.get()
+    training.finish()
+    assert reached - training.started.get() <= CHECKPOINT_EVERY
+    assert checkpoint_digests(training.folder) == checkpoint_digests(straight)
+    assert evaluations(training.folder) == evaluations(straight)
 
 
-def _measured(folder: Path) -> list[object]:
-    """What the journal says, but for times: every evaluation once."""
-    lines = [line for line in journal(folder) if line["event"] == "evaluate"]
-    return [{key: line[key] for key in line if key != "time"} for line in lines]
+def evaluations(folder: Path) -> list[object]:
+    """The evaluation events without their times."""
+    events = [event for event in read_events(folder) if event["event"] == "evaluate"]
+    return [{key: event[key] for key in event if key != "time"} for event in events]
 
 
-def test_killed_at_any_time_a_run_ends_as_if_it_had_not_been(
+def test_results_are_identical_after_kills_at_random_times(
     config: RunConfig, straight: tuple[Path, float], tmp_path: Path
 ) -> None:
     folder, seconds = straight
     killed = 0
-    for number in range(10 * BY_TIME):
-        trial = Trial(config, tmp_path / str(number) / "run")
-        child = Child(trial.sitting)
+    for number in range(10 * KILLS_BY_TIME):
+        training = KilledTraining(config, tmp_path / str(number) / "run")
+        child = ChildProcess(training.train)
         time.sleep(random.Random(number).uniform(0, seconds))
         child.kill()
         code = child.wait()
         assert code in (-signal.SIGKILL, 0)
         if code == 0:
-            seconds *= 0.9  # it had finished before the blow: that one does not count
+            seconds *= 0.9  # it finished before the kill and does not count
             continue
-        check(trial, folder)
+        check_resumed(training, folder)
         killed += 1
-        if killed == BY_TIME:
-            return
-    raise AssertionError(f"only {killed} of {BY_TIME} trainings were still there to be killed")
+        if killed == KILLS_BY_TIME:
+            break
+    assert killed == KILLS_BY_TIME, "too many trainings finished before they were killed"
 
 
-def test_killed_between_any_two_calls_to_the_disk_a_run_ends_as_if_it_had_not_been(
+def test_results_are_identical_after_kills_before_random_disk_operations(
     config: RunConfig, straight: tuple[Path, float], tmp_path: Path
 ) -> None:
     folder, _ = straight
-    count = Number()
+    count = SharedInteger()
 
-    def whole() -> None:
-        with failing(None) as disk:
-            Trial(config, tmp_path / "whole" / "run").sitting()
+    def count_all_operations() -> None:
+        with faulty_disk(None) as disk:
+            KilledTraining(config, tmp_path / "counted" / "run").train()
         count.set(disk.count)
 
-    assert in_child(whole) == 0
-    for number in range(BY_OPERATION):
-        trial = Trial(config, tmp_path / str(number) / "run")
+    assert run_in_child(count_all_operations) == 0
+    for number in range(KILLS_BY_OPERATION):
+        training = KilledTraining(config, tmp_path / str(number) / "run")
         fatal = random.Random(number).randrange(count.get())
 
-        def sitting(trial: Trial = trial, fatal: int = fatal) -> None:
-            with failing(fatal, lambda: os.kill(os.getpid(), signal.SIGKILL)):
-                trial.sitting()
+        def train_until_killed(training: KilledTraining = training, fatal: int = fatal) -> None:
+            with faulty_disk(fatal, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+                training.train()
 
-        assert in_child(sitting) == -signal.SIGKILL
-        check(trial, folder)
+        assert run_in_child(train_until_killed) == -signal.SIGKILL
+        check_resumed(training, folder)

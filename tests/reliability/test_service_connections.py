@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forking import CAMPAIGN
+from forking import REPEAT_FACTOR
 from load_testing import (
     LIMITS,
     LONG_REQUEST,
@@ -26,7 +26,7 @@ from load_testing import (
     save_results,
 )
 from server_process import ServerProcess, start_server, wait_until
-from small_runs import train_snail
+from small_runs import train_slow_run
 
 pytestmark = pytest.mark.slow
 MAX_IN_FLIGHT = LIMITS["in_flight"]
@@ -37,7 +37,7 @@ def snail(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose translations take long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        return train_snail(tmp_path_factory.mktemp("runs") / "snail")
+        return train_slow_run(tmp_path_factory.mktemp("runs") / "snail")
 
 
 def start_with_metrics(snail: Path, **limits: float) -> ServerProcess:
@@ -53,7 +53,7 @@ def server(snail: Path) -> Iterator[ServerProcess]:
 
 def test_requests_of_disconnected_clients_are_cancelled(server: ServerProcess) -> None:
     """After clients of long requests disconnect, the server is idle long before the deadline."""
-    rounds, idle_after = 5 * CAMPAIGN, []
+    rounds, idle_after = 5 * REPEAT_FACTOR, []
     for _ in range(rounds):
         connections = [server.send("/api/translate", LONG_REQUEST) for _ in range(MAX_IN_FLIGHT)]
         wait_until(lambda: in_flight(server) == MAX_IN_FLIGHT)
@@ -113,7 +113,7 @@ def read_until_closed(connection: socket.socket) -> bytes:
 def test_slow_connections_are_closed_and_do_not_block_other_requests(
     server: ServerProcess, name: str, request_start: bytes, expected: bytes
 ) -> None:
-    count = 50 if CAMPAIGN == 1 else 250
+    count = 50 if REPEAT_FACTOR == 1 else 250
     connections = [server.connect() for _ in range(count)]
     start = time.monotonic()
     for connection in connections:
@@ -168,7 +168,7 @@ def stop_under_load(server: ServerProcess, count: int) -> Counter[str]:
 def test_sigterm_finishes_admitted_requests_and_exits_with_0(snail: Path) -> None:
     statuses: Counter[str] = Counter()
     times = []
-    for _ in range(CAMPAIGN):
+    for _ in range(REPEAT_FACTOR):
         server = start_with_metrics(snail)
         statuses += stop_under_load(server, 8)
         start = time.monotonic()
@@ -179,11 +179,11 @@ def test_sigterm_finishes_admitted_requests_and_exits_with_0(snail: Path) -> Non
         wait_until(lambda: server.log[-1] == "stopped")  # noqa: B023
     save_results(
         "sigterm",
-        ends=CAMPAIGN,
+        ends=REPEAT_FACTOR,
         answers=dict(statuses),
         slowest_exit_seconds=round(max(times), 2),
     )
-    assert statuses == {"200": 8 * CAMPAIGN}
+    assert statuses == {"200": 8 * REPEAT_FACTOR}
 
 
 def test_a_second_signal_ends_the_process_immediately(snail: Path) -> None:

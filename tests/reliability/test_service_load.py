@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 import pytest
 from PIL import Image
 
-from forking import CAMPAIGN
+from forking import REPEAT_FACTOR
 from load_testing import (
     JSON_HEADERS,
     LIMITS,
@@ -28,7 +28,7 @@ from load_testing import (
     save_results,
 )
 from server_process import ServerProcess, encode_post, start_server, wait_until
-from small_runs import train_captioner, train_reverser, train_snail
+from small_runs import train_captioner, train_reverser, train_slow_run
 
 pytestmark = pytest.mark.slow
 BODY = json.dumps({"run": "reverser", "texts": ["abcd"]})
@@ -39,7 +39,7 @@ CLIENTS = 16
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("runs")
-    trainers = {"snail": train_snail, "reverser": train_reverser, "captioner": train_captioner}
+    trainers = {"snail": train_slow_run, "reverser": train_reverser, "captioner": train_captioner}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         folders = [train(folder / name) for name, train in trainers.items()]
@@ -89,7 +89,7 @@ def peak_rate(port: int, clients: int = 4, seconds: float = 2.0) -> float:
 
 def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
     """Requests arrive at 70 % of the peak rate, independently of earlier responses."""
-    seconds = 3 * CAMPAIGN
+    seconds = 3 * REPEAT_FACTOR
     peak = peak_rate(server.port)
     interval = 1 / (0.7 * peak)
     start = time.monotonic()
@@ -118,9 +118,9 @@ def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
 
 def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProcess) -> None:
     """All responses are 200 or 503 with Retry-After, and the server recovers at once."""
-    clients = 64 if CAMPAIGN == 1 else 256
+    clients = 64 if REPEAT_FACTOR == 1 else 256
     rate_before = count_ok(generate_load(server.port, REQUEST, 4, 2)) / 2
-    memory_before, seconds = resident_mib(server), 2 * CAMPAIGN
+    memory_before, seconds = resident_mib(server), 2 * REPEAT_FACTOR
     results = generate_load(server.port, REQUEST, clients, seconds)
     statuses = Counter(status for status, _ in results)
     wait_until(lambda: is_idle(server), 5)
@@ -159,7 +159,7 @@ def test_image_bombs_are_rejected_without_allocating_memory(server: ServerProces
     """An image of 100 megapixels in 12 kilobytes is rejected by its header."""
     content = io.BytesIO()
     Image.new("1", (10_000, 10_000)).save(content, "PNG")
-    memory_before, count = resident_mib(server), 4 * CAMPAIGN
+    memory_before, count = resident_mib(server), 4 * REPEAT_FACTOR
     for _ in range(count):
         response = server.client.post(
             f"{server.url}/api/caption",

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: save, leave, and go on later as if nothing had been."""
+"""Ctrl-C and SIGTERM: training saves a checkpoint, stops, and resumes bit-identically."""
 
 import random
 import signal
@@ -9,31 +9,37 @@ from typing import Any
 
 import pytest
 
-from forking import CAMPAIGN, Number, in_child
+from forking import REPEAT_FACTOR, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import run_damage
 from seqloom.training import evaluation, loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.signals import SignalState, catch_signals
-from tiny_runs import journal, outcome, recipe, saved_record, stray
+from tiny_runs import (
+    checkpoint_digests,
+    read_events,
+    read_trainer_state,
+    temporary_files,
+    tiny_config,
+)
 
-TRIALS = 5 * CAMPAIGN
-"""In training and in evaluation each."""
-PROMPT = 5.0
-"""Seconds within which a training that was asked to stop has left."""
+TRIALS = 5 * REPEAT_FACTOR
+"""Number of trials during training steps, and during evaluations."""
+MAX_SECONDS = 5.0
+"""Maximum time from the signal to the end of training."""
 
-Place = tuple[Any, str]
-PLACES: dict[str, tuple[Place, int]] = {
+PatchTarget = tuple[Any, str]
+FUNCTIONS: dict[str, tuple[PatchTarget, int]] = {
     "training": ((loop, "train_step"), 11),
-    # Loss and outputs are measured three times in this run.
-    "evaluation": ((evaluation, "summed_loss"), 3),
+    "evaluation": ((evaluation, "corpus_loss"), 3),
 }
+"""The function during which the signal arrives, and the number of its calls in this run."""
 
 
 @pytest.fixture(scope="module")
 def config() -> RunConfig:
-    return recipe("training.averaging={kind='last', count=2}")
+    return tiny_config("training.averaging={kind='last', count=2}")
 
 
 @pytest.fixture(scope="module")
@@ -43,47 +49,52 @@ def straight(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def _interrupt(patch: pytest.MonkeyPatch, place: Place, turn: int, number: int) -> list[float]:
-    """Send a signal when something is called for the turn-th time; returns when that was."""
-    call: Callable[..., Any] = getattr(*place)
+def send_signal_in_call(
+    patch: pytest.MonkeyPatch, target: PatchTarget, call_number: int, number: int
+) -> list[float]:
+    """Send a signal when a function is called for the n-th time. Returns the time of the signal."""
+    function: Callable[..., Any] = getattr(*target)
     calls: list[float] = []
     sent: list[float] = []
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         calls.append(time.monotonic())
-        if len(calls) == turn:
+        if len(calls) == call_number:
             sent.append(time.monotonic())
             signal.raise_signal(number)
-        return call(*arguments, **named)
+        return function(*arguments, **named)
 
-    patch.setattr(*place, interrupted)
+    patch.setattr(*target, interrupted)
     return sent
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.slow
+@pytest.mark.parametrize("where", FUNCTIONS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop_training_saves_leaves_and_can_go_on_bit_by_bit(
+def test_training_saves_and_stops_on_a_signal_and_resumes_bit_identically(
     config: RunConfig, straight: Path, tmp_path: Path, where: str, number: signal.Signals
 ) -> None:
-    place, turns = PLACES[where]
+    target, calls = FUNCTIONS[where]
     for trial in range((TRIALS + 1) // 2):
         folder = tmp_path / str(trial)
-        turn = random.Random(f"{where} {number} {trial}").randint(1, turns)
+        call_number = random.Random(f"{where} {number} {trial}").randint(1, calls)
         with pytest.MonkeyPatch.context() as patch:
-            sent = _interrupt(patch, place, turn, number)
+            sent = send_signal_in_call(patch, target, call_number, number)
             summary = train(config, folder)
-        assert time.monotonic() - sent[0] < PROMPT
+        assert time.monotonic() - sent[0] < MAX_SECONDS
         assert (summary.reason, summary.signal) == ("signal", number)
-        assert summary.step == saved_record(folder)["step"] == (turn if turns == 11 else 4 * turn)
-        assert journal(folder)[-1]["reason"] == "signal"
+        expected_step = call_number if where == "training" else 4 * call_number
+        assert summary.step == read_trainer_state(folder)["step"] == expected_step
+        assert read_events(folder)[-1]["reason"] == "signal"
         assert run_damage(folder) == []
         train(config, folder, resume=True)
-        assert outcome(folder) == outcome(straight)
-        assert stray(folder) == []
+        assert checkpoint_digests(folder) == checkpoint_digests(straight)
+        assert temporary_files(folder) == []
 
 
-def test_a_process_that_is_sent_sigterm_leaves_by_itself(config: RunConfig, tmp_path: Path) -> None:
-    step = Number()
+@pytest.mark.slow
+def test_process_exits_after_sigterm(config: RunConfig, tmp_path: Path) -> None:
+    step = SharedInteger()
 
     def work() -> int:
         def stop(event: Event) -> None:
@@ -94,14 +105,13 @@ def test_a_process_that_is_sent_sigterm_leaves_by_itself(config: RunConfig, tmp_
         step.set(summary.step)
         return summary.signal or 0
 
-    assert in_child(work) == signal.SIGTERM
-    # The signal came after the checkpoint of step 3, so step 4 was the last.
-    assert step.get() == saved_record(tmp_path / "run")["step"] == 4
+    assert run_in_child(work) == signal.SIGTERM
+    # The signal arrived after the checkpoint of step 3, so step 4 was the last.
+    assert step.get() == read_trainer_state(tmp_path / "run")["step"] == 4
 
 
-def test_before_the_first_step_a_signal_ends_the_process_at_once(
-    config: RunConfig, tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_signal_before_the_first_step_ends_the_process(config: RunConfig, tmp_path: Path) -> None:
     def work() -> None:
         def stop(event: Event) -> None:
             if event.kind == "tokenise":
@@ -109,18 +119,18 @@ def test_before_the_first_step_a_signal_ends_the_process_at_once(
 
         train(config, tmp_path / "run", report=stop)
 
-    assert in_child(work) == -signal.SIGTERM
+    assert run_in_child(work) == -signal.SIGTERM
 
 
-def test_asked_twice_by_ctrl_c_now_means_now() -> None:
-    interruption = SignalState()
-    interruption.handle(signal.SIGINT)
-    interruption.handle(signal.SIGTERM)
+def test_second_ctrl_c_raises_keyboard_interrupt() -> None:
+    state = SignalState()
+    state.handle(signal.SIGINT)
+    state.handle(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
-        interruption.handle(signal.SIGINT)
+        state.handle(signal.SIGINT)
 
 
-def test_handlers_are_put_back() -> None:
+def test_signal_handlers_are_restored() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with catch_signals():
         assert signal.getsignal(signal.SIGINT) != before[0]

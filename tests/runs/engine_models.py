@@ -1,4 +1,4 @@
-"""Small Transformers with random weights, and what both engines make of them."""
+"""Small Transformers with random weights, and their results with torch and with CTranslate2."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from seqloom.runs.engine.convert import Precision, convert
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from tiny_runs import recipe
+from tiny_runs import tiny_config
 
 VOCABULARY = 14
 SMALL = {
@@ -32,25 +32,25 @@ SMALL = {
 }
 
 
-def side(**changes: str) -> str:
-    """One side of a model: small, with these changes."""
-    return f"{{{', '.join(f'{key}={value}' for key, value in (SMALL | changes).items())}}}"
+def side(**settings: str) -> str:
+    """The config of a small encoder or decoder, as an inline TOML table."""
+    return f"{{{', '.join(f'{key}={value}' for key, value in (SMALL | settings).items())}}}"
 
 
-def random_model(encoder: str, decoder: str, tie: str = "none", ending: float = 2.0) -> Model:
-    """A Transformer that has learned nothing but to come to an end now and then."""
+def random_model(encoder: str, decoder: str, tie: str = "none", end_bias: float = 2.0) -> Model:
+    """A Transformer with random weights. `end_bias` makes END probable, so that outputs end."""
     shared = ("text.shared=true",) if tie == "all" else ()
-    changes = (f"model.encoder={encoder}", f"model.decoder={decoder}", f"model.tie={tie}")
+    settings = (f"model.encoder={encoder}", f"model.decoder={decoder}", f"model.tie={tie}")
     signature = Signature(Tokens(VOCABULARY), Tokens(VOCABULARY), shared=tie == "all")
     torch.manual_seed(7)
-    model = build_model(recipe(*changes, *shared).model, signature).eval()
+    model = build_model(tiny_config(*settings, *shared).model, signature).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            # Nothing stays at 0 or 1, as biases and norms are at first.
+            # Biases and norms start at 0 or 1, where errors would go unnoticed.
             parameter.add_(0.3 * torch.randn_like(parameter))
         bias = output_bias(model)
-        bias[END] += ending
-        bias[[PAD, START, UNKNOWN]] -= 9.0  # never in a target, and so improbable once trained
+        bias[END] += end_bias
+        bias[[PAD, START, UNKNOWN]] -= 9.0  # improbable, as in a trained model
     return model
 
 
@@ -58,30 +58,34 @@ def output_bias(model: Model) -> Tensor:
     return model.decoder.readout.get_submodule("output").get_parameter("bias").data
 
 
-def engine_of(model: Model, folder: Path, precision: Precision = "float32") -> CTranslate2Engine:
+def convert_and_load(
+    model: Model, folder: Path, precision: Precision = "float32"
+) -> CTranslate2Engine:
     convert(model, folder, precision)
     return CTranslate2Engine.load(folder, model, precision)
 
 
-def some_sources(count: int = 20, longest: int = 9) -> list[ModelInput]:
+def random_sources(count: int = 20, max_length: int = 9) -> list[ModelInput]:
     random = np.random.default_rng(1)
-    lengths = random.integers(1, longest + 1, count)
-    return [ModelInput(tuple(random.integers(3, VOCABULARY, n).tolist()), ()) for n in lengths]
+    lengths = random.integers(1, max_length + 1, count)
+    return [
+        ModelInput(tuple(random.integers(3, VOCABULARY, length).tolist()), ()) for length in lengths
+    ]
 
 
 @torch.inference_mode()
-def by_torch(
+def search_with_torch(
     model: Model, batch: Sequence[ModelInput], request: SearchRequest, decoding: SearchConfig
 ) -> list[list[Hypothesis]]:
-    rows = [np.array(one.source, np.int32) for one in batch]
+    rows = [np.array(model_input.source, np.int32) for model_input in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))
     return build_search(decoding)(model.decoder, memory, request)
 
 
 @torch.inference_mode()
-def torch_scores(
+def score_with_torch(
     model: Model, batch: Sequence[ModelInput], targets: Sequence[Sequence[int]]
 ) -> list[tuple[float, ...]]:
-    rows = [np.array(one.source, np.int32) for one in batch]
+    rows = [np.array(model_input.source, np.int32) for model_input in batch]
     memory = model.encode(pad_ids(rows, last=END), len(rows))
-    return [one.log_probabilities for one in force(model.decoder, memory, targets)]
+    return [forced.log_probabilities for forced in force(model.decoder, memory, targets)]

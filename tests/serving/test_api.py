@@ -10,7 +10,7 @@ from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.data.readers.series import SeriesWindow
 from server_process import ServerProcess
-from small_runs import picture
+from small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +202,7 @@ def test_a_forecast_equals_the_runs_own(server: ServerProcess, runs: dict[str, P
 def test_an_image_is_captioned(server: ServerProcess, form: str) -> None:
     response = server.client.post(
         f"{server.url}/api/caption?n_best=2&beam=3",
-        content=picture("red", form=form),
+        content=image_bytes("red", form=form),
         headers={"Content-Type": f"image/{form.lower()}"},
     )
     assert response.status_code == 200, response.text

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from server_process import ServerProcess, error_of
-from small_runs import picture
+from small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
@@ -156,8 +156,8 @@ def png_bomb(width: int, height: int) -> bytes:
 
 
 def test_unreadable_images_get_422(server: ServerProcess) -> None:
-    jpeg = picture("red", (64, 64), "JPEG")
-    for content in (b"", b"no image", jpeg[:100], picture("red")[:40], b"\x89PNG\r\n\x1a\n"):
+    jpeg = image_bytes("red", (64, 64), "JPEG")
+    for content in (b"", b"no image", jpeg[:100], image_bytes("red")[:40], b"\x89PNG\r\n\x1a\n"):
         status, kind, message = error_of(post_image(server, content))
         assert (status, kind) == (422, "unusable"), message
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"

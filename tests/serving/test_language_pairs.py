@@ -12,11 +12,11 @@ from seqloom.serving.api.languages.pairs import (
     parse_language_options,
     recipe_language_pairs,
 )
-from tiny_runs import recipe
+from tiny_runs import tiny_config
 
 
 def pairs_of_recipe(**train: Any) -> list[str]:
-    tables = recipe().model_dump(mode="json", exclude_none=True)
+    tables = tiny_config().model_dump(mode="json", exclude_none=True)
     tables["data"] |= {"train": train, "dev": train, "test": train}
     return [str(pair) for pair in recipe_language_pairs(load_recipe(tables, ()).config)]
 
@@ -31,7 +31,7 @@ def test_recipes_that_name_their_languages() -> None:
 
 
 def test_recipes_that_do_not_name_their_languages() -> None:
-    assert recipe_language_pairs(recipe()) == ()
+    assert recipe_language_pairs(tiny_config()) == ()
     assert pairs_of_recipe(kind="parallel", source="train.input", target="train.output") == []
     assert pairs_of_recipe(kind="tsv", path="train.tsv") == []
 

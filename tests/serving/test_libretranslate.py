@@ -20,7 +20,7 @@ from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.service import Service
 from server_process import KEY, ServerProcess, start_server
-from tiny_runs import TRANSFORMER, recipe
+from tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ def test_libretranslate_requests_compute_no_probabilities(
 ) -> None:
     """CTranslate2 would have to score every output in a second pass."""
     greedy = "decoding={kind='greedy'}"
-    seqloom.train(recipe(*TRANSFORMER, "training.steps=4", greedy), tmp_path / "run")
+    seqloom.train(tiny_config(*TRANSFORMER, "training.steps=4", greedy), tmp_path / "run")
     catalogue = load_catalogue([tmp_path / "run"], None, ["run=la:it"], Batcher)
     service = Service(catalogue, Limits(), AdmissionControl(Limits()))
     request = LibreTranslateRequest(q="abc", source="la", target="it")

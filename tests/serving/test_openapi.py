@@ -16,12 +16,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from forking import CAMPAIGN
+from forking import REPEAT_FACTOR
 from load_testing import save_results
 from server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
-EXAMPLES = 4 * CAMPAIGN
+EXAMPLES = 4 * REPEAT_FACTOR
 """Valid requests and as many invalid ones per route."""
 CHECKS = [
     not_a_server_error,

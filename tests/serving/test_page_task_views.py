@@ -10,7 +10,7 @@ from playwright.sync_api import FilePayload, expect
 
 from browsing import Visitor
 from server_process import ServerProcess
-from small_runs import picture
+from small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -22,11 +22,11 @@ def image_file(name: str, content: bytes) -> FilePayload:
 def test_image_gets_a_caption_with_the_attention_of_each_word(visitor: Visitor) -> None:
     page = visitor.open("#/caption?beam=2")
     expect(page.get_by_text("The caption appears here")).to_be_visible()
-    page.set_input_files("#image", image_file("wall.png", picture("red", (40, 30))))
+    page.set_input_files("#image", image_file("wall.png", image_bytes("red", (40, 30))))
     server = visitor.server
     headers = {"Content-Type": "image/png"}
     url = f"{server.url}/api/caption?run=captioner&beam=2"
-    response = server.client.post(url, content=picture("red", (40, 30)), headers=headers).json()
+    response = server.client.post(url, content=image_bytes("red", (40, 30)), headers=headers).json()
     text = response["outputs"][0]["text"]
     expect(page.get_by_role("group", name="Caption")).to_have_text(text)
     assert page.locator(".word-attention li").count() == len(text.split())

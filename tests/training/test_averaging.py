@@ -12,7 +12,7 @@ from seqloom.runs.folder.weights import read_tensors, weights_of
 from seqloom.runs.run import load
 from seqloom.training.averaging import Averager, build_averager
 from seqloom.training.loop import train
-from tiny_runs import STILL, journal, latest, recipe
+from tiny_runs import NO_DROPOUT, latest_checkpoint, read_events, tiny_config
 
 CONFIGS = [NoAveragingConfig(), LastWeightsConfig(count=3), MovingAverageConfig(decay=0.6)]
 
@@ -106,15 +106,15 @@ def test_without_averaging_nothing_is_copied() -> None:
 def test_the_saved_weights_are_the_averaged_ones_that_were_evaluated(
     kind: str, tmp_path: Path
 ) -> None:
-    config = recipe(*STILL, f"training.averaging.kind={kind}", "training.steps=8")
+    config = tiny_config(*NO_DROPOUT, f"training.averaging.kind={kind}", "training.steps=8")
     summary = train(config, tmp_path / "run")
     folder = weights_store(tmp_path / "run").current()
     assert folder is not None
     best = read_tensors(folder / "model.safetensors")
-    plain = read_tensors(latest(tmp_path / "run") / "model.safetensors")
+    plain = read_tensors(latest_checkpoint(tmp_path / "run") / "model.safetensors")
     assert summary.best_step == 8
     assert any(not torch.equal(best[name], plain[name]) for name in plain)
     scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("dev").scores}
-    line = [line for line in journal(tmp_path / "run") if line["event"] == "evaluate"][-1]
+    line = [line for line in read_events(tmp_path / "run") if line["event"] == "evaluate"][-1]
     assert line["best"]
     assert scores["perplexity"] == pytest.approx(line["perplexity"], rel=1e-5)

@@ -24,7 +24,7 @@ from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import train_step
-from tiny_runs import STILL, TRANSFORMER, outcome, recipe
+from tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, tiny_config
 from token_loss import token_loss
 
 ONE_RANK = World(0, 1, torch.device("cpu"))
@@ -47,7 +47,7 @@ PACKABLE = {
 
 
 def session_of(folder: Path, *changes: str, world: World = ONE_RANK) -> Session:
-    config = recipe(*changes)
+    config = tiny_config(*changes)
     session = open_session(config, folder, False, world, lambda event: None)
     session.event_log.close()
     return session
@@ -89,7 +89,7 @@ def test_padding_rows_of_a_bucket_do_not_change_loss_or_gradient(
     tmp_path: Path, cell: str, copying: tuple[str, ...]
 ) -> None:
     cells = (f"model.encoder.cell={cell}", f"model.decoder.cell={cell}")
-    session = session_of(tmp_path / "x", *STILL, *cells, *copying)
+    session = session_of(tmp_path / "x", *NO_DROPOUT, *cells, *copying)
     padded, bucketed = (
         loss_and_gradient(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
     )
@@ -133,9 +133,9 @@ def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
 @pytest.mark.parametrize(
     "changes",
     [
-        (*STILL, "training.batching=bucketed"),
+        (*NO_DROPOUT, "training.batching=bucketed"),
         (*TRANSFORMER, "training.batching=packed"),
-        (*STILL, "training.batching=bucketed", *COPYING),
+        (*NO_DROPOUT, "training.batching=bucketed", *COPYING),
         (*TRANSFORMER, "training.batching=packed", *COPYING),
     ],
     ids=["recurrent", "transformer", "recurrent, copying", "transformer, copying"],
@@ -156,10 +156,10 @@ def test_captured_steps_have_the_same_losses_as_plain_steps(
 @pytest.mark.parametrize("batching", ["padded", "packed", "bucketed"])
 def test_a_resumed_run_of_captured_steps_ends_bit_equal(tmp_path: Path, batching: str) -> None:
     changes = (*TRANSFORMER, f"training.batching={batching}", "training.loop=captured")
-    train(recipe(*changes), tmp_path / "straight")
-    train(recipe(*changes, "training.steps=7"), tmp_path / "stopped")
-    train(recipe(*changes), tmp_path / "stopped", resume=True)
-    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "straight")
+    train(tiny_config(*changes), tmp_path / "straight")
+    train(tiny_config(*changes, "training.steps=7"), tmp_path / "stopped")
+    train(tiny_config(*changes), tmp_path / "stopped", resume=True)
+    assert checkpoint_digests(tmp_path / "stopped") == checkpoint_digests(tmp_path / "straight")
 
 
 def limit_memory(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,11 +177,11 @@ def limit_memory(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_batch_that_does_not_fit_is_split_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    changes = (*STILL, f"training.loop={kind}", "training.batching=bucketed")
-    whole = train(recipe(*changes), tmp_path / "whole")
+    changes = (*NO_DROPOUT, f"training.loop={kind}", "training.batching=bucketed")
+    whole = train(tiny_config(*changes), tmp_path / "whole")
     limit_memory(20, monkeypatch)
     events: list[Event] = []
-    split = train(recipe(*changes), tmp_path / "split", report=events.append)
+    split = train(tiny_config(*changes), tmp_path / "split", report=events.append)
     assert split.best == pytest.approx(whole.best, rel=1e-4)
     notes = [event.data["text"] for event in events if event.kind == "note"]
     assert len(notes) == 2, "one note for 64 tokens and one for 32"
@@ -195,7 +195,7 @@ def test_a_single_row_that_does_not_fit_is_an_error(
 ) -> None:
     limit_memory(1, monkeypatch)
     with pytest.raises(TrainingError, match=r"a single row does not fit .* Make the model smaller"):
-        train(recipe(), tmp_path / "x")
+        train(tiny_config(), tmp_path / "x")
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def test_bf16_is_chosen_on_a_cpu_only_if_it_is_measured_to_be_faster(
         return 1.0 if dtype == torch.float32 else 1 / (small if side == 32 else large)
 
     monkeypatch.setattr(select, "product_seconds", seconds)
-    settings = recipe().training
+    settings = tiny_config().training
     tokens, vectors = Tokens(8), Vectors(2)
     assert select.choose_precision(settings, tokens, ONE_RANK.device) == chosen
     assert timed == tried
     assert select.choose_precision(settings, vectors, ONE_RANK.device) == "fp32"
-    explicit = recipe("training.precision=bf16").training
+    explicit = tiny_config("training.precision=bf16").training
     assert select.choose_precision(explicit, vectors, ONE_RANK.device) == "bf16"
 
 

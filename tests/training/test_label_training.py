@@ -13,7 +13,7 @@ from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tiny_runs import STILL, recipe
+from tiny_runs import NO_DROPOUT, tiny_config
 from token_loss import token_loss
 
 LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
@@ -50,7 +50,7 @@ def loss_of_all(session: Session, layout: BatchLayout) -> float:
 @pytest.mark.parametrize("reads", ["positions", "mean"])
 def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, reads: str) -> None:
     write_words(tmp_path)
-    config = recipe(STILL[0], *changes(tmp_path, reads))
+    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, reads))
     world = World(0, 1, torch.device("cpu"))
     session = open_session(config, tmp_path / "run", False, world, lambda event: None)
     session.event_log.close()
@@ -67,7 +67,7 @@ def test_labels_of_letters_and_words_are_learned(tmp_path: Path, reads: str, fur
         *("training.optimizer.learning_rate=0.05", "training.stopping.score=accuracy", further),
         "model.encoder.width=16",
     ]
-    config = recipe(STILL[0], *changes(tmp_path, reads), *settings)
+    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, reads), *settings)
     train(config, tmp_path / "run")
     scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("dev").scores}
     assert scores["accuracy"] == scores["macro-f1"] == scores["exact-match"] == 100
@@ -93,6 +93,6 @@ def test_labels_of_letters_and_words_are_learned(tmp_path: Path, reads: str, fur
 def test_settings_that_do_not_fit_labels_are_rejected_with_a_remedy(
     tmp_path: Path, setting: str, words: str
 ) -> None:
-    recipe(*changes(tmp_path, "mean"))
+    tiny_config(*changes(tmp_path, "mean"))
     with pytest.raises(ConfigError, match=words):
-        recipe(*changes(tmp_path, "mean"), setting)
+        tiny_config(*changes(tmp_path, "mean"), setting)

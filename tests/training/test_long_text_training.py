@@ -11,8 +11,8 @@ from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.setup import open_session
-from tiny_runs import journal, outcome
-from tiny_texts import running_recipe
+from tiny_runs import checkpoint_digests, read_events
+from tiny_texts import long_text_config
 
 DEVICES = ["cpu", *["cuda"] * torch.cuda.is_available()]
 TRANSFORMER = (
@@ -33,7 +33,7 @@ def test_a_run_resumed_in_its_second_epoch_ends_bit_equal(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
     settings = ("training.steps=25", "training.checkpoint_every=5", *changes)
-    config = running_recipe(tmp_path, *settings)
+    config = long_text_config(tmp_path, *settings)
     train(config, tmp_path / "straight")
 
     def stop(event: Event) -> None:
@@ -43,7 +43,7 @@ def test_a_run_resumed_in_its_second_epoch_ends_bit_equal(
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "stopped", report=stop)
     train(config, tmp_path / "stopped", resume=True)
-    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "straight")
+    assert checkpoint_digests(tmp_path / "stopped") == checkpoint_digests(tmp_path / "straight")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -53,13 +53,13 @@ def test_captured_steps_reduce_the_dev_loss(
 ) -> None:
     """On a GPU, one CUDA graph is enough: all batches have the same shape."""
     monkeypatch.setattr("seqloom.training.loop.best_device", lambda: torch.device(device))
-    train(running_recipe(tmp_path, "training.loop=captured", *changes), tmp_path / "run")
-    first, last = (line for line in journal(tmp_path / "run") if line["event"] == "evaluate")
+    train(long_text_config(tmp_path, "training.loop=captured", *changes), tmp_path / "run")
+    first, last = (line for line in read_events(tmp_path / "run") if line["event"] == "evaluate")
     assert last["loss"] < first["loss"] < 3
 
 
 def test_two_ranks_see_every_window_once(tmp_path: Path) -> None:
-    config = running_recipe(tmp_path)
+    config = long_text_config(tmp_path)
     whole = open_session(config, tmp_path / "run", False, World(0, 1, torch.device("cpu")), _ignore)
     whole.event_log.close()
     corpus, layout = whole.stream.corpus, whole.stream.layout
@@ -72,7 +72,7 @@ def test_two_ranks_see_every_window_once(tmp_path: Path) -> None:
 
 def test_a_window_longer_than_a_batch_is_rejected_without_creating_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a window of 24 tokens is longer than a whole batch"):
-        train(running_recipe(tmp_path, "training.batch_tokens=20"), tmp_path / "run")
+        train(long_text_config(tmp_path, "training.batch_tokens=20"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from forking import Child, Number
+from forking import ChildProcess, SharedInteger
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import find_damage
@@ -23,7 +23,17 @@ from seqloom.training.evaluation import DevScores
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.setup import lock_folder
-from tiny_runs import SPEAKER, STILL, TRANSFORMER, Watcher, journal, latest, outcome, recipe, stray
+from tiny_runs import (
+    LANGUAGE_MODEL,
+    NO_DROPOUT,
+    TRANSFORMER,
+    EventCollector,
+    checkpoint_digests,
+    latest_checkpoint,
+    read_events,
+    temporary_files,
+    tiny_config,
+)
 
 Measure = Callable[..., DevScores]
 
@@ -46,7 +56,7 @@ def test_patience_stops_training_and_the_saved_weights_are_the_best(
 ) -> None:
     scores = [sign * score for score in (3.0, 2.0, 2.5, 2.0, 1.0)]
     monkeypatch.setattr(evaluation, "score_dev", scripted(scores, key, sign < 0))
-    config = recipe(
+    config = tiny_config(
         f"training.stopping.score={key}",
         "training.stopping.patience=2",
         "training.evaluate_every=2",
@@ -57,12 +67,12 @@ def test_patience_stops_training_and_the_saved_weights_are_the_best(
     folder = weights_store(tmp_path / "run").current()
     assert folder is not None
     assert folder.name == "step-00000004"
-    best = [line["best"] for line in journal(tmp_path / "run") if line["event"] == "evaluate"]
+    best = [line["best"] for line in read_events(tmp_path / "run") if line["event"] == "evaluate"]
     assert best == [True, True, False, False]
     straight = tmp_path / "straight"
     monkeypatch.undo()
-    train(recipe("training.steps=4", "training.evaluate_every=2"), straight)
-    expected = read_tensors(latest(straight) / "model.safetensors")
+    train(tiny_config("training.steps=4", "training.evaluate_every=2"), straight)
+    expected = read_tensors(latest_checkpoint(straight) / "model.safetensors")
     for name, weight in read_tensors(folder / "model.safetensors").items():
         assert torch.equal(weight, expected[name])
 
@@ -72,9 +82,9 @@ def test_a_resumed_run_remembers_the_best_score_and_the_patience(
 ) -> None:
     changes = ("training.stopping.patience=2", "training.evaluate_every=2")
     monkeypatch.setattr(evaluation, "score_dev", scripted([1.0, 2.0], "loss", False))
-    assert train(recipe("training.steps=4", *changes), tmp_path / "run").reason == "done"
+    assert train(tiny_config("training.steps=4", *changes), tmp_path / "run").reason == "done"
     monkeypatch.setattr(evaluation, "score_dev", scripted([1.5], "loss", False))
-    summary = train(recipe("training.steps=12", *changes), tmp_path / "run", resume=True)
+    summary = train(tiny_config("training.steps=12", *changes), tmp_path / "run", resume=True)
     assert (summary.reason, summary.step) == ("patience", 6)
     assert (summary.best, summary.best_step) == (1.0, 2)
 
@@ -93,18 +103,20 @@ def test_the_best_score_counts_evaluations_without_improvement() -> None:
 def test_the_time_limit_stops_training_after_an_evaluation_and_can_be_raised(
     tmp_path: Path,
 ) -> None:
-    summary = train(recipe("training.stopping.max_minutes=1e-6"), tmp_path / "run")
+    summary = train(tiny_config("training.stopping.max_minutes=1e-6"), tmp_path / "run")
     assert (summary.reason, summary.step, summary.best_step) == ("time", 1, 1)
     assert load(tmp_path / "run").translate(["ab"])
-    summary = train(recipe("training.stopping.max_minutes=60.0"), tmp_path / "run", resume=True)
+    summary = train(
+        tiny_config("training.stopping.max_minutes=60.0"), tmp_path / "run", resume=True
+    )
     assert (summary.reason, summary.step) == ("done", 12)
 
 
 def test_the_event_log_contains_every_event_as_json(tmp_path: Path) -> None:
-    watcher = Watcher()
-    config = recipe("training.steps=40", "training.evaluate_every=20")
+    watcher = EventCollector()
+    config = tiny_config("training.steps=40", "training.evaluate_every=20")
     train(config, tmp_path / "run", report=watcher)
-    lines = journal(tmp_path / "run")
+    lines = read_events(tmp_path / "run")
     assert [line["event"] for line in lines] == [
         "start", "step", "evaluate", "step", "evaluate", "end"
     ]  # fmt: skip
@@ -119,16 +131,16 @@ def test_the_event_log_contains_every_event_as_json(tmp_path: Path) -> None:
     assert (end["reason"], end["step"]) == ("done", 40)
     assert lines[-2]["loss"] < 0.95 * math.log(8)
     assert {"tokenise", "start", "step", "evaluate", "checkpoint", "end"} == set(watcher.kinds())
-    assert stray(tmp_path / "run") == []
+    assert temporary_files(tmp_path / "run") == []
 
 
 def test_a_finished_run_stays_intact_however_often_it_is_resumed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    train(recipe(), folder)
-    expected = outcome(folder)
+    train(tiny_config(), folder)
+    expected = checkpoint_digests(folder)
     for _ in range(12):  # more than one digit can count
-        assert train(recipe(), folder, resume=True).reason == "done"
-        assert outcome(folder) == expected
+        assert train(tiny_config(), folder, resume=True).reason == "done"
+        assert checkpoint_digests(folder) == expected
         assert run_damage(folder) == []
     assert len(checkpoint_store(folder).paths()) == 2
 
@@ -136,28 +148,28 @@ def test_a_finished_run_stays_intact_however_often_it_is_resumed(tmp_path: Path)
 def test_a_different_number_of_threads_is_noted_when_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(recipe("training.steps=3"), tmp_path / "run")
+    train(tiny_config("training.steps=3"), tmp_path / "run")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-    watcher = Watcher()
-    train(recipe("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
+    watcher = EventCollector()
+    train(tiny_config("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
     (note,) = [event.data["text"] for event in watcher.events if event.kind == "note"]
     assert "may differ in its last bits" in note
     assert "threads: 1 before, 64 now" in note
 
 
 def test_a_finished_run_can_be_extended_and_its_recipe_is_updated(tmp_path: Path) -> None:
-    train(recipe("training.steps=24"), str(tmp_path / "straight"))
-    train(recipe(), tmp_path / "run")
-    longer = recipe("training.steps=24")
+    train(tiny_config("training.steps=24"), str(tmp_path / "straight"))
+    train(tiny_config(), tmp_path / "run")
+    longer = tiny_config("training.steps=24")
     assert train(longer, tmp_path / "run", resume=True).step == 24
-    assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
+    assert checkpoint_digests(tmp_path / "run") == checkpoint_digests(tmp_path / "straight")
     assert load_recipe(tmp_path / "run" / "config.toml").config == longer
     assert find_damage(tmp_path / "run") == []
 
 
 def test_another_recipe_is_rejected_with_every_difference(tmp_path: Path) -> None:
-    train(recipe(), tmp_path / "run")
-    other = recipe("training.seed=5", "model.decoder.width=16", "training.steps=99")
+    train(tiny_config(), tmp_path / "run")
+    other = tiny_config("training.seed=5", "model.decoder.width=16", "training.steps=99")
     with pytest.raises(ConfigError) as caught:
         train(other, tmp_path / "run", resume=True)
     assert str(caught.value).splitlines()[1:] == [
@@ -176,25 +188,25 @@ def test_another_recipe_is_rejected_before_the_first_checkpoint(
 
     monkeypatch.setattr(loop, "take_step", stop)
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(), tmp_path / "run")
+        train(tiny_config(), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"training\.seed: 1 in the run, 2 now"):
-        train(recipe("training.seed=2"), tmp_path / "run", resume=True)
+        train(tiny_config("training.seed=2"), tmp_path / "run", resume=True)
 
 
 def test_resume_needs_a_run_and_a_new_run_needs_an_empty_folder(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigError, match=r"no run to resume\. Remove --resume"):
-        train(recipe(), tmp_path / "run", resume=True)
-    train(recipe("training.steps=1"), tmp_path / "run")
+        train(tiny_config(), tmp_path / "run", resume=True)
+    train(tiny_config("training.steps=1"), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"already contains a run\. Continue it with --resume"):
-        train(recipe(), tmp_path / "run")
+        train(tiny_config(), tmp_path / "run")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".tmp-mine").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name, words in (("full", "is not empty and not a run"), ("file", "is a file")):
         with pytest.raises(ConfigError, match=f"{words}. Choose another --run"):
-            train(recipe(), tmp_path / name)
+            train(tiny_config(), tmp_path / name)
     assert (tmp_path / "full" / ".tmp-mine").exists()
     assert not list(tmp_path.glob(".*"))
 
@@ -204,20 +216,20 @@ def test_a_recipe_that_cannot_be_trained_creates_no_folder(tmp_path: Path) -> No
     (tmp_path / "two.tsv").write_text("ab\tba\nbc\tcb\n")
     corpus = f"data.train={{kind='tsv', path='{tmp_path / 'two.tsv'}'}}"
     with pytest.raises(DataError, match="holding out"):
-        train(recipe(corpus, "data.dev={kind='hold-out'}"), tmp_path / "run")
+        train(tiny_config(corpus, "data.dev={kind='hold-out'}"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_a_dev_line_longer_than_a_batch_is_evaluated(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text(f"{'ab' * 100}\t{'ba' * 100}\nab\tba\n")
     dev = f"data.dev={{kind='tsv', path='{tmp_path / 'dev.tsv'}'}}"
-    assert train(recipe(dev, "training.steps=4"), tmp_path / "run").best is not None
+    assert train(tiny_config(dev, "training.steps=4"), tmp_path / "run").best is not None
 
 
 def test_changed_training_data_is_rejected_and_moved_data_is_accepted(tmp_path: Path) -> None:
     def config(folder: Path) -> Any:
         files = [f"data.{split}={{kind='tsv', path='pairs.tsv'}}" for split in ("train", "dev")]
-        return recipe(*files, f"data.folder={folder}", "data.test=[]", "training.steps=3")
+        return tiny_config(*files, f"data.folder={folder}", "data.test=[]", "training.steps=3")
 
     for name, text in (("one", "ab\tba\n"), ("two", "ab\tba\n"), ("three", "ab\tbb\n")):
         (tmp_path / name).mkdir()
@@ -229,7 +241,7 @@ def test_changed_training_data_is_rejected_and_moved_data_is_accepted(tmp_path: 
 
 
 def test_only_one_process_can_train_in_a_folder(tmp_path: Path) -> None:
-    held, done = Number(), Number()
+    held, done = SharedInteger(), SharedInteger()
 
     def hold() -> None:
         with lock_folder(tmp_path / "run"):
@@ -237,15 +249,15 @@ def test_only_one_process_can_train_in_a_folder(tmp_path: Path) -> None:
             while not done.get():
                 pass
 
-    child = Child(hold)
+    child = ChildProcess(hold)
     while not held.get():
         pass
     with pytest.raises(StorageError, match="another process is training in this folder"):
-        train(recipe(), tmp_path / "run")
+        train(tiny_config(), tmp_path / "run")
     done.set(1)
     assert child.wait() == 0
     assert not list(tmp_path.iterdir())
-    train(recipe("training.steps=1"), tmp_path / "run")
+    train(tiny_config("training.steps=1"), tmp_path / "run")
 
 
 def test_a_lock_on_a_removed_file_is_not_held(
@@ -262,7 +274,7 @@ def test_a_lock_on_a_removed_file_is_not_held(
 def test_examples_longer_than_the_model_are_rejected_before_training(tmp_path: Path) -> None:
     changes = [change.replace("max_length=24", "max_length=4") for change in TRANSFORMER]
     with pytest.raises(DataError) as caught:
-        train(recipe(*changes), tmp_path / "run")
+        train(tiny_config(*changes), tmp_path / "run")
     for words in (
         "some lines are longer than the model's maximum length",
         "train: ",
@@ -276,7 +288,7 @@ def test_an_example_larger_than_a_batch_is_rejected_without_creating_a_folder(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(DataError) as caught:
-        train(recipe("training.batch_tokens=4"), tmp_path / "run")
+        train(tiny_config("training.batch_tokens=4"), tmp_path / "run")
     message = str(caught.value)
     assert re.search(r"example \d+ \(counted from 0\) has 5 tokens", message)
     assert "training.batch_tokens is 4; raise it to 5 or more" in message
@@ -287,7 +299,7 @@ def test_an_example_larger_than_a_batch_is_rejected_without_creating_a_folder(
     "changes",
     [
         TRANSFORMER,
-        SPEAKER,
+        LANGUAGE_MODEL,
         ("training.decoder_input.kind=scheduled-sampling", "training.decoder_input.steps=10"),
         ("training.decoder_input.kind=free-running", "training.label_smoothing=0.1"),
         ("training.accumulate=3", "training.schedule={kind='cosine', warmup=2}"),
@@ -297,7 +309,7 @@ def test_an_example_larger_than_a_batch_is_rejected_without_creating_a_folder(
     ids=lambda changes: changes[0].split("=")[0],
 )
 def test_a_resumed_run_ends_bit_equal(changes: tuple[str, ...], tmp_path: Path) -> None:
-    config = recipe(*changes)
+    config = tiny_config(*changes)
     train(config, tmp_path / "straight")
 
     def stop(event: Event) -> None:
@@ -306,9 +318,9 @@ def test_a_resumed_run_ends_bit_equal(changes: tuple[str, ...], tmp_path: Path) 
 
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "run", report=stop)
-    watcher = Watcher()
+    watcher = EventCollector()
     train(config, tmp_path / "run", resume=True, report=watcher)
-    assert outcome(tmp_path / "run") == outcome(tmp_path / "straight")
+    assert checkpoint_digests(tmp_path / "run") == checkpoint_digests(tmp_path / "straight")
     saved = [event.step for event in watcher.events if event.kind == "checkpoint"]
     assert saved == [9, 12]  # the checkpoint at step 6 exists and is not written again
 
@@ -318,6 +330,6 @@ def test_the_run_folder_may_be_the_current_directory(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    summary = train(recipe("training.steps=1", *STILL), Path())
+    summary = train(tiny_config("training.steps=1", *NO_DROPOUT), Path())
     assert summary.folder == tmp_path / "here"
     load(tmp_path / "here")

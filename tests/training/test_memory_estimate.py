@@ -6,17 +6,19 @@ from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
 from seqloom.training.memory_estimate import StepMemory, blank_batch, step_memory
-from tiny_runs import SPEAKER, TRANSFORMER, recipe
+from tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 
 def estimate(changes: tuple[str, ...], rows: int, length: int) -> StepMemory:
-    config = recipe(*changes)
+    config = tiny_config(*changes)
     task = learn_task(config)
     model = build_model(config.model, task.signature)
     return step_memory(model, task, blank_batch(task.signature, rows, length, length))
 
 
-@pytest.mark.parametrize("changes", [(), TRANSFORMER, SPEAKER], ids=["gru", "transformer", "alone"])
+@pytest.mark.parametrize(
+    "changes", [(), TRANSFORMER, LANGUAGE_MODEL], ids=["gru", "transformer", "alone"]
+)
 def test_activations_grow_linearly_with_the_number_of_rows(changes: tuple[str, ...]) -> None:
     few, many = estimate(changes, 64, 8), estimate(changes, 128, 8)
     assert few.weights == many.weights
@@ -24,7 +26,7 @@ def test_activations_grow_linearly_with_the_number_of_rows(changes: tuple[str, .
 
 
 def test_weights_include_gradients_and_optimiser_moments() -> None:
-    config = recipe()
+    config = tiny_config()
     task = learn_task(config)
     model = build_model(config.model, task.signature)
     count = sum(parameter.numel() for parameter in model.parameters())
@@ -32,6 +34,6 @@ def test_weights_include_gradients_and_optimiser_moments() -> None:
 
 
 def test_activations_include_the_logits() -> None:
-    config = recipe()
+    config = tiny_config()
     _, target = train_tokenizers(config)
     assert estimate((), 64, 8).activations > 4 * 64 * 8 * target.size

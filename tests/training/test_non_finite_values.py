@@ -13,7 +13,7 @@ from seqloom.training import evaluation, loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
-from tiny_runs import journal, recipe
+from tiny_runs import read_events, tiny_config
 
 
 def _inject(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     _inject(where, monkeypatch)
     every = {"checkpoint_every": 4, "evaluate_every": 4, "steps": 12, due: 5}
     changes = [f"training.{name}={value}" for name, value in every.items()]
-    config = recipe(*changes, f"training.averaging.kind={averaging}")
+    config = tiny_config(*changes, f"training.averaging.kind={averaging}")
     with pytest.raises(TrainingError) as caught:
         train(config, tmp_path / "run")
     message = str(caught.value)
@@ -61,7 +61,7 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     assert files or due == "checkpoint_every"
     for path in files:
         assert all(torch.isfinite(tensor).all() for tensor in read_tensors(path).values())
-    assert journal(tmp_path / "run")[-1]["event"] != "end"
+    assert read_events(tmp_path / "run")[-1]["event"] != "end"
     monkeypatch.undo()
     assert train(config, tmp_path / "run", resume=True).reason == "done"
 
@@ -69,5 +69,5 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
 def test_a_non_finite_dev_loss_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "summed_loss", lambda *_: (float("nan"), 1))
     with pytest.raises(TrainingError, match=r"step 4: the loss on the dev split is nan"):
-        train(recipe(), tmp_path / "run")
+        train(tiny_config(), tmp_path / "run")
     assert not (tmp_path / "run" / "weights").exists()

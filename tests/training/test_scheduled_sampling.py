@@ -13,7 +13,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, START
 from seqloom.training.scheduled_sampling import mix_decoder_inputs
-from tiny_runs import STILL, TRANSFORMER, recipe
+from tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
 from token_loss import token_loss
 
 SIZE = 9
@@ -22,8 +22,10 @@ SIZE = 9
 @pytest.fixture(params=["recurrent", "transformer"])
 def model(request: pytest.FixtureRequest) -> Model:
     torch.manual_seed(3)
-    changes = STILL if request.param == "recurrent" else TRANSFORMER
-    model = build_model(recipe(*changes).model, Signature(Tokens(SIZE), Tokens(SIZE), shared=False))
+    changes = NO_DROPOUT if request.param == "recurrent" else TRANSFORMER
+    model = build_model(
+        tiny_config(*changes).model, Signature(Tokens(SIZE), Tokens(SIZE), shared=False)
+    )
     with torch.no_grad():  # larger weights: predictions depend on the prefix and include END
         for parameter in model.parameters():
             parameter.mul_(4)
@@ -77,7 +79,7 @@ def test_a_target_share_of_zero_feeds_greedy_predictions(model: Model, batch: Ba
 def test_predictions_are_made_without_dropout(batch: Batch) -> None:
     signature = Signature(Tokens(SIZE), Tokens(SIZE), shared=False)
     changes = ("model.encoder.dropout=0.9", "model.decoder.dropout=0.9")
-    model = build_model(recipe(*changes).model, signature).train()
+    model = build_model(tiny_config(*changes).model, signature).train()
     mixed = mix_decoder_inputs(model, batch, 0.0)
     assert torch.equal(mixed.inputs.values, greedy_inputs(model.eval(), batch))
 

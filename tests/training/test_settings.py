@@ -21,7 +21,7 @@ from seqloom.training.optimizer import build_optimizer
 from seqloom.training.progress import ProgressMeter
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tiny_runs import STILL, TRANSFORMER, journal, recipe
+from tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
 
 CPU = torch.device("cpu")
 DROPOUT = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
@@ -29,7 +29,9 @@ DROPOUT = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
 
 def session_of(folder: Path, *changes: str) -> Session:
     """A session before its first step."""
-    session = open_session(recipe(*changes), folder, False, World(0, 1, CPU), lambda event: None)
+    session = open_session(
+        tiny_config(*changes), folder, False, World(0, 1, CPU), lambda event: None
+    )
     session.event_log.close()
     return session
 
@@ -40,10 +42,10 @@ def gradient_norm(model: nn.Module) -> float:
 
 
 def test_the_gradient_norm_is_clipped_and_the_original_norm_is_reported(tmp_path: Path) -> None:
-    free = session_of(tmp_path / "free", *STILL, "training.clip=none")
+    free = session_of(tmp_path / "free", *NO_DROPOUT, "training.clip=none")
     norm = loop.take_step(free).norm
     assert gradient_norm(free.model) == pytest.approx(float(norm), rel=1e-4)
-    clipped = session_of(tmp_path / "clipped", *STILL, f"training.clip={float(norm) / 10}")
+    clipped = session_of(tmp_path / "clipped", *NO_DROPOUT, f"training.clip={float(norm) / 10}")
     result = loop.take_step(clipped)
     assert float(result.norm) == pytest.approx(float(norm), rel=1e-4)
     assert gradient_norm(clipped.model) == pytest.approx(float(norm) / 10, rel=1e-3)
@@ -51,7 +53,7 @@ def test_the_gradient_norm_is_clipped_and_the_original_norm_is_reported(tmp_path
 
 def test_weight_decay_applies_to_matrices_only() -> None:
     signature = Signature(Tokens(12), Tokens(12), shared=False)
-    model = build_model(recipe(*TRANSFORMER).model, signature)
+    model = build_model(tiny_config(*TRANSFORMER).model, signature)
     for parameter in model.parameters():
         nn.init.normal_(parameter)
         parameter.grad = torch.zeros_like(parameter)  # only the decay changes the weights
@@ -79,7 +81,7 @@ def test_groups_are_sampled_by_the_temperature_of_the_recipe(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_training_minimises_the_smoothed_loss(smoothing: float, tmp_path: Path) -> None:
-    changes = (*STILL, f"training.label_smoothing={smoothing}")
+    changes = (*NO_DROPOUT, f"training.label_smoothing={smoothing}")
     twin = session_of(tmp_path / "twin", *changes)
     batch = next(twin.stream)
     losses = {
@@ -143,15 +145,17 @@ def test_max_minutes_is_measured_in_minutes(
     seconds: float, reason: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ProgressMeter, "seconds", lambda meter: seconds)
-    config = recipe("training.steps=2", "training.stopping.max_minutes=1.0")
+    config = tiny_config("training.steps=2", "training.stopping.max_minutes=1.0")
     summary = train(config, tmp_path / "run")
     assert (summary.reason, summary.step) == (reason, step)
 
 
 def test_the_dev_loss_is_computed_without_dropout_and_label_smoothing(tmp_path: Path) -> None:
-    config = recipe(*DROPOUT, "training.steps=4", "training.label_smoothing=0.2")
+    config = tiny_config(*DROPOUT, "training.steps=4", "training.label_smoothing=0.2")
     train(config, tmp_path / "run")
-    (logged,) = (line["loss"] for line in journal(tmp_path / "run") if line["event"] == "evaluate")
+    (logged,) = (
+        line["loss"] for line in read_events(tmp_path / "run") if line["event"] == "evaluate"
+    )
     run = load(tmp_path / "run")
     pairs = [(example.source, example.target) for example in read_split(config.data, "dev")]
     scored = run.score(*map(list, zip(*pairs, strict=True)))
@@ -160,7 +164,7 @@ def test_the_dev_loss_is_computed_without_dropout_and_label_smoothing(tmp_path: 
 
 
 def test_dropout_is_active_again_after_an_evaluation(tmp_path: Path) -> None:
-    config = recipe(*DROPOUT)
+    config = tiny_config(*DROPOUT)
     session = open_session(config, tmp_path / "run", False, World(0, 1, CPU), lambda event: None)
     modes: list[bool] = []
     session.model.register_forward_pre_hook(lambda module, arguments: modes.append(module.training))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from forking import Child
+from forking import ChildProcess
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
@@ -24,7 +24,15 @@ from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.step import train_step
-from tiny_runs import STILL, TRANSFORMER, journal, latest, outcome, recipe, stray
+from tiny_runs import (
+    NO_DROPOUT,
+    TRANSFORMER,
+    checkpoint_digests,
+    latest_checkpoint,
+    read_events,
+    temporary_files,
+    tiny_config,
+)
 from token_loss import token_loss
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -36,11 +44,13 @@ pairs = st.lists(st.tuples(rows, rows), min_size=2, max_size=6)
 
 def small_model(*changes: str) -> Model:
     torch.manual_seed(0)
-    model = build_model(recipe(*changes).model, Signature(Tokens(SIZE), Tokens(SIZE), shared=False))
+    model = build_model(
+        tiny_config(*changes).model, Signature(Tokens(SIZE), Tokens(SIZE), shared=False)
+    )
     return model.double()
 
 
-MODELS = {"recurrent": small_model(*STILL), "transformer": small_model(*TRANSFORMER)}
+MODELS = {"recurrent": small_model(*NO_DROPOUT), "transformer": small_model(*TRANSFORMER)}
 
 
 @pytest.fixture(params=MODELS, scope="module")
@@ -125,7 +135,7 @@ def train_on_two_ranks(config: RunConfig, folder: Path, resume: bool = False) ->
                 patch.setenv(name, value)
             train(config, folder, resume=resume)
 
-    ranks = [Child(partial(rank, number)) for number in range(2)]
+    ranks = [ChildProcess(partial(rank, number)) for number in range(2)]
     assert [child.wait() for child in ranks] == [0, 0]
 
 
@@ -137,30 +147,30 @@ def free_port() -> int:
 
 
 def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
-    config = recipe(*STILL, "training.steps=20", "training.evaluate_every=10")
-    one_rank = recipe(
-        *STILL, "training.steps=20", "training.evaluate_every=10", "training.accumulate=2"
+    config = tiny_config(*NO_DROPOUT, "training.steps=20", "training.evaluate_every=10")
+    one_rank = tiny_config(
+        *NO_DROPOUT, "training.steps=20", "training.evaluate_every=10", "training.accumulate=2"
     )
     train(one_rank, tmp_path / "one")
     train_on_two_ranks(config, tmp_path / "two")
     single, parallel = (
-        read_tensors(latest(tmp_path / n) / "model.safetensors") for n in ("one", "two")
+        read_tensors(latest_checkpoint(tmp_path / n) / "model.safetensors") for n in ("one", "two")
     )
     assert max(float((single[name] - parallel[name]).abs().max()) for name in single) <= 1e-5
     losses = [
-        [line["loss"] for line in journal(tmp_path / name) if "loss" in line]
+        [line["loss"] for line in read_events(tmp_path / name) if "loss" in line]
         for name in ("one", "two")
     ]
     assert len(losses[0]) == 3  # one step event and two evaluations
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-    assert journal(tmp_path / "two")[-1]["best"] == min(losses[1][1:])
-    assert stray(tmp_path / "two") == []
+    assert read_events(tmp_path / "two")[-1]["best"] == min(losses[1][1:])
+    assert temporary_files(tmp_path / "two") == []
 
 
 def test_two_ranks_resumed_by_two_ranks_end_bit_equal(tmp_path: Path) -> None:
     changes = ("training.checkpoint_every=2", "training.evaluate_every=2")
-    train_on_two_ranks(recipe("training.steps=8", *changes), tmp_path / "straight")
-    train_on_two_ranks(recipe("training.steps=4", *changes), tmp_path / "resumed")
-    train_on_two_ranks(recipe("training.steps=8", *changes), tmp_path / "resumed", resume=True)
-    assert outcome(tmp_path / "resumed") == outcome(tmp_path / "straight")
-    assert stray(tmp_path / "resumed") == []
+    train_on_two_ranks(tiny_config("training.steps=8", *changes), tmp_path / "straight")
+    train_on_two_ranks(tiny_config("training.steps=4", *changes), tmp_path / "resumed")
+    train_on_two_ranks(tiny_config("training.steps=8", *changes), tmp_path / "resumed", resume=True)
+    assert checkpoint_digests(tmp_path / "resumed") == checkpoint_digests(tmp_path / "straight")
+    assert temporary_files(tmp_path / "resumed") == []

@@ -81,9 +81,9 @@ class AttentionView:
         from seqloom.runs.attention_maps import choose_heads
 
         assert prediction.heads is not None
-        assert prediction.aligning is not None
+        assert prediction.alignment_weights is not None
         if self.best_heads is not None:
-            return prediction.aligning
+            return prediction.alignment_weights
         layers, heads = self._layers_and_heads(prediction)
         return choose_heads(layers, heads, self.layer, self.head).mean(prediction.heads)
 

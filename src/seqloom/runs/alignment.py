@@ -49,11 +49,11 @@ class WordAlignment:
 
 
 def word_alignment(output: Prediction) -> WordAlignment:
-    """The word alignment of a prediction, from its `aligning` attention."""
-    if output.aligning is None:
+    """The word alignment of a prediction, from its `alignment_weights` attention."""
+    if output.alignment_weights is None:
         raise ConfigError("this model has no attention, so it cannot align words")
     weights, targets, sources = attention_between_words(
-        output.aligning.numpy(), output.word_of, output.source_word_of
+        output.alignment_weights.numpy(), output.word_of, output.source_word_of
     )
     return WordAlignment(list(output.alignment), weights, targets, sources)
 
@@ -90,7 +90,7 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     Of two choices with the same error rate, the one with fewer heads comes first.
     """
     assert outputs, "choosing heads needs examples"
-    if any(one.heads is None for one in outputs):
+    if any(output.heads is None for output in outputs):
         raise ConfigError("this model has no attention, so it has no heads to choose from")
     scored: list[ScoredHeads] = []
     for shift in SHIFTS:
@@ -100,7 +100,7 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
         ]
         single.sort(key=_sort_key)
         scored += single
-        ranked = [one.choice.heads[0] for one in single]
+        ranked = [candidate.choice.heads[0] for candidate in single]
         for choice in _head_groups(ranked, shift):
             scored.append(ScoredHeads(choice, _score(outputs, gold, choice)))
     return sorted(scored, key=_sort_key)
@@ -133,10 +133,10 @@ def _score(
     outputs: Sequence[Prediction], gold: Sequence[GoldLinks], choice: HeadChoice
 ) -> AlignmentScores:
     links = []
-    for one in outputs:
-        assert one.heads is not None
-        weights = choice.shift_rows(choice.mean(one.heads))
-        links.append(align_words(weights.numpy(), one.word_of, one.source_word_of))
+    for output in outputs:
+        assert output.heads is not None
+        weights = choice.shift_rows(choice.mean(output.heads))
+        links.append(align_words(weights.numpy(), output.word_of, output.source_word_of))
     return score_alignments(links, gold)
 
 
@@ -182,9 +182,9 @@ def check_gold_links(
 ) -> None:
     """Raise a DataError if a gold link refers to a word that a sentence does not have."""
     problems = [
-        f"  line {number}: {', '.join(f'{one}-{other}' for one, other in beyond)}"
-        for number, (known, (source, target)) in enumerate(zip(gold, pairs, strict=True), start=1)
-        if (beyond := known.beyond(len(source.split()), len(target.split())))
+        f"  line {number}: {', '.join(f'{source}-{target}' for source, target in beyond)}"
+        for number, (links, pair) in enumerate(zip(gold, pairs, strict=True), start=1)
+        if (beyond := links.beyond(*(len(sentence.split()) for sentence in pair)))
     ]
     if problems:
         raise DataError(

@@ -6,6 +6,7 @@ and head.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -104,6 +105,4 @@ def choose_heads(layers: int, heads: int, layer: int | None, head: int | None) -
     def indices(count: int, number: int | None) -> Sequence[int]:
         return range(count) if number is None else [number - 1]
 
-    return HeadChoice(
-        tuple((one, other) for one in indices(layers, layer) for other in indices(heads, head))
-    )
+    return HeadChoice(tuple(product(indices(layers, layer), indices(heads, head))))

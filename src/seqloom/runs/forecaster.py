@@ -68,13 +68,13 @@ class ForecastReport:
 
     def save(self, folder: Path) -> Path:
         """Write scores, forecasts and targets. Returns the folder."""
-        place = folder / EVALUATION / self.split
-        with atomic_folder(place) as temporary:
+        path = folder / EVALUATION / self.split
+        with atomic_folder(path) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
             (temporary / "report.json").write_text(text, encoding="utf-8")
             np.save(temporary / "outputs.npy", self.outputs)
-            np.save(temporary / "truth.npy", np.stack([one.future for one in self.windows]))
-        return place
+            np.save(temporary / "truth.npy", np.stack([window.future for window in self.windows]))
+        return path
 
 
 class Forecaster:
@@ -120,7 +120,7 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """The last observed rows of a CSV file.
 
-        Rows after them may contain only context columns, which are known for the future.
+        Rows after them may contain only the context columns, whose future values are given.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])

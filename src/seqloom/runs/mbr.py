@@ -41,6 +41,6 @@ def rank_by_expected_utility(
 ) -> list[Prediction]:
     """Each distinct text once, with its expected utility as score, highest first."""
     scores = expected_utility([candidate.text for candidate in candidates], config.utility)
-    first = {one.text: index for index, one in reversed(list(enumerate(candidates)))}
+    first = {candidate.text: index for index, candidate in reversed(list(enumerate(candidates)))}
     order = sorted(first.values(), key=lambda index: (-scores[index], index))
     return [replace(candidates[index], score=scores[index]) for index in order]

@@ -1,4 +1,4 @@
-"""What a caller can choose for a prediction: its options, the search and the engine."""
+"""Options of a prediction, and functions that choose its search and its engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ class PredictionOptions:
                    and samples depend on the index, so that the list can be split anywhere
     probabilities: torch computes all of them in any case. CTranslate2 needs extra work for each
                    level; with "none", its greedy search returns NaN as score
-    to:            target language of a multilingual run. A list translates through each language
-                   in turn. None: every text starts with a tag
+    to:            target language of a multilingual run. A list translates through each language,
+                   one after the other. None: every text starts with a tag
     heads:         with `attention`, also return the weights of every layer and head
     """
 

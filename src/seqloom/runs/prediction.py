@@ -28,10 +28,11 @@ class Prediction:
                        an image, over its grid cells in reading order. Rows sum to 1. None without
                        attention or if it was not requested
     finished:          False if the length limit ended the output
-    alignment:         (source word, target word) pairs, counted from 0, read from `aligning`
+    alignment:         (source word, target word) pairs, counted from 0, computed from
+                       `alignment_weights`
     heads:             (pieces, layers, heads, source pieces) attention of each layer and head, if
                        requested
-    aligning:          (pieces, source pieces) the attention of the heads that align words best;
+    alignment_weights: (pieces, source pieces) the attention of the heads that align words best;
                        the mean of all heads if none were selected
     word_of:           index of the word of the text that each piece belongs to, -1 for none
     source_word_of:    the same for the source pieces
@@ -48,7 +49,7 @@ class Prediction:
     finished: bool = True
     alignment: tuple[tuple[int, int], ...] = ()
     heads: Tensor | None = None
-    aligning: Tensor | None = None
+    alignment_weights: Tensor | None = None
     word_of: tuple[int, ...] = ()
     source_word_of: tuple[int, ...] = ()
     source_text: str = ""
@@ -64,7 +65,7 @@ class Prediction:
     def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
         """Attention weights with labels: (pieces, …, source pieces), or between words if `merged`.
 
-        weights: `attention`, `aligning`, `heads`, or a mean of some of these
+        weights: `attention`, `alignment_weights`, `heads`, or a mean of some of these
         """
         if not merged:
             return AttentionMap(self.pieces, self.source_pieces, weights.double().numpy())
@@ -75,7 +76,7 @@ class Prediction:
         )
 
 
-_NOT_IN_JSON = {"heads", "aligning", "word_of", "source_word_of", "source_text", "tokens"}
+_NOT_IN_JSON = {"heads", "alignment_weights", "word_of", "source_word_of", "source_text", "tokens"}
 
 
 def build_prediction(
@@ -117,7 +118,7 @@ def build_prediction(
     word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
     source_word_of = (*task.source_tokenizer.word_of(model_input.source), NO_WORD)
     length = len(source_pieces)  # without the padding of the batch
-    aligning = maps.alignment[:, :length]
+    alignment_weights = maps.alignment[:, :length]
     return replace(
         prediction,
         word_of=word_of,
@@ -125,6 +126,6 @@ def build_prediction(
         source_text=task.source_tokenizer.decode(model_input.source),
         attention=maps.mean[:, :length],
         heads=None if maps.heads is None else maps.heads[..., :length],
-        aligning=aligning,
-        alignment=tuple(align_words(aligning.numpy(), word_of, source_word_of)),
+        alignment_weights=alignment_weights,
+        alignment=tuple(align_words(alignment_weights.numpy(), word_of, source_word_of)),
     )

@@ -84,7 +84,11 @@ class Predictor:
         """The outputs of each text, in order. An empty text has an empty output."""
         inputs = self._prepare(texts, options.prefixes)
         self.check_input_lengths(inputs, options.first)
-        indices = [i for i, one in enumerate(inputs) if one.source is None or texts[i].strip()]
+        indices = [
+            index
+            for index, model_input in enumerate(inputs)
+            if model_input.source is None or texts[index].strip()
+        ]
         empty = len(texts) - len(indices)
 
         def report(done: int, _: int) -> None:
@@ -131,57 +135,70 @@ class Predictor:
                 for search, count in candidate_searches(decoding)
             ]
             return [
-                rank_by_expected_utility([*chain.from_iterable(of_one)], decoding)[: options.n_best]
-                for of_one in zip(*candidates, strict=True)
+                rank_by_expected_utility([*chain.from_iterable(groups)], decoding)[: options.n_best]
+                for groups in zip(*candidates, strict=True)
             ]
         results: list[list[Prediction]] = [[] for _ in inputs]
         newline = newline_id(self.task.target_tokenizer)
-        torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
         # Other engines manage the memory of hypotheses themselves, and are fast for small batches.
-        hypotheses, last_batch_factor = (
+        width, last_batch_factor = (
             (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
-        for indices in self._batches(inputs, hypotheses, last_batch_factor):
+        for indices in self._batches(inputs, width, last_batch_factor):
             batch = [inputs[index] for index in indices]
             request = SearchRequest(
-                max_lengths=[output_limit(one, decoding, self.model, newline) for one in batch],
-                prefixes=[one.prefix for one in batch],
+                max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
+                prefixes=[each.prefix for each in batch],
                 n_best=options.n_best,
                 keep_attention=reduction.reduce if options.attention else None,
                 indices=[sample_indices[index] for index in indices],
             )
-            found: list[list[Hypothesis] | None] = [None] * len(batch)
-            if self.engine is not None:
-                found = self.engine.search(batch, request, decoding, options.probabilities)
-            open_rows = [row for row, hypotheses in enumerate(found) if hypotheses is None]
-            if open_rows:
-                parts = run_in_halves(
-                    lambda part: self._search(part, torch_decoding, callback),
-                    SearchBatch(batch, indices, request).only(open_rows),
-                    SearchBatch.halves,
-                )
-                for row, hypotheses_of_row in zip(
-                    open_rows, chain.from_iterable(parts), strict=True
-                ):
-                    found[row] = hypotheses_of_row
-            for index, one, searched in zip(indices, batch, found, strict=True):
-                of_one = searched or []
+            searched = self._search(
+                SearchBatch(batch, indices, request), decoding, options.probabilities, callback
+            )
+            for index, model_input, hypotheses in zip(indices, batch, searched, strict=True):
                 if newline is not None and decoding.stop_at_newline:
                     penalty = decoding.length_penalty
-                    of_one = [cut_at_newline(each, one, newline, penalty) for each in of_one]
+                    hypotheses = [
+                        cut_at_newline(each, model_input, newline, penalty) for each in hypotheses
+                    ]
                 results[index] = [
-                    build_prediction(self.task, one, each, reduction) for each in of_one
+                    build_prediction(self.task, model_input, each, reduction) for each in hypotheses
                 ]
             done += len(indices)
             progress(done, len(inputs))
         return results
 
     def _search(
+        self,
+        batch: SearchBatch,
+        decoding: SearchConfig,
+        probabilities: Probabilities,
+        callback: StreamingCallback | None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each input, from the engine or, where it returns None, from torch."""
+        results: list[list[Hypothesis] | None] = [None] * len(batch.inputs)
+        if self.engine is not None:
+            results = self.engine.search(batch.inputs, batch.request, decoding, probabilities)
+        torch_rows = [row for row, hypotheses in enumerate(results) if hypotheses is None]
+        if torch_rows:
+            has_end = newline_id(self.task.target_tokenizer) is None
+            torch_decoding = decoding if has_end else without_end(decoding)
+            parts = run_in_halves(
+                lambda part: self._search_with_torch(part, torch_decoding, callback),
+                batch.only(torch_rows),
+                SearchBatch.halves,
+            )
+            for row, hypotheses in zip(torch_rows, chain.from_iterable(parts), strict=True):
+                results[row] = hypotheses
+        return [hypotheses or [] for hypotheses in results]
+
+    def _search_with_torch(
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
-        """Search with torch, in the fastest form that the device and the request allow."""
+        """Search in the fastest form that the device and the request allow."""
         search = build_search(decoding)
         with torch.inference_mode():
             memory = self.encode(batch.inputs)

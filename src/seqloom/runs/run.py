@@ -93,7 +93,7 @@ class Run:
     ) -> list[Prediction]:
         """The best output for each text, in order. An empty text has an empty output.
 
-        beam:      beam width. Default: as the recipe says
+        beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the recipe's
         attention: return attention weights. Default: True, unless the engine is set to ctranslate2
                    or compiled, which cannot return them. False allows faster engines
@@ -104,7 +104,9 @@ class Run:
         options = PredictionOptions(
             attention=self._default_attention(attention), prefixes=prefixes, to=to
         )
-        return [best[0] for best in self.predict(texts, options, beam=beam, decoding=decoding)]
+        return [
+            outputs[0] for outputs in self.predict(texts, options, beam=beam, decoding=decoding)
+        ]
 
     def translate_n_best(
         self,
@@ -142,8 +144,8 @@ class Run:
             tagged = self.languages.add_tag(texts, pivot, options.first)
             pivot_options = replace(TEXT_ONLY, first=options.first)
             engine = self.engines.choose(self.engine, chosen, pivot_options)
-            found = engine.apply(self.predictor).predict(tagged, chosen, pivot_options)
-            texts = [best[0].text for best in found]
+            predictions = engine.apply(self.predictor).predict(tagged, chosen, pivot_options)
+            texts = [outputs[0].text for outputs in predictions]
         tagged = self.languages.add_tag(texts, last, options.first)
         engine = self.engines.choose(self.engine, chosen, options)
         return [
@@ -186,7 +188,9 @@ class Run:
         check_texts(images)
         options = PredictionOptions(attention=self._default_attention(attention))
         paths = [str(image) for image in images]
-        return [best[0] for best in self.predict(paths, options, beam=beam, decoding=decoding)]
+        return [
+            outputs[0] for outputs in self.predict(paths, options, beam=beam, decoding=decoding)
+        ]
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
@@ -262,7 +266,11 @@ class Run:
     ) -> EvaluationReport:
         """Scores on a split of the recipe's data, or of other data of the same kind.
 
+        beam:      beam width. Default: the recipe's search
+        decoding:  a search config that replaces the recipe's
+        data:      data that replaces the recipe's, such as another folder
         lowercase: also compute lowercased BLEU
+        progress:  called with the number of finished sentences and the number of all sentences
 
         torch computes the outputs, unless the engine is set to ctranslate2.
         """
@@ -276,7 +284,9 @@ class Run:
         outputs = evaluate_outputs(engine.apply(self.predictor), examples, chosen, progress)
         scores = outputs.scores
         if lowercase and outputs.texts:
-            scores.append(lowercased_bleu(outputs.texts, [one.references for one in examples]))
+            scores.append(
+                lowercased_bleu(outputs.texts, [example.references for example in examples])
+            )
         scores += likelihood_scores(self.predictor, pairs, window_shape(source, split))
         return EvaluationReport(
             run=self.name,
@@ -306,7 +316,7 @@ def load(
               probabilities at every step
     settings: changes to the recipe that keep the weights valid, for example
               ["model.decoder.attention.selection=argmax"] for hard attention
-    engine:   "auto", "torch", "compiled" or "ctranslate2". Default: as the recipe says ("auto")
+    engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine
     """
     device = best_device()
     folders = [folder] if isinstance(folder, str | Path) else list(folder)

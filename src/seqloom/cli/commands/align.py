@@ -159,7 +159,7 @@ def _align_pairs(run: Run, pairs: Sequence[SentencePair]) -> list[WordAlignment]
     from seqloom.runs.alignment import word_alignment
 
     predictions = run.score([source for source, _ in pairs], [target for _, target in pairs])
-    if any(prediction.aligning is None for prediction in predictions):
+    if any(prediction.alignment_weights is None for prediction in predictions):
         raise no_attention_error(run)
     return [word_alignment(prediction) for prediction in predictions]
 

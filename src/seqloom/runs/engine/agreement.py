@@ -69,7 +69,7 @@ class Agreement:
             raise StorageError(f"{folder / FILE}: is not readable: {error}") from error
 
 
-def probes(model: Model) -> list[ModelInput]:
+def build_probes(model: Model) -> list[ModelInput]:
     """Random sentences over the model's vocabulary, the same every time."""
     source, _ = embedders(model)
     size = vocabulary_size(source)
@@ -85,7 +85,7 @@ def probes(model: Model) -> list[ModelInput]:
 @torch.inference_mode()
 def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
     """Search the probes with both engines, and score the torch outputs with both."""
-    batch = probes(model)
+    batch = build_probes(model)
     decoding = GreedyConfig()
     limit = min(MAX_PROBE_LENGTH, model.max_target_length or MAX_PROBE_LENGTH)
     request = SearchRequest(max_lengths=[limit] * len(batch))

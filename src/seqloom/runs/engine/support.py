@@ -1,4 +1,4 @@
-"""The reasons why CTranslate2 cannot run a model or a request; all of them at once."""
+"""Models and requests that CTranslate2 does not support. All reasons are listed, not only the first."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The loss of a model on a whole corpus."""
+"""The loss of a model, summed over a corpus."""
 
 from collections.abc import Callable, Iterable, Iterator
 

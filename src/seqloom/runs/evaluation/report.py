@@ -90,8 +90,10 @@ class EvaluationReport:
             (temporary / "report.json").write_text(text, encoding="utf-8")
             if self.outputs:
                 _write_lines(temporary / "outputs.txt", self.outputs)
-                _write_lines(temporary / "sources.txt", [one.source for one in self.examples])
-                references = ["\t".join(one.references) for one in self.examples]
+                _write_lines(
+                    temporary / "sources.txt", [example.source for example in self.examples]
+                )
+                references = ["\t".join(example.references) for example in self.examples]
                 _write_lines(temporary / "references.txt", references)
         return path
 

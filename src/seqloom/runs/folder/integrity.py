@@ -11,7 +11,7 @@
     alignment/           the attention heads that align words best
 
 A manifest covers every file (the event log up to the last checkpoint). All files are checked before
-any is used. Digests need only a CPU core, so a check can run in a thread while torch is imported.
+any is used. A check needs no torch, so it can run in a thread while torch is imported.
 """
 
 import json
@@ -43,7 +43,7 @@ def checkpoint_store(folder: Path) -> CheckpointStore:
 
 
 def is_run(folder: Path) -> bool:
-    """True if the folder looks like a run folder."""
+    """True if the folder has a recipe or a manifest, intact or not."""
     return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
 
 
@@ -93,10 +93,14 @@ def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
 
 @dataclass
 class _BackgroundCheck:
-    """A check in a thread; `problems` is None if the check failed."""
+    """A check in a thread.
+
+    pointers: the pointer files before the check
+    problems: None if the check failed
+    """
 
     folder: Path
-    read_pointers: Pointers = ()
+    pointers: Pointers = ()
     problems: list[str] | None = None
     thread: threading.Thread = field(init=False)
 

@@ -1,5 +1,6 @@
 """Weights as safetensors files, which hold named tensors and no code."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,32 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from seqloom.core.errors import StorageError
+
+RENAMED = tuple(
+    (re.compile(old), new)
+    for old, new in (
+        (r"\.around_attention\.", ".attention_residual."),
+        (r"\.around_cross\.", ".cross_attention_residual."),
+        (r"\.around_feedforward\.", ".feedforward_residual."),
+        (r"attention\.merge\.", "attention.output_projection."),
+        (r"\.readout\.bend\.", ".readout.hidden_layer."),
+        (r"\.embedder\.fit\.", ".embedder.projection."),
+        (r"(^|:)encoder\.fit\.", r"\1encoder.projection."),
+        (r"\.embedder\.lookup\.map\.", ".embedder.lookup.projection."),
+        (r"\.handover\.map\.", ".initial_state.projection."),
+        (r"\.patches\.cut\.", ".patches.projection."),
+        (r"\.patches\.places(?=$|:)", ".patches.positions"),
+        (r"(\.stages\.\d+)\.around\.", r"\1.shortcut."),
+    )
+)
+"""Old names of weights, as regular expressions, and their new names. Existing runs stay loadable."""
+
+
+def current_name(name: str) -> str:
+    """The name of a weight, or of a tensor that belongs to it, in the current version."""
+    for old, new in RENAMED:
+        name = old.sub(new, name)
+    return name
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -23,11 +50,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file."""
+    """Read a safetensors file. Names from earlier versions are replaced by the current ones."""
     try:
-        return safetensors.torch.load_file(path)
+        tensors = safetensors.torch.load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(f"{path}: is not a readable safetensors file: {error}") from error
+    return {current_name(name): tensor for name, tensor in tensors.items()}
 
 
 def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:

@@ -1,0 +1,67 @@
+"""CheckpointStore: numbered folders and a pointer to the current one."""
+
+from pathlib import Path
+
+import pytest
+
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import remove_folder, write_file
+from seqloom.runs.folder.checkpoint_store import CheckpointStore
+
+
+def new_store(folder: Path, *steps: int, keep: int = 2) -> CheckpointStore:
+    """A store to which these steps were added."""
+    store = CheckpointStore(folder / "store", folder / "pointer")
+    for step in steps:
+        store.add(step, lambda path: write_file(path / "x", b"x"), keep)
+    return store
+
+
+def names(store: CheckpointStore) -> list[str]:
+    return [path.name for path in store.paths()]
+
+
+def test_store_keeps_the_newest_and_points_to_the_last(tmp_path: Path) -> None:
+    store = new_store(tmp_path, 1, 2, 9, 10)
+    assert names(store) == ["step-00000010", "step-00000009"]
+    assert store.current() == store.folder / "step-00000010"
+
+
+def test_repeated_steps_are_numbered(tmp_path: Path) -> None:
+    store = new_store(tmp_path, *[5] * 13)
+    assert names(store) == ["step-00000005-12", "step-00000005-11"]
+    assert store.current() == store.folder / "step-00000005-12"
+
+
+def test_adding_an_earlier_step_removes_later_ones_but_not_itself(tmp_path: Path) -> None:
+    store = new_store(tmp_path, 40, keep=1)
+    store.add(20, lambda path: write_file(path / "x", b""), keep=1)
+    assert names(store) == ["step-00000020"]
+    assert store.current() == store.folder / "step-00000020"
+
+
+def test_intact_falls_back_and_reports_the_damage(tmp_path: Path) -> None:
+    store = new_store(tmp_path, 1, 2)
+    (store.folder / "step-00000002" / "x").unlink()
+    ((path, problems),) = store.intact()
+    assert path.name == "step-00000001"
+    assert problems == [f"{store.folder / 'step-00000002' / 'x'}: is missing"]
+    store.make_current(path)
+    assert store.current() == path
+    assert names(store) == ["step-00000001"]
+    remove_folder(path)
+    with pytest.raises(StorageError, match="points to 'step-00000001', which does not exist"):
+        store.current()
+    store.pointer.unlink()
+    assert store.is_empty()
+    assert store.current() is None
+
+
+def test_missing_pointer_is_damage_after_the_first_add(tmp_path: Path) -> None:
+    store = new_store(tmp_path, 1)
+    store.pointer.unlink()
+    with pytest.raises(StorageError, match="pointer: is missing"):
+        store.current()
+    write_file(store.pointer, b"none\n")  # as between writing the first folder and the pointer
+    assert store.current() is None
+    assert [path.name for path, _ in store.intact()] == ["step-00000001"]
