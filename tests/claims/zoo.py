@@ -131,7 +131,7 @@ LABELS: dict[str, Sequence[Any]] = {
 
 
 def _attention_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key: choice[key] for key in ("projection", "values", "selection", "heads", "merge")}
+    settings = {key: choice[key] for key in ("projection", "values", "selection", "heads", "output_projection")}
     return {"kind": "attention", "score": SCORES[choice["score"]], **settings}
 
 

@@ -71,7 +71,7 @@ def test_missing_or_incompatible_member_is_rejected(recipes: Path) -> None:
     assert f"{recipes / 'nowhere'}: no such run folder" in result.stderr
     result = run_cli("translate", run, "--with", recipes / "runs" / "sentences", stdin=b"ab\n")
     assert result.exit_code == 78
-    assert "is for language-model" in result.stderr
+    assert "task 'language-model'" in result.stderr
 
 
 def test_minimum_bayes_risk_decoding_is_a_setting(recipes: Path) -> None:

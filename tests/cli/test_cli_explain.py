@@ -103,7 +103,7 @@ def test_example_needs_no_run() -> None:
 
 
 def test_documentation_shows_the_output_of_the_example() -> None:
-    page = Path(__file__).parents[2] / "docs" / "inside" / "steps-and-gradients.md"
+    page = Path(__file__).parents[2] / "docs" / "analysis" / "steps-and-gradients.md"
     blocks = page.read_text(encoding="utf-8").split("```text\n")[1:]
     example = next(block for block in blocks if "1054" in block).partition("```")[0]
     assert example in run_cli("explain", "--example").stdout
@@ -184,7 +184,7 @@ def test_gradients_of_a_sentence_are_listed_by_token(reverse: Path, tmp_path: Pa
     lines = result.stdout.splitlines()
     assert re.match(r"gradients of .* 2 \(b\), loss ", lines[0])
     assert [line.split()[0] for line in lines if line.startswith("  ")] == [
-        *("chain", "a", "b", "c", "</s>"),
+        *("state", "a", "b", "c", "</s>"),
         *("own", "<s>", "c", "b", "a"),
     ]
     assert (tmp_path / "g.svg").read_bytes().startswith(b"<?xml")

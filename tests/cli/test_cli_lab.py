@@ -29,7 +29,7 @@ def test_measurements_are_reused_and_reports_are_html_and_json(tmp_path: Path) -
     assert first.exit_code == 0
     assert "9/9  scale: d, seed 3: done" in first.stderr
     again = run_cli("lab", "scale", "--size", "tiny", "--json", "--out", tmp_path)
-    assert "9/9  scale: d, seed 3: known" in again.stderr
+    assert "9/9  scale: d, seed 3: cached" in again.stderr
     folder = tmp_path / "tiny" / "scale"
     assert json.loads(again.stdout)[0]["verdict"]["state"] == "undecided"  # tiny is too small
     assert json.loads(again.stdout) == [json.loads((folder / "report.json").read_bytes())]
@@ -39,7 +39,7 @@ def test_measurements_are_reused_and_reports_are_html_and_json(tmp_path: Path) -
 def test_another_seed_adds_to_existing_measurements(tmp_path: Path) -> None:
     run_cli("lab", "scale", "--size", "tiny", "--seeds", "1", "--out", tmp_path)
     more = run_cli("lab", "scale", "--size", "tiny", "--seeds", "2", "--out", tmp_path)
-    assert more.stderr.count("known") == 3
+    assert more.stderr.count("cached") == 3
     assert more.stderr.count("done") == 3
 
 

@@ -119,5 +119,5 @@ def test_doctor_names_a_missing_file(name: str, tmp_path: Path) -> None:
 
 def test_translation_run_has_no_labels(moved: tuple[str, Path]) -> None:
     _, folder = moved
-    with pytest.raises(ConfigError, match="is for translation"):
+    with pytest.raises(ConfigError, match="a run for translation has no labels"):
         load(folder).label(["kat"])

@@ -180,7 +180,7 @@ def test_replacement_can_end_the_output(reverse: Path, run: Run) -> None:
         (["  "], 65, "the text is blank"),
         (["a b", "--out", "tree.txt"], 78, "png, svg, pdf"),
         (["a b", "--n-best", "3", "--beam", "2"], 78, "--beam 3"),
-        (["a b", "--to", "fr"], 78, "reverse: translates"),
+        (["a b", "--to", "fr"], 78, "reverse: this run has a single target language"),
     ],
 )
 def test_invalid_input_is_rejected(

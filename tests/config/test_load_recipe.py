@@ -228,7 +228,7 @@ def test_rules_between_settings_name_the_setting() -> None:
     )
     assert problems(given) == [
         "model.decoder.attention: there is no encoder to attend to; set attention.kind = 'none'",
-        "model.decoder.initial_state: there is no encoder to take the initial state from; set it to 'none'",
+        "model.decoder.initial_state: there is no encoder to take the initial state from; set it to 'zeros'",
         "model.decoder.summary: there is no encoder to summarise; remove it",
     ]
     assert problems(tables(model={"tie": "all", "decoder": {"kind": "transformer"}})) == [

@@ -27,14 +27,14 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "recurrent": {"kind": "recurrent", "width": 6},
     "transformer": {"kind": "transformer", "width": 8, "layers": 1, "feedforward": 8},
 }
-READS = ("positions", "last", "mean")
+POOLINGS = ("none", "last", "mean")
 
 
-def build(reads: str, encoder: str = "recurrent", **decoder: Any) -> Model:
+def build(pooling: str, encoder: str = "recurrent", **decoder: Any) -> Model:
     torch.manual_seed(0)
     tables = {
         "encoder": ENCODERS[encoder],
-        "decoder": {"kind": "labels", "pooling": reads, **decoder},
+        "decoder": {"kind": "labels", "pooling": pooling, **decoder},
     }
     signature = Signature(Tokens(12), Tokens(VOCABULARY), shared=False)
     model = build_model(ModelConfig.model_validate(tables), signature).double().eval()
@@ -82,7 +82,7 @@ def probabilities(model: Model, inputs: Tensor, source: Padded) -> Tensor:
 def test_every_search_returns_one_label_per_position(
     lengths: list[int], search: SearchConfig, encoder: str, previous: bool
 ) -> None:
-    model = build("positions", encoder, previous=previous)
+    model = build("none", encoder, previous=previous)
     memory = model.encode(random_source(*lengths), len(lengths))
     request = SearchRequest([20] * len(lengths), n_best=3)
     with torch.no_grad():
@@ -95,9 +95,9 @@ def test_every_search_returns_one_label_per_position(
             assert set(hypothesis.tokens) <= set(LABELS)
 
 
-@pytest.mark.parametrize("reads", ["last", "mean"])
-def test_a_source_has_one_label_and_the_probabilities_sum_to_one(reads: str) -> None:
-    model = build(reads)
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_a_source_has_one_label_and_the_probabilities_sum_to_one(pooling: str) -> None:
+    model = build(pooling)
     source = random_source(5, 1, 3)
     with torch.no_grad():
         memory = model.encode(source, 3)
@@ -111,16 +111,16 @@ def test_a_source_has_one_label_and_the_probabilities_sum_to_one(reads: str) -> 
         assert total == pytest.approx(1)
 
 
-@pytest.mark.parametrize("reads", READS)
-def test_end_has_probability_one_after_the_last_label_and_zero_before(reads: str) -> None:
-    of_tokens = probabilities(build(reads), torch.full((2, 6), START), random_source(5, 3))
-    for row, labels in enumerate((4, 2) if reads == "positions" else (1, 1)):
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_end_has_probability_one_after_the_last_label_and_zero_before(pooling: str) -> None:
+    of_tokens = probabilities(build(pooling), torch.full((2, 6), START), random_source(5, 3))
+    for row, labels in enumerate((4, 2) if pooling == "none" else (1, 1)):
         assert of_tokens[row, :labels, END].tolist() == [0] * labels
         assert of_tokens[row, labels:, END].tolist() == [1] * (6 - labels)
 
 
 def test_a_label_depends_only_on_the_encoder_state_at_its_position() -> None:
-    model = build("positions")
+    model = build("none")
     memory = model.encode(random_source(6), 1)
     inputs = torch.full((1, 6), START)
     before = model.decoder(inputs, memory).logits()
@@ -132,7 +132,7 @@ def test_a_label_depends_only_on_the_encoder_state_at_its_position() -> None:
 
 @pytest.mark.parametrize("previous", [False, True])
 def test_a_label_depends_on_the_previous_label_only_if_configured(previous: bool) -> None:
-    model, source = build("positions", previous=previous), random_source(6)
+    model, source = build("none", previous=previous), random_source(6)
     before = probabilities(model, torch.tensor([[START, 4, 4, 4, 4, 4]]), source)
     after = probabilities(model, torch.tensor([[START, 4, 5, 4, 4, 4]]), source)
     changed = (before - after).abs().amax(-1)[0] > 1e-9
@@ -154,7 +154,7 @@ def test_the_labelled_vector_is_the_final_state_or_the_mean_of_real_positions() 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_only_labels_contribute_to_the_loss(smoothing: float) -> None:
     """END has probability one, and smoothing is spread over the possible tokens: labels and UNKNOWN."""
-    model, source = build("positions"), random_source(4, 2)
+    model, source = build("none"), random_source(4, 2)
     labels = [[4, 6, 5], [5]]
     batch = build_batch(source, labels)
     logs = logits(model, batch.inputs.values, source).detach().log_softmax(-1)
@@ -167,7 +167,7 @@ def test_only_labels_contribute_to_the_loss(smoothing: float) -> None:
 
 
 def test_the_consistency_loss_is_zero_without_dropout_and_gradients_are_finite() -> None:
-    model, source = build("positions"), random_source(4, 2)
+    model, source = build("none"), random_source(4, 2)
     batch = build_batch(source, [[4, 6, 5], [5]])
     loss = r_drop_loss(model, batch, 0.0, 5.0)
     assert loss.item() == pytest.approx(token_loss(model, batch, 0.0).item())

@@ -25,18 +25,18 @@ def write_words(folder: Path) -> list[str]:
     per_letter = [
         f"{word}\t{' '.join('v' if one in 'aeiou' else 'c' for one in word)}" for word in words
     ]
-    (folder / "positions.tsv").write_text("\n".join(per_letter) + "\n", encoding="utf-8")
+    (folder / "none.tsv").write_text("\n".join(per_letter) + "\n", encoding="utf-8")
     per_word = [f"{word}\t{word[0]}" for word in words]
     (folder / "mean.tsv").write_text("\n".join(per_word) + "\n", encoding="utf-8")
     return words
 
 
-def changes(folder: Path, reads: str) -> list[str]:
-    corpus = f"{{kind='tsv', path='{folder / reads}.tsv'}}"
+def changes(folder: Path, pooling: str) -> list[str]:
+    corpus = f"{{kind='tsv', path='{folder / pooling}.tsv'}}"
     return [
         *LABELLED,
         *(f"data.{split}={corpus}" for split in ("train", "dev", "test")),
-        f"model.decoder={{kind='labels', pooling='{reads}'}}",
+        f"model.decoder={{kind='labels', pooling='{pooling}'}}",
     ]
 
 
@@ -47,10 +47,10 @@ def loss_of_all(session: Session, layout: BatchLayout) -> float:
     return sum(token_loss(model, layout.gather(corpus, each), 0.1).item() for each in plan)
 
 
-@pytest.mark.parametrize("reads", ["positions", "mean"])
-def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, reads: str) -> None:
+@pytest.mark.parametrize("pooling", ["none", "mean"])
+def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, pooling: str) -> None:
     write_words(tmp_path)
-    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, reads))
+    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, pooling))
     world = World(0, 1, torch.device("cpu"))
     session = open_session(config, tmp_path / "run", False, world, lambda event: None)
     session.event_log.close()
@@ -58,23 +58,23 @@ def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, reads: 
     assert loss_of_all(session, BucketLayout(100)) == pytest.approx(padded)
 
 
-@pytest.mark.parametrize("reads", ["positions", "mean"])
+@pytest.mark.parametrize("pooling", ["none", "mean"])
 @pytest.mark.parametrize("further", ["training.r_drop=1.0", "training.label_smoothing=0.1"])
-def test_labels_of_letters_and_words_are_learned(tmp_path: Path, reads: str, further: str) -> None:
+def test_labels_of_letters_and_words_are_learned(tmp_path: Path, pooling: str, further: str) -> None:
     words = write_words(tmp_path)
     settings = [
         *("training.steps=60", "training.evaluate_every=60", "training.checkpoint_every=60"),
         *("training.optimizer.learning_rate=0.05", "training.stopping.score=accuracy", further),
         "model.encoder.width=16",
     ]
-    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, reads), *settings)
+    config = tiny_config(NO_DROPOUT[0], *changes(tmp_path, pooling), *settings)
     train(config, tmp_path / "run")
     scores = {score.key: score.value for score in load(tmp_path / "run").evaluate("dev").scores}
     assert scores["accuracy"] == scores["macro-f1"] == scores["exact-match"] == 100
     assert scores["perplexity"] < 1.5
     found = load(tmp_path / "run").label(words[:3])
     assert [len(one.text.split()) for [one] in found] == (
-        [len(word) for word in words[:3]] if reads == "positions" else [1, 1, 1]
+        [len(word) for word in words[:3]] if pooling == "none" else [1, 1, 1]
     )
 
 
@@ -83,10 +83,10 @@ def test_labels_of_letters_and_words_are_learned(tmp_path: Path, reads: str, fur
     [
         ("model.decoder={kind='recurrent'}", "the task 'labels' needs kind = 'labels'"),
         ("task.kind=translation", "set task.kind = 'labels', not 'translation'"),
-        ("text.target_tokenizer.kind=words", "a label is what white space separates"),
-        ("decoding.max_length=5", "the source says how many labels there are"),
+        ("text.target_tokenizer.kind=words", "labels are separated by white space"),
+        ("decoding.max_length=5", "the source determines the number of labels"),
         ("training.batching=packed", "training.batching"),
-        ("training.stopping.score=bleu", "'bleu' is none of task.scores; use 'loss' or one of"),
+        ("training.stopping.score=bleu", "'bleu' is not one of task.scores; use 'loss' or one of"),
         ("task.scores=[]", "task.scores"),
     ],
 )

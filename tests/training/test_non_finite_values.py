@@ -67,7 +67,7 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
 
 
 def test_a_non_finite_dev_loss_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "summed_loss", lambda *_: (float("nan"), 1))
+    monkeypatch.setattr(evaluation, "corpus_loss", lambda *_: (float("nan"), 1))
     with pytest.raises(TrainingError, match=r"step 4: the loss on the dev split is nan"):
         train(tiny_config(), tmp_path / "run")
     assert not (tmp_path / "run" / "weights").exists()

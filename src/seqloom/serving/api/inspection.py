@@ -33,8 +33,8 @@ from seqloom.serving.api.schemas.inspection import (
     InspectionRequest,
     InsteadRequest,
     InsteadResponse,
-    SearchRequest,
-    SearchResponse,
+    TracedSearchRequest,
+    TracedSearchResponse,
     SearchTreeResponse,
     TokenChoice,
 )
@@ -128,14 +128,14 @@ async def post_attention(
 
 
 @router.post("/search", dependencies=WITH_KEY_AND_JSON)
-async def post_search(request: SearchRequest, service: ServiceDependency) -> SearchResponse:
+async def post_search(request: TracedSearchRequest, service: ServiceDependency) -> TracedSearchResponse:
     """Return a search step by step: every candidate, what happened to it, and why."""
     context = InspectionContext(service, request)
     check_maximum("n_best", request.n_best, service.limits.beam)
     inspection = context.search_inspection(request.n_best or 1)
     searched = await context.call(lambda: inspection.search(request.n_best))
     trace = searched.to_json()
-    return SearchResponse(
+    return TracedSearchResponse(
         run=context.loaded.name,
         outputs=[Output.from_prediction(output) for output in searched.outputs],
         pieces=trace["pieces"],
@@ -145,7 +145,7 @@ async def post_search(request: SearchRequest, service: ServiceDependency) -> Sea
 
 @router.post("/search/tree", dependencies=WITH_KEY_AND_JSON)
 async def post_search_tree(
-    request: SearchRequest, service: ServiceDependency
+    request: TracedSearchRequest, service: ServiceDependency
 ) -> SearchTreeResponse:
     """Return a search as a tree, laid out for drawing."""
     context = InspectionContext(service, request)

@@ -37,11 +37,11 @@ class AttentionResponse(BaseModel):
     )
 
 
-class SearchRequest(InspectionRequest):
+class TracedSearchRequest(InspectionRequest):
     n_best: int | None = Field(None, ge=1, description="Default: the width of the search.")
 
 
-class SearchResponse(BaseModel):
+class TracedSearchResponse(BaseModel):
     run: str
     outputs: list[Output]
     pieces: dict[str, str] = Field(description="Text of each token.")
