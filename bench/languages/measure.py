@@ -15,8 +15,7 @@ import torch
 import seqloom
 from bench.languages.experiments import DIRECT, EXPERIMENTS, THROUGH, config_of, write_few
 from seqloom.data.example import Example
-from seqloom.data.readers.groups import indices_by_group
-from seqloom.data.readers.splits import read_split
+from seqloom.data.readers.splits import indices_by_group, read_split
 from seqloom.metrics.bleu import bleu, chrf
 from seqloom.runs.run import Run
 

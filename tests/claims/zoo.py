@@ -13,8 +13,7 @@ import torch
 from pydantic import ValidationError
 
 from seqloom.config.schema.attention import AttentionConfig
-from seqloom.config.schema.labels import LabelsDecoderConfig
-from seqloom.config.schema.model import ModelConfig
+from seqloom.config.schema.model import LabelsDecoderConfig, ModelConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
@@ -131,7 +130,10 @@ LABELS: dict[str, Sequence[Any]] = {
 
 
 def _attention_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key: choice[key] for key in ("projection", "values", "selection", "heads", "output_projection")}
+    settings = {
+        key: choice[key]
+        for key in ("projection", "values", "selection", "heads", "output_projection")
+    }
     return {"kind": "attention", "score": SCORES[choice["score"]], **settings}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import CsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.csv import read_csv
+from seqloom.data.readers.delimited import read_csv
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=9)
 

@@ -16,8 +16,7 @@ from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import Example
-from seqloom.data.readers.groups import first_of_each_group
-from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
 from seqloom.text.tokenizer import Tokenizer
 from toy_languages import WORDS, translate_words, write_languages
 

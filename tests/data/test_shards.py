@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.batching.shards import BLOCK_SIZE, SHARD_SIZE, shard_examples, shards_per_epoch
+from seqloom.data.batching.stream import BLOCK_SIZE, SHARD_SIZE, shard_examples, shards_per_epoch
 
 
 @given(examples=st.integers(1, 40 * BLOCK_SIZE), shards=st.integers(1, 5), epoch=st.integers(0, 3))

@@ -7,7 +7,7 @@ import pytest
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.tsv import read_tsv
+from seqloom.data.readers.delimited import read_tsv
 
 
 def test_columns_are_selected_by_number(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.corpus.variants import build_variants
-from seqloom.text.characters import CharacterTokenizer
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
-from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import Tags
+from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "<U>")
 LINES = ["the cat sat on the mat", "the dog sat on a dog", "a cat and a dog"] * 9

@@ -25,7 +25,7 @@ from seqloom.lab.claims import (
     short_beam,
     teacher_forcing,
 )
-from seqloom.lab.models.copy_models import ACCURACIES, LENGTHS
+from seqloom.lab.models.trained_models import ACCURACIES, LENGTHS
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Results
 from seqloom.lab.running.runner import Experiment, list_jobs, load_results, run_jobs

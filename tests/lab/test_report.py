@@ -6,7 +6,7 @@ from fake_results import fake_results
 
 from seqloom.lab.claim import Column, PublishedFigure, PublishedResult
 from seqloom.lab.claims.scale import CLAIM
-from seqloom.lab.reporting.html import render_html
+from seqloom.lab.reporting.files import render_html
 from seqloom.lab.reporting.report import ClaimReport, compare_with_published
 
 PUBLISHED = PublishedResult(

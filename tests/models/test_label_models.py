@@ -17,7 +17,7 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.r_drop import r_drop_loss
+from seqloom.tasks.losses import r_drop_loss
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from token_loss import token_loss
 

@@ -16,7 +16,7 @@ from engine_models import (
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.decoding.search import SearchRequest
-from seqloom.runs.engine.agreement import measure_agreement
+from seqloom.runs.engine.store import measure_agreement
 from seqloom.runs.engine.support import unsupported_model
 
 POSITIONS = {

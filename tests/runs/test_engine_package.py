@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from seqloom.nn.fast.platform import IS_ARM
+from seqloom.nn.fast.dispatch import IS_ARM
 from seqloom.runs.engine import package
 
 PROGRAM = """

@@ -6,9 +6,9 @@ import pytest
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError
-from seqloom.serving.api.languages.names import language_name
 from seqloom.serving.api.languages.pairs import (
     LanguagePair,
+    language_name,
     parse_language_options,
     recipe_language_pairs,
 )

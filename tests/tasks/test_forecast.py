@@ -18,7 +18,7 @@ from seqloom.data.checks.doctor import examine
 from seqloom.data.corpus.scale import Scale, SeriesForm, from_form, to_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.readers.series import SeriesWindow, read_windows
-from seqloom.decoding.rollout import roll_out
+from seqloom.decoding.generation import roll_out
 from seqloom.metrics.trajectory import extrapolate_linearly, predict_last_value
 from seqloom.models.build import build_model
 from seqloom.runs.forecaster import Forecaster

@@ -17,7 +17,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import log_softmax
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.minimum_risk import (
+from seqloom.tasks.losses import (
     Ids,
     Samples,
     minimum_risk_loss,

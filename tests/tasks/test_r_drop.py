@@ -13,7 +13,7 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.r_drop import r_drop_loss
+from seqloom.tasks.losses import r_drop_loss
 from seqloom.text.vocabulary import PAD
 from seqloom.training.loop import train
 from tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config

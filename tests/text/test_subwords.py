@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.text.subwords import SubwordTokenizer
-from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog"] * 4

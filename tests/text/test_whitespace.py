@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary import UNKNOWN
-from seqloom.text.whitespace import WhitespaceTokenizer
+from seqloom.text.vocabulary_tokenizer import WhitespaceTokenizer
 
 NO_TAGS = Tags(())
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary import UNKNOWN
 from seqloom.text.words import WordTokenizer, split_words
 

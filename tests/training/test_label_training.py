@@ -60,7 +60,9 @@ def test_padding_rows_of_a_bucket_do_not_change_the_loss(tmp_path: Path, pooling
 
 @pytest.mark.parametrize("pooling", ["none", "mean"])
 @pytest.mark.parametrize("further", ["training.r_drop=1.0", "training.label_smoothing=0.1"])
-def test_labels_of_letters_and_words_are_learned(tmp_path: Path, pooling: str, further: str) -> None:
+def test_labels_of_letters_and_words_are_learned(
+    tmp_path: Path, pooling: str, further: str
+) -> None:
     words = write_words(tmp_path)
     settings = [
         *("training.steps=60", "training.evaluate_every=60", "training.checkpoint_every=60"),

@@ -18,10 +18,10 @@ from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_
 from seqloom.runs.folder.weights import read_tensors
 from seqloom.runs.run import load
 from seqloom.training import evaluation, loop
-from seqloom.training.early_stopping import BestScore
 from seqloom.training.evaluation import DevScores
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
+from seqloom.training.session import BestScore
 from seqloom.training.setup import lock_folder
 from tiny_runs import (
     LANGUAGE_MODEL,

@@ -12,7 +12,7 @@ from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, START
-from seqloom.training.scheduled_sampling import mix_decoder_inputs
+from seqloom.training.loss import mix_decoder_inputs
 from tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
 from token_loss import token_loss
 

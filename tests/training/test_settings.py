@@ -12,7 +12,7 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.data.readers.splits import read_split
 from seqloom.models.build import build_model
 from seqloom.runs.run import load
-from seqloom.tasks.objective import Objective
+from seqloom.tasks.losses import Objective
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.evaluation import evaluate

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.model import LabelsDecoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError

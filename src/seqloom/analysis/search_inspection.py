@@ -23,9 +23,8 @@ from seqloom.config.schema.decoding import (
 )
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource
-from seqloom.decoding.alternatives import alternatives
 from seqloom.decoding.build import build_search
-from seqloom.decoding.forced import force
+from seqloom.decoding.forced import alternatives, force
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.decoding.trace import CandidateIndex, SearchTrace, replay

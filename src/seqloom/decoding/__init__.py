@@ -11,9 +11,9 @@ from seqloom.decoding.build import build_rules, build_search
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
+from seqloom.decoding.generation import roll_out
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
-from seqloom.decoding.rollout import roll_out
 from seqloom.decoding.rules import Rules, default_max_length
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest, StepDecoder

@@ -11,8 +11,12 @@ from seqloom.config.schema.embedding import (
     RotaryPositionsConfig,
 )
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
-from seqloom.config.schema.labels import LabelsDecoderConfig
-from seqloom.config.schema.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
+from seqloom.config.schema.model import (
+    ImageEncoderConfig,
+    LabelsDecoderConfig,
+    ModelConfig,
+    NoEncoderConfig,
+)
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.schema.transformer import (
     LayerStackConfig,
@@ -23,22 +27,22 @@ from seqloom.config.schema.transformer import (
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
 from seqloom.models.images import ConvolutionEncoder, PatchEncoder
-from seqloom.models.initial_state import (
+from seqloom.models.interface import DecoderModule, EncoderModule
+from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
+from seqloom.models.recurrent import (
     CopiedInitialState,
     InitialState,
     ProjectedInitialState,
+    RecurrentDecoder,
+    RecurrentEncoder,
 )
-from seqloom.models.interface import DecoderModule, EncoderModule
-from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
-from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder, build_final_norm
 from seqloom.nn.build import build_attention, build_feedforward, build_lookup, build_positions
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import build_dropout
-from seqloom.nn.embedding import Embedder, LearnedLookup, Lookup, Readout
-from seqloom.nn.labels import LabelReadout
+from seqloom.nn.embedding import Embedder, LabelReadout, LearnedLookup, Lookup, Readout
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer

@@ -22,11 +22,11 @@ from seqloom.models.interface import (
     Rows,
     State,
     Step,
+    module_list,
 )
 from seqloom.models.seq2seq import Model
 from seqloom.nn.embedding import Readout
 from seqloom.nn.losses import cross_entropy_sum
-from seqloom.nn.module_list import module_list
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Images, Packing, Source
-from seqloom.models.interface import EncoderModule, Memory
+from seqloom.models.interface import EncoderModule, Memory, module_list
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.module_list import module_list
 from seqloom.nn.transformer import EncoderLayer
 
 

@@ -9,9 +9,9 @@ A model is an encoder, which turns a source into a `Memory`, and a decoder with 
 Training calls `forward`, search calls `start` and `step`. Neither depends on the kind of model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -265,3 +265,11 @@ class EncoderModule(nn.Module):
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError
+
+
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+def module_list(layers: Sequence[Layer]) -> Sequence[Layer]:
+    """An nn.ModuleList that type checkers treat as a sequence of `Layer`."""
+    return cast("Sequence[Layer]", nn.ModuleList(layers))

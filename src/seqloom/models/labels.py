@@ -17,8 +17,7 @@ from seqloom.models.interface import (
     static_position,
 )
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.embedding import Lookup
-from seqloom.nn.labels import LabelReadout
+from seqloom.nn.embedding import LabelReadout, Lookup
 
 VectorSelector = Callable[[Memory], tuple[Tensor, Tensor]]
 """Selects the vectors that get a label: (B, N, D), and their number in each row, (B,)."""

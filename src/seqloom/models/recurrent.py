@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Packing, Padded, Source
-from seqloom.models.initial_state import InitialState
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
@@ -15,6 +14,7 @@ from seqloom.models.interface import (
     Memory,
     State,
     Step,
+    module_list,
     row_at,
     static_position,
 )
@@ -23,9 +23,47 @@ from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast.multihead import prepare_mask, prepare_steps
-from seqloom.nn.module_list import module_list
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer, reverse
+
+
+class InitialState(nn.Module):
+    """Encoder summary (B, L, C) -> initial decoder state (B, L', C'). This base class gives zeros.
+
+    layers:      L', number of decoder layers
+    state_width: C', width of the state of a decoder layer
+    """
+
+    def __init__(self, layers: int, state_width: int) -> None:
+        super().__init__()
+        self.layers = layers
+        self.state_width = state_width
+
+    def forward(self, summary: Tensor) -> Tensor:
+        """(B, L, C) -> (B, L', C')"""
+        return summary.new_zeros(summary.shape[0], self.layers, self.state_width)
+
+
+class CopiedInitialState(InitialState):
+    """The final state of the encoder itself, layer by layer (Sutskever et al. 2014)."""
+
+    def forward(self, summary: Tensor) -> Tensor:
+        return summary
+
+
+class ProjectedInitialState(InitialState):
+    """tanh(W summary + b). Encoder and decoder may differ in layers, widths and cells.
+
+    summary_width: L · C, width of the summaries of all encoder layers together
+    """
+
+    def __init__(self, summary_width: int, layers: int, state_width: int) -> None:
+        super().__init__(layers, state_width)
+        self.projection = nn.Linear(summary_width, layers * state_width)
+
+    def forward(self, summary: Tensor) -> Tensor:
+        return torch.tanh(self.projection(summary.flatten(1))).unflatten(1, (self.layers, -1))
+
 
 ContextUse = Literal["input", "readout", "layer", "state"]
 SummaryUse = Literal["input", "readout"]

@@ -13,6 +13,7 @@ from seqloom.models.interface import (
     Memory,
     State,
     Step,
+    module_list,
     row_at,
     static_position,
 )
@@ -22,7 +23,6 @@ from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
-from seqloom.nn.module_list import module_list
 from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLayer, Norm
 
 

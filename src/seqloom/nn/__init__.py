@@ -20,13 +20,13 @@ from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import Dropout, LockedDropout
 from seqloom.nn.embedding import (
     Embedder,
+    LabelReadout,
     LearnedLookup,
     Lookup,
     OneHotLookup,
     Readout,
     VectorLookup,
 )
-from seqloom.nn.labels import LabelReadout
 from seqloom.nn.losses import cross_entropy_sum, squared_error_sum
 from seqloom.nn.multihead import AttentionOutput, AttentionTrace, MultiHeadAttention
 from seqloom.nn.positions import (

@@ -9,7 +9,7 @@ from seqloom.config.schema.tags import tag_display_name, training_tags
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.runs.prediction import Prediction
-from seqloom.text.tags import Tags
+from seqloom.text.tokenizer import Tags
 
 MAX_LISTED_LINES = 5
 

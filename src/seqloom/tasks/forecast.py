@@ -16,7 +16,7 @@ from seqloom.data.corpus.scale import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
 from seqloom.data.readers.series import Numbers, SeriesWindow, read_windows, series_widths
-from seqloom.decoding.rollout import roll_out
+from seqloom.decoding.generation import roll_out
 from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (
     absolute_error,
@@ -27,7 +27,7 @@ from seqloom.metrics.trajectory import (
     squared_error,
 )
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.objective import LIKELIHOOD, Objective
+from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 class Forecast:

@@ -14,7 +14,7 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Split
 from seqloom.data.readers.images import Pixels
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.objective import LIKELIHOOD, Objective
+from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,7 @@ from seqloom.data.example import Example, Split
 from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.minimum_risk import Ids, Reward, minimum_risk_loss
-from seqloom.tasks.objective import LIKELIHOOD, Objective
-from seqloom.tasks.r_drop import r_drop_loss
+from seqloom.tasks.losses import LIKELIHOOD, Ids, Objective, Reward, minimum_risk_loss, r_drop_loss
 from seqloom.tasks.task import ModelInput
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import PAD

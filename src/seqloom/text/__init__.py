@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.text.build import load_tokenizer, train_tokenizer
-    from seqloom.text.characters import CharacterTokenizer
     from seqloom.text.long_text import LongTextTokenizer
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
-    from seqloom.text.tags import Tags
-    from seqloom.text.tokenizer import Tokenizer
+    from seqloom.text.tokenizer import Tags, Tokenizer
     from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNKNOWN, Vocabulary
-    from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
-    from seqloom.text.whitespace import WhitespaceTokenizer
+    from seqloom.text.vocabulary_tokenizer import (
+        CharacterTokenizer,
+        VocabularyTokenizer,
+        WhitespaceTokenizer,
+    )
     from seqloom.text.words import WordTokenizer
 
 __all__ = [

@@ -12,12 +12,10 @@ from seqloom.config.schema.text import (
     WordsConfig,
 )
 from seqloom.core.errors import DataError
-from seqloom.text.characters import CharacterTokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.subwords import SubwordTokenizer
-from seqloom.text.tags import Tags
-from seqloom.text.tokenizer import Tokenizer, damaged_file_error, read_content
-from seqloom.text.whitespace import WhitespaceTokenizer
+from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content
+from seqloom.text.vocabulary_tokenizer import CharacterTokenizer, WhitespaceTokenizer
 from seqloom.text.words import WordTokenizer
 
 

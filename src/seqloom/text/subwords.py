@@ -12,8 +12,9 @@ import sentencepiece
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.storage import write_file
-from seqloom.text.tags import SPACE, Tags
 from seqloom.text.tokenizer import (
+    SPACE,
+    Tags,
     content_digest,
     damaged_file_error,
     word_indices,

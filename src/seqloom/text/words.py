@@ -7,7 +7,7 @@ from functools import cache
 from typing import ClassVar, Self
 from unicodedata import category
 
-from seqloom.text.tags import JOINER, Tags
+from seqloom.text.tokenizer import JOINER, Tags
 from seqloom.text.vocabulary import Vocabulary
 from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
 

@@ -14,9 +14,8 @@ from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
-from seqloom.training.early_stopping import BestScore
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
-from seqloom.training.session import Session
+from seqloom.training.session import BestScore, Session
 
 OPTIMIZER = "optimizer.safetensors"
 AVERAGES = "averages.safetensors"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import TrainingError
-from seqloom.runs.evaluation.corpus_loss import corpus_batches, corpus_loss
 from seqloom.runs.evaluation.groups import mean_scores, score_groups
+from seqloom.runs.evaluation.perplexity import corpus_batches, corpus_loss
 from seqloom.runs.folder.integrity import WEIGHTS, weights_store
 from seqloom.runs.folder.weights import weights_of, write_tensors
 from seqloom.runs.options import greedy_config

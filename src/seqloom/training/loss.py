@@ -1,12 +1,14 @@
-"""The loss of a training batch, as the recipe defines it."""
+"""The loss of a training batch: decoder inputs, objective and precision as the recipe defines them."""
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from seqloom.core.batch import Batch
-from seqloom.tasks.objective import Objective
+from seqloom.core.batch import Batch, Padded
+from seqloom.models.seq2seq import Model
+from seqloom.tasks.losses import Objective
 from seqloom.training.schedule import target_share, uses_minimum_risk
-from seqloom.training.scheduled_sampling import mix_decoder_inputs
 from seqloom.training.session import Session
 
 
@@ -20,3 +22,41 @@ def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
     with torch.autocast(session.world.device.type, dtype=torch.bfloat16, enabled=is_bf16):
         mixed = mix_decoder_inputs(session.model, batch, target_share(settings.decoder_input, step))
         return session.task.loss(session.model, mixed, objective)
+
+
+def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch:
+    """Replace some target tokens in the decoder input by the model's own predictions.
+
+    target_share: probability, at each position, of feeding the target token. 1 is teacher forcing,
+                  0 is free running, and anything between is scheduled sampling
+
+    The model first predicts all positions without gradients; training then runs teacher-forced on
+    the mixture. No gradient flows through a chosen token, so this equals feeding each prediction
+    back as it is made. An early END is fed like any other token: the position after it still has a
+    target and therefore a valid loss.
+    """
+    if target_share >= 1:
+        return batch
+    was_training = model.training
+    model.eval()
+    try:
+        mixed = _predict_inputs(model, batch, target_share)
+    finally:  # also after an out-of-memory error: the step is then repeated on smaller batches
+        model.train(was_training)
+    return replace(batch, inputs=Padded(mixed, batch.inputs.lengths))
+
+
+@torch.no_grad()
+def _predict_inputs(model: Model, batch: Batch, target_share: float) -> Tensor:
+    """(B, T) decoder inputs, predicted position by position."""
+    assert batch.packing is None, "stepwise decoding needs one pair per row"
+    targets = batch.inputs.values  # (B, T)
+    memory = model.encode(batch.source, batch.size)
+    state = model.decoder.start(memory, targets.shape[1], need_attention=False)
+    inputs = [targets[:, 0]]  # always START
+    for position in range(1, targets.shape[1]):
+        step = model.decoder.step(inputs[-1], state)
+        state = step.state
+        use_target = torch.rand(batch.size, device=targets.device) < target_share
+        inputs.append(torch.where(use_target, targets[:, position], step.logits.argmax(-1)))
+    return torch.stack(inputs, dim=1)

@@ -1,6 +1,6 @@
-"""Session: the state of a training in progress."""
+"""Session: the state of a training in progress, with the best dev score for early stopping."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -13,10 +13,35 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 from seqloom.training.averaging import Averager
 from seqloom.training.distributed import World
-from seqloom.training.early_stopping import BestScore
 from seqloom.training.event_log import Event, EventCallback, EventLog
 from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.fast.select import Precision
+
+
+@dataclass(frozen=True)
+class BestScore:
+    """The best dev score, its step, and the number of evaluations since then.
+
+    Checkpoints store these fields by name.
+    """
+
+    best: float | None = None
+    best_step: int = 0
+    waited: int = 0
+
+    def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
+        """The state after one more evaluation."""
+        if self.best is None or (score > self.best if higher_is_better else score < self.best):
+            return BestScore(score, step, 0)
+        return replace(self, waited=self.waited + 1)
+
+    def is_best(self, step: int) -> bool:
+        """True if this step has the best score so far."""
+        return self.best_step == step
+
+    def should_stop(self, patience: int | None) -> bool:
+        """True after `patience` evaluations without a better score; None means never."""
+        return patience is not None and self.waited >= patience
 
 
 @dataclass

@@ -25,8 +25,7 @@ from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.groups import first_of_each_group
-from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup

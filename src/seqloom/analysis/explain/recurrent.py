@@ -15,8 +15,12 @@ from seqloom.analysis.explain.step_trace import (
     trace_input,
     trace_output,
 )
-from seqloom.models.initial_state import CopiedInitialState, InitialState, ProjectedInitialState
-from seqloom.models.recurrent import RecurrentDecoder
+from seqloom.models.recurrent import (
+    CopiedInitialState,
+    InitialState,
+    ProjectedInitialState,
+    RecurrentDecoder,
+)
 
 
 def trace_recurrent(decoder: RecurrentDecoder, trace: StepTrace) -> Tensor:

@@ -15,8 +15,7 @@ from seqloom.analysis.explain.explanation import PositionLabels, TracedValue
 from seqloom.models.interface import DecoderModule, Memory
 from seqloom.nn.attention import DotScore
 from seqloom.nn.copying import Copyable, Copying
-from seqloom.nn.embedding import Embedder
-from seqloom.nn.labels import LabelReadout
+from seqloom.nn.embedding import Embedder, LabelReadout
 from seqloom.nn.multihead import AttentionTrace, MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 

@@ -37,7 +37,7 @@ def label(
     label, the output is two lines: the tokens, and below them their labels.
     """
     from seqloom.cli.inputs import check_texts, read_portions
-    from seqloom.config.schema.labels import LabelsDecoderConfig
+    from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.runs.run import load
 
     run = load([run_folder, *(ensemble or ())])

@@ -13,8 +13,12 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
 from seqloom.config.schema.image import PatchEncoderConfig
-from seqloom.config.schema.labels import LabelsDecoderConfig
-from seqloom.config.schema.model import ImageEncoderConfig, ModelConfig, NoEncoderConfig
+from seqloom.config.schema.model import (
+    ImageEncoderConfig,
+    LabelsDecoderConfig,
+    ModelConfig,
+    NoEncoderConfig,
+)
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags

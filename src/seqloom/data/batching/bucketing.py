@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from seqloom.core.batch import Batch, Images, Source
-from seqloom.data.batching.grid import TokenGrid
+from seqloom.data.batching.packing import TokenGrid
 from seqloom.data.batching.planning import example_sizes, refuse_too_long
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray

@@ -11,7 +11,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
-from seqloom.data.batching.shards import shard_examples, shards_per_epoch
+from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.checks.labels import label_count_error
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics

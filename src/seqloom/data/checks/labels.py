@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom.config.schema.labels import LabelsDecoderConfig
+from seqloom.config.schema.model import LabelsDecoderConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import DataError
 from seqloom.data.corpus.dataset import IntArray

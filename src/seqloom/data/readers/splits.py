@@ -1,8 +1,11 @@
-"""Reads a split: dispatches to the reader of each corpus, and holds out dev and test examples."""
+"""Reads a split: dispatches to the reader of each corpus, holds out dev and test examples, and
+groups examples by language pair.
+"""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice, zip_longest
 from typing import assert_never
 
 from seqloom.config.schema.corpora import (
@@ -29,13 +32,12 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
-from seqloom.data.readers.csv import read_csv
+from seqloom.data.readers.delimited import read_csv, read_tsv
 from seqloom.data.readers.files import locate
 from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
 from seqloom.data.readers.synthetic import read_synthetic
-from seqloom.data.readers.tsv import read_tsv
 
 
 def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
@@ -248,3 +250,27 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
     holds_out = split == "train" and any(held_out_share(config, side) for side in ("dev", "test"))
     remainder = " left after holding out dev and test" if holds_out else ""
     return f"data.{split}: {name}: there is no example{remainder}; check that the file is not empty"
+
+
+def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
+    """Map each group to the indices of its examples, in order of first appearance."""
+    indices: dict[str, list[int]] = {}
+    for index, example in enumerate(examples):
+        indices.setdefault(example.group, []).append(index)
+    return indices
+
+
+def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example]:
+    """Return the first `count` examples, taken from the groups in alternation.
+
+    Keeps up to `count` examples of each group in memory.
+    """
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        group = groups.setdefault(example.group, [])
+        if len(group) < count:
+            group.append(example)
+        if len(group) == count and not example.group:
+            break  # examples without a group name: there is no other group
+    alternating = chain.from_iterable(zip_longest(*groups.values()))
+    return list(islice((example for example in alternating if example is not None), count))

@@ -2,11 +2,11 @@
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
-from seqloom.lab.models.trained_models import train_once
-from seqloom.lab.models.translation_models import (
+from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
     read_test_sentences,
+    train_once,
     translation_recipe,
 )
 from seqloom.lab.results import Numbers, Results

@@ -2,7 +2,7 @@
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, PublishedFigure, PublishedResult, Trial
-from seqloom.lab.models.copy_models import (
+from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
     LENGTHS,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.data.example import Example
 from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.models.trained_models import train_once
-from seqloom.lab.models.translation_models import (
+from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
     read_test_sentences,
+    train_once,
     translation_recipe,
 )
 from seqloom.lab.results import Numbers, Results

@@ -12,13 +12,15 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
 from seqloom.lab.models.trained_models import (
+    BUNDLED,
+    SUBWORDS,
     Tables,
     build_recipe,
     learning_curve,
+    read_test_sentences,
     train_once,
     training_tables,
 )
-from seqloom.lab.models.translation_models import BUNDLED, SUBWORDS, read_test_sentences
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu

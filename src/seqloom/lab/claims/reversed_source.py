@@ -7,6 +7,8 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
 from seqloom.lab.models.trained_models import (
+    BUNDLED,
+    SUBWORDS,
     Tables,
     build_recipe,
     letter_accuracy,
@@ -15,7 +17,6 @@ from seqloom.lab.models.trained_models import (
     train_once,
     training_tables,
 )
-from seqloom.lab.models.translation_models import BUNDLED, SUBWORDS
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import BarChart, Chart

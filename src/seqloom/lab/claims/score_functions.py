@@ -4,18 +4,18 @@ import math
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, PublishedFigure, PublishedResult, Trial
-from seqloom.lab.models.copy_models import (
+from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
     COPY_SIZES,
     LONGEST,
     NO_ATTENTION,
     CopySettings,
+    Tables,
     copy_recipe,
     measure_copying,
     plot_copying,
 )
-from seqloom.lab.models.trained_models import Tables
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import Chart

@@ -1,26 +1,33 @@
-"""Trains models for experiments, each once, from recipes given as tables."""
+"""Trained models for experiments, each trained once: from a recipe given as tables, GRUs that copy
+letters, and a German-English translation model.
+"""
 
 import fcntl
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.corpora import SyntheticConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
+from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.data.readers.synthetic import read_synthetic
-from seqloom.lab.claim import SettingsT, Trial
+from seqloom.lab.claim import Column, SettingsT, Size, Trial
+from seqloom.lab.results import Numbers, Results
 from seqloom.metrics.error_rates import token_accuracy
 from seqloom.runs.folder.integrity import is_run
 from seqloom.runs.run import Run, load
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 Tables = dict[str, Any]
 """Tables of a recipe, as in its TOML file."""
@@ -111,3 +118,138 @@ def training_tables(steps: int, seed: int, rate: float, batch_tokens: int = 2_04
         "evaluate_examples": 1,
         "checkpoint_every": steps,
     }
+
+
+LENGTHS = (4, 8, 12, 16, 20)
+LONGEST = LENGTHS[-1]
+ACCURACIES = [f"accuracy at {length}" for length in LENGTHS]
+COLUMNS = tuple(
+    Column(name, f"{length} letters", ".1%")
+    for name, length in zip(ACCURACIES, LENGTHS, strict=True)
+)
+NO_ATTENTION: Tables = {"kind": "none"}
+_CORPUS = letter_corpus("copy", 1, LONGEST, symbols=10)
+
+
+@dataclass(frozen=True)
+class CopySettings:
+    """examples: training strings; tests: test strings of each length."""
+
+    examples: int
+    steps: int
+    width: int
+    tests: int
+
+
+COPY_SIZES: dict[Size, CopySettings] = {
+    "tiny": CopySettings(examples=60, steps=2, width=8, tests=2),
+    "small": CopySettings(examples=10_000, steps=300, width=64, tests=100),
+    "full": CopySettings(examples=100_000, steps=2_000, width=256, tests=1_000),
+}
+
+
+def copy_recipe(
+    trial: Trial[CopySettings], decoder: Tables, batch_tokens: int = 1_024
+) -> RunConfig:
+    """Recipe of a copy model. Encoder and decoder states have the same width.
+
+    Equal widths allow scores that compare the two directly.
+    """
+    settings = trial.settings
+    # With positions in both inputs, the model need not learn to count first.
+    positions = {"kind": "sinusoidal", "join": "append", "width": settings.width // 2}
+    shared = {"kind": "recurrent", "positions": positions}
+    return build_recipe(
+        {
+            "data": {
+                "train": {**_CORPUS, "examples": settings.examples, "seed": trial.seed},
+                "dev": {**_CORPUS, "examples": 20},
+            },
+            "text": {"tokenizer": {"kind": "characters"}},
+            "model": {
+                "encoder": {**shared, "width": settings.width // 2},
+                "decoder": {**shared, "width": settings.width, **decoder},
+            },
+            "training": training_tables(settings.steps, trial.seed, 4e-3, batch_tokens),
+        }
+    )
+
+
+def measure_copying(trial: Trial[CopySettings], config: RunConfig) -> Numbers:
+    """Fraction of correct letters at each length, by greedy search."""
+    run = train_once(trial, config)
+    numbers = {}
+    for length, name in zip(LENGTHS, ACCURACIES, strict=True):
+        examples = strings_to_test(_CORPUS, length, trial.settings.tests)
+        sources = [example.source for example in examples]
+        outputs = run.translate(sources, decoding=GreedyConfig(), attention=False)
+        numbers[name] = letter_accuracy(
+            [output.text for output in outputs], [example.target for example in examples]
+        )
+    return numbers
+
+
+def plot_copying(results: Results, lines: Sequence[str], bars: Sequence[str]) -> list[Chart]:
+    """Accuracy by length for the conditions in `lines`, and at the longest for those in `bars`."""
+    return [
+        LineChart(
+            "letters to copy",
+            "fraction of correct letters",
+            [
+                Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
+                for condition in lines
+            ],
+        ),
+        BarChart(
+            f"fraction of correct letters, {LONGEST} letters to copy",
+            bars,
+            [results.over_seeds(condition, ACCURACIES[-1]) for condition in bars],
+        ),
+    ]
+
+
+_PAIRS: Tables = {"kind": "bundled", "source": "de", "target": "en"}
+BUNDLED: Tables = {"train": _PAIRS, "dev": _PAIRS, "test": _PAIRS, "merge_references": True}
+SUBWORDS: Tables = {"tokenizer": {"kind": "subwords", "algorithm": "bpe", "size": 2_000}}
+
+
+@dataclass(frozen=True)
+class TranslationSettings:
+    """rate: learning rate; sentences: test sentences."""
+
+    steps: int
+    width: int
+    rate: float
+    sentences: int
+
+
+TRANSLATION_SIZES: dict[Size, TranslationSettings] = {
+    "tiny": TranslationSettings(steps=2, width=8, rate=6e-3, sentences=6),
+    "small": TranslationSettings(steps=400, width=128, rate=6e-3, sentences=500),
+    "full": TranslationSettings(steps=4_000, width=512, rate=1e-3, sentences=1_000),
+}
+
+
+def translation_recipe(settings: TranslationSettings, seed: int) -> RunConfig:
+    """A bidirectional GRU encoder and a GRU decoder with attention."""
+    shared = {"kind": "recurrent", "width": settings.width, "dropout": 0.1}
+    attention = {"score": {"kind": "dot"}, "projection": "linear"}
+    return build_recipe(
+        {
+            "data": BUNDLED,
+            "text": SUBWORDS,
+            "model": {
+                "encoder": shared,
+                "decoder": {**shared, "attention": attention, "readout": "tanh"},
+            },
+            "training": {
+                **training_tables(settings.steps, seed, settings.rate),
+                "label_smoothing": 0.1,
+            },
+        }
+    )
+
+
+def read_test_sentences(run: Run, count: int) -> list[Example]:
+    """The first sentences of the test split, each with all its references."""
+    return merge_references(list(read_split(run.config.data, "test")))[:count]

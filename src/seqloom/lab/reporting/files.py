@@ -1,16 +1,101 @@
-"""Writes and reads the report files of a claim."""
+"""Reports on disk: JSON and a self-contained HTML page."""
 
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.registry import find_claim
-from seqloom.lab.reporting.html import render_html
-from seqloom.lab.reporting.report import ClaimReport
+from seqloom.lab.reporting.report import ClaimReport, PublishedComparison
 from seqloom.lab.results import Measurement, Results
 from seqloom.lab.running.runner import Experiment, load_results
+from seqloom.lab.verdict import RULE
+from seqloom.viz.chart import render_svg
+
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1f2937;--soft:#6b7280;--paper:#fff;--card:#f8fafc;
+--line:#e5e7eb;--confirmed:#08519c;--refuted:#b45309;--undecided:#6b7280}
+@media(prefers-color-scheme:dark){:root{--ink:#e5e7eb;--soft:#9ca3af;--paper:#111827;
+--card:#1f2937;--line:#374151;--confirmed:#6baed6;--refuted:#fbbf24;--undecided:#9ca3af}}
+body{margin:0 auto;max-width:46rem;padding:2.5rem 1.25rem 4rem;background:var(--paper);
+color:var(--ink);font:16px/1.55 system-ui,sans-serif}
+h1{font-size:1.5rem;line-height:1.3;margin:.2rem 0 .5rem;font-weight:650}
+h2{font-size:1.05rem;margin:2.2rem 0 .5rem}
+.soft{color:var(--soft);font-size:.9rem}
+.verdict{border-left:5px solid var(--hue);background:var(--card);padding:.8rem 1.1rem;
+border-radius:0 .5rem .5rem 0;margin:1.4rem 0}
+.verdict b{color:var(--hue);font-size:1.1rem}
+.verdict ul{margin:.4rem 0 0;padding-left:1.2rem}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
+th{font-weight:600;text-align:right;color:var(--soft)}
+td{text-align:right}td,th{padding:.35rem .9rem .35rem 0;border-bottom:1px solid var(--line);
+white-space:nowrap}td:first-child,th:first-child{text-align:left}
+svg{width:100%;height:auto;margin:.6rem 0}
+dt{font-weight:600;margin-top:.6rem}dd{margin:0}code{font-size:.85rem;overflow-wrap:anywhere}
+"""
+
+
+def render_html(report: ClaimReport) -> str:
+    """The complete HTML page of a report."""
+    claim, verdict = report.claim, report.verdict
+    seeds = len(report.results.seeds)
+    seed_range = f"{min(report.results.seeds)}-{max(report.results.seeds)}"
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in verdict.reason.split("; "))
+    parts = [
+        f'<p class="soft">seqloom lab · {escape(claim.name)} · size {report.size} · {seeds} '
+        f"seed{'' if seeds == 1 else 's'} · {escape(', '.join(report.devices))} · "
+        f"{format_duration(report.seconds)}</p>",
+        f"<h1>{escape(claim.sentence)}</h1>",
+        f'<p class="soft">{escape(claim.source)}</p>',
+        f'<div class="verdict" style="--hue:var(--{verdict.state})"><b>{verdict.state}</b>'
+        f"<ul>{reasons}</ul></div>",
+        *(render_svg(chart) for chart in report.charts),
+        "<h2>Numbers</h2>",
+        table(report.table),
+        '<p class="soft">Mean over the seeds, ± their standard deviation.</p>',
+        *(_published(comparison) for comparison in report.comparisons),
+        "<h2>Experiment</h2>",
+        f"<dl><dt>Setup</dt><dd>{escape(claim.setup)}</dd>"
+        f"<dt>Confirmed if</dt><dd>{escape(claim.confirms)}</dd>"
+        f"<dt>Refuted if</dt><dd>{escape(claim.refutes)}</dd>"
+        f"<dt>Rule</dt><dd>{escape(RULE)}</dd>"
+        f"<dt>Settings</dt><dd><code>{escape(repr(claim.sizes[report.size]))}</code></dd>"
+        f"<dt>Reproduce</dt><dd><code>seqloom lab {escape(claim.name)} --size {report.size} --seeds "
+        f"{seed_range}</code></dd></dl>",
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width,initial-scale=1"><title>{escape(claim.name)}: '
+        f"{verdict.state}</title><style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>"
+    )
+
+
+def _published(comparison: PublishedComparison) -> str:
+    rows = [
+        [figure.label, f"{figure.theirs:g}", f"{figure.ours:.4g}"] for figure in comparison.figures
+    ]
+    return (
+        f"<h2>Published results</h2><p>{escape(comparison.what)} ({escape(comparison.where)}). The "
+        "experiments differ in size, so only the order is compared. "
+        f"<b>{escape(comparison.summary)}</b></p>" + table([["", "published", "here"], *rows])
+    )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """An HTML table whose first row is the heading. A wide table scrolls horizontally."""
+    heading, *others = rows
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in others
+    )
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def format_duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def write_report(experiment: Experiment, seeds: Sequence[int]) -> ClaimReport:

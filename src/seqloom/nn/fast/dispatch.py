@@ -6,9 +6,14 @@ kernels for the same work, and autocast would have to choose a precision inside 
 
 import importlib.util
 import os
+import platform
 
 import torch
 from torch import Tensor
+
+IS_ARM = platform.machine() in ("aarch64", "arm64")
+"""True on 64-bit ARM."""
+
 
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """True if Triton interprets its kernels on a CPU. This is slow and meant for tests."""

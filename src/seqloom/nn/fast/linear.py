@@ -17,8 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.fast.dispatch import trains_on_cpu
-from seqloom.nn.fast.platform import IS_ARM
+from seqloom.nn.fast.dispatch import IS_ARM, trains_on_cpu
 
 # Measured on x86_64 (MKL) and aarch64 (OpenBLAS) with two cores.
 MAX_PACKED_ROWS, MAX_PACKED_ROWS_ONE_THREAD = (256, 16) if IS_ARM else (64, 64)

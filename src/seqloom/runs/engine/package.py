@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from seqloom.core.extras import import_optional
-from seqloom.nn.fast.platform import IS_ARM
+from seqloom.nn.fast.dispatch import IS_ARM
 
 OPENMP_WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 """Variables that control how long idle OpenMP threads spin."""

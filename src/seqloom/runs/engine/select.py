@@ -10,11 +10,10 @@ from seqloom.core.errors import ConfigError, SeqloomError
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Search
 from seqloom.models.transformer import TransformerDecoder
-from seqloom.runs.engine.agreement import Agreement
 from seqloom.runs.engine.compiled import compile_search, unsupported_by_compiled
 from seqloom.runs.engine.convert import Precision
 from seqloom.runs.engine.package import ctranslate2
-from seqloom.runs.engine.store import ModelOrigin, load_or_convert
+from seqloom.runs.engine.store import Agreement, ModelOrigin, load_or_convert
 from seqloom.runs.engine.support import unsupported_model, unsupported_request
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.runs.options import PredictionOptions

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seqloom.data.example import Example
-from seqloom.data.readers.groups import indices_by_group
+from seqloom.data.readers.splits import indices_by_group
 from seqloom.metrics.score import Score
 from seqloom.tasks.token_task import TokenTask
 

@@ -23,9 +23,8 @@ from seqloom.data.example import Example, Split
 from seqloom.metrics.by_length import LengthBucket, by_length
 from seqloom.metrics.score import Score
 from seqloom.metrics.significance import PairedComparison, compare_systems
-from seqloom.runs.evaluation.corpus_loss import corpus_loss
 from seqloom.runs.evaluation.groups import GroupScores, mean_scores
-from seqloom.runs.evaluation.perplexity import long_text_scores, sentence_scores
+from seqloom.runs.evaluation.perplexity import corpus_loss, long_text_scores, sentence_scores
 from seqloom.runs.folder.integrity import EVALUATION
 from seqloom.runs.predictor import Predictor, ProgressCallback
 from seqloom.tasks.task import ModelInput

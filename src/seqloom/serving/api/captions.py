@@ -13,10 +13,10 @@ from seqloom.data.readers.images import decode_pixels
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.dependencies import WITH_KEY, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError, wrong_content_type
 from seqloom.serving.api.schemas.predictions import CaptionResponse, Output
 from seqloom.serving.server.limits import check_maximum
+from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 from seqloom.tasks.task import ModelInput
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")

@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from seqloom.config.schema.decoding import GreedyConfig, SampleConfig
 from seqloom.runs.options import PredictionOptions, greedy_config, sampling_config
 from seqloom.runs.run import Run
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
@@ -17,7 +16,7 @@ from seqloom.serving.api.schemas.predictions import (
     Output,
 )
 from seqloom.serving.server.limits import check_maximum
-from seqloom.serving.server.service import Service
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import UNKNOWN
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter
 
 from seqloom.data.readers.series import Numbers, SeriesWindow
 from seqloom.runs.forecaster import Forecaster
-from seqloom.serving.api.dependencies import WITH_KEY, WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import (
     ForecastExample,
@@ -16,6 +15,7 @@ from seqloom.serving.api.schemas.predictions import (
     ForecastWindow,
 )
 from seqloom.serving.server.jobs import ForecastJobType
+from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, ServiceDependency
 
 MAX_MAGNITUDE = 1e30
 EXAMPLE_AMPLITUDE = 0.8

@@ -19,7 +19,6 @@ from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.inspection import (
     AlternativesRequest,
@@ -33,16 +32,16 @@ from seqloom.serving.api.schemas.inspection import (
     InspectionRequest,
     InsteadRequest,
     InsteadResponse,
-    TracedSearchRequest,
-    TracedSearchResponse,
     SearchTreeResponse,
     TokenChoice,
+    TracedSearchRequest,
+    TracedSearchResponse,
 )
 from seqloom.serving.api.schemas.predictions import Output, to_json_number
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
-from seqloom.serving.server.service import Service
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_tree_page import search_tree_data
 
@@ -128,7 +127,9 @@ async def post_attention(
 
 
 @router.post("/search", dependencies=WITH_KEY_AND_JSON)
-async def post_search(request: TracedSearchRequest, service: ServiceDependency) -> TracedSearchResponse:
+async def post_search(
+    request: TracedSearchRequest, service: ServiceDependency
+) -> TracedSearchResponse:
     """Return a search step by step: every candidate, what happened to it, and why."""
     context = InspectionContext(service, request)
     check_maximum("n_best", request.n_best, service.limits.beam)

@@ -8,11 +8,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from seqloom.serving.api.dependencies import WITH_KEY, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.api.inspection import to_finite_json
 from seqloom.serving.api.schemas.page import ReportResponse, ReportsResponse, ReportSummary
-from seqloom.serving.server.service import Service
+from seqloom.serving.server.service import WITH_KEY, Service, ServiceDependency
 
 LAB_FOLDER = "lab"
 SIZES = ("full", "small", "tiny")

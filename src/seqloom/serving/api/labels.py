@@ -6,10 +6,10 @@ import math
 from fastapi import APIRouter
 
 from seqloom.runs.options import PredictionOptions, beam_config
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
 from seqloom.serving.server.limits import check_not_blank
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 

@@ -8,17 +8,16 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from seqloom.core.errors import SeqloomError
-from seqloom.serving.api.dependencies import ServiceDependency
 from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.detection import (
     DetectedLanguage,
     detect_common_language,
     detect_languages,
 )
-from seqloom.serving.api.languages.names import language_name
+from seqloom.serving.api.languages.pairs import language_name
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.translation import translate
-from seqloom.serving.server.service import Service
+from seqloom.serving.server.service import Service, ServiceDependency
 
 AUTO = "auto"
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import Output, ScoreRequest, ScoreResponse
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.server.limits import check_not_blank
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 

@@ -7,7 +7,6 @@ from seqloom.analysis.explain.explainer import count_attention_heads
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.config.schema.tags import tag_display_name
 from seqloom.runs.forecaster import Forecaster
-from seqloom.serving.api.dependencies import ServiceDependency
 from seqloom.serving.api.errors import ErrorResponse, stopping_error
 from seqloom.serving.api.schemas.predictions import (
     HealthResponse,
@@ -15,6 +14,7 @@ from seqloom.serving.api.schemas.predictions import (
     RunsResponse,
 )
 from seqloom.serving.server.catalogue import ROUTES, LoadedRun
+from seqloom.serving.server.service import ServiceDependency
 
 router = APIRouter()
 

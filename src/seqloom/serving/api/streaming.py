@@ -24,7 +24,6 @@ from seqloom.serving.api.completion import (
     completion_decoding,
     prepare_prompts,
 )
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
@@ -34,6 +33,7 @@ from seqloom.serving.api.schemas.predictions import (
 )
 from seqloom.serving.api.translation import check_translation, choose_direction, prepare_texts
 from seqloom.serving.server.catalogue import LoadedRun
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.tasks.task import ModelInput
 
 EVENT_SCHEMA = {

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from seqloom.serving.api.dependencies import WITH_KEY, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.api.schemas.page import (
     TrainingEventsResponse,
@@ -17,6 +16,7 @@ from seqloom.serving.api.schemas.page import (
     TrainingState,
     TrainingStatus,
 )
+from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 
 EVENT_LOG = "metrics.jsonl"
 MAX_BYTES = 512 * 1024

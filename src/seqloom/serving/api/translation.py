@@ -13,7 +13,6 @@ from seqloom.runs.options import PredictionOptions, Probabilities
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import beam_width, choose_decoding
-from seqloom.serving.api.dependencies import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.languages.pairs import LanguagePair
 from seqloom.serving.api.languages.sentences import SegmentedText, single_segment, split_text
@@ -26,7 +25,7 @@ from seqloom.serving.api.schemas.predictions import (
 )
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum, check_not_blank
-from seqloom.serving.server.service import Service
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput
 
 INLINE_CHARACTERS = 200

@@ -1,9 +1,13 @@
-"""The state that all request handlers share."""
+"""The state that all request handlers share, and the FastAPI dependencies that provide it."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from fastapi import Depends, Request
+
+from seqloom.serving.api.errors import wrong_content_type
 from seqloom.serving.server.admission import AdmissionControl
-from seqloom.serving.server.api_keys import ApiKeys
+from seqloom.serving.server.api_keys import ApiKeys, bearer_token
 from seqloom.serving.server.catalogue import Catalogue
 from seqloom.serving.server.limits import Limits
 
@@ -16,3 +20,26 @@ class Service:
     limits: Limits
     admission: AdmissionControl
     keys: ApiKeys = field(default_factory=ApiKeys)
+
+
+# FastAPI runs dependencies that are not `async` in a thread pool, which costs a millisecond each.
+async def get_service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def require_api_key(request: Request) -> None:
+    service = await get_service(request)
+    service.keys.check(bearer_token(request.headers.get("authorization")))
+
+
+async def require_json(request: Request) -> None:
+    """Reject other content types before FastAPI tries to parse the body as JSON."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise wrong_content_type("JSON, sent with 'Content-Type: application/json'", content_type)
+
+
+ServiceDependency = Annotated[Service, Depends(get_service)]
+WITH_KEY = [Depends(require_api_key)]
+WITH_KEY_AND_JSON = [Depends(require_api_key), Depends(require_json)]

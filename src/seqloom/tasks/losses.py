@@ -1,21 +1,16 @@
-"""Minimum risk training: the model learns from its own sampled outputs and their quality.
+"""Training losses beside cross-entropy: R-Drop and minimum risk training.
 
-Maximum likelihood never shows a model its own outputs, and treats every wrong token as equally
-wrong. Here K outputs per source are sampled and scored. Their probability rises or falls with the
-difference between their reward and the mean reward of the other samples (Shen et al. 2016, Rennie
-et al. 2017):
-
-    loss = -1/K Σ_k (r_k - mean of the other r) log p(y_k)
-
-The expected gradient is that of the expected reward, for any reward.
+`Objective` selects the terms of a loss; `TokenTask.loss` computes it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from seqloom.config.schema.training import MinimumRiskConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.sampling import Sampling
@@ -23,6 +18,75 @@ from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, PAD, START
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The terms of the loss, besides the negative log-likelihood of the targets.
+
+    smoothing:    label smoothing ε
+    r_drop:       weight of the divergence between two passes with different dropout; 0 disables it
+    minimum_risk: how outputs are sampled and scored in minimum risk training; None disables it
+    """
+
+    smoothing: float = 0.0
+    r_drop: float = 0.0
+    minimum_risk: MinimumRiskConfig | None = None
+
+
+LIKELIHOOD = Objective()
+"""The negative log-likelihood alone."""
+
+
+@dataclass(frozen=True)
+class PassOutput:
+    """The log-probabilities (B, T, V) of one pass, in float32 or wider.
+
+    -inf is replaced by 0, so that impossible tokens add nothing to any sum.
+    """
+
+    log_probabilities: Tensor
+
+    @classmethod
+    def compute(cls, model: Model, batch: Batch) -> "PassOutput":
+        logits = model(batch).logits()  # (B, T, V)
+        wide = logits.float() if logits.dtype == torch.bfloat16 else logits
+        log_probabilities = wide.log_softmax(dim=-1)
+        return cls(log_probabilities.masked_fill(log_probabilities == float("-inf"), 0.0))
+
+    def cross_entropy(self, targets: Tensor, smoothing: float) -> Tensor:
+        """Σ -log p(target) over the real positions, with label smoothing: (B, T) -> ()"""
+        log_p = self.log_probabilities
+        nll = F.nll_loss(log_p.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum")
+        if not smoothing:
+            return nll
+        uniform = -(log_p.mean(-1) * (targets != PAD)).sum()
+        return (1 - smoothing) * nll + smoothing * uniform
+
+
+def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor) -> Tensor:
+    """Σ KL(p‖q) + KL(q‖p) over the real positions of the targets (B, T) -> ()
+
+    Computed together: Σ_v p (log p - log q) + q (log q - log p) = Σ_v (p - q) (log p - log q).
+    """
+    log_p, log_q = first.log_probabilities, second.log_probabilities
+    divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
+    return (divergence * (targets != PAD)).sum()
+
+
+def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> Tensor:
+    """Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))    (Liang et al. 2021)
+
+    This is half of the paper's loss: `weight` is the paper's α, and the first term is comparable
+    to the loss of one pass. Padding is multiplied by zero instead of removed, because a CUDA graph
+    needs tensor shapes that depend on the batch shape only.
+    """
+    # The lengths define which positions are real, whatever the padding contains.
+    targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
+    first, second = PassOutput.compute(model, batch), PassOutput.compute(model, batch)
+    nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
+    return nll / 2 + weight / 4 * symmetric_divergence(first, second, targets)
+
 
 Ids = Sequence[int]
 Reward = Callable[[Sequence[Ids], Ids], Sequence[float]]
@@ -53,7 +117,16 @@ class Samples:
 
 
 def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) -> Tensor:
-    """The summed loss of a batch -> ()
+    """Minimum risk training: the model learns from its own samples -> ()  (the summed loss)
+
+    Maximum likelihood never shows a model its own outputs, and treats every wrong token as equally
+    wrong. Here K outputs per source are sampled and scored. Their probability rises or falls with
+    the difference between their reward and the mean reward of the other samples (Shen et al. 2016,
+    Rennie et al. 2017):
+
+        loss = -1/K Σ_k (r_k - mean of the other r) log p(y_k)
+
+    The expected gradient is that of the expected reward, for any reward.
 
     Its value is (1 - mean reward) per target; its gradient is that of the formula above.
     """
