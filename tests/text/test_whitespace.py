@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary import UNKNOWN
-from seqloom.text.vocabulary_tokenizer import WhitespaceTokenizer
+from seqloom.text.words import WhitespaceTokenizer
 
 NO_TAGS = Tags(())
 

@@ -11,12 +11,8 @@ if TYPE_CHECKING:
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
     from seqloom.text.tokenizer import Tags, Tokenizer
     from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNKNOWN, Vocabulary
-    from seqloom.text.vocabulary_tokenizer import (
-        CharacterTokenizer,
-        VocabularyTokenizer,
-        WhitespaceTokenizer,
-    )
-    from seqloom.text.words import WordTokenizer
+    from seqloom.text.vocabulary_tokenizer import CharacterTokenizer, VocabularyTokenizer
+    from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 __all__ = [
     "END",
@@ -39,7 +35,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "CharacterTokenizer": "characters",
+    "CharacterTokenizer": "vocabulary_tokenizer",
     "END": "vocabulary",
     "LongTextTokenizer": "long_text",
     "PAD": "vocabulary",
@@ -47,12 +43,12 @@ _MODULES = {
     "START": "vocabulary",
     "SampledSubwordTokenizer": "subwords",
     "SubwordTokenizer": "subwords",
-    "Tags": "tags",
+    "Tags": "tokenizer",
     "Tokenizer": "tokenizer",
     "UNKNOWN": "vocabulary",
     "Vocabulary": "vocabulary",
     "VocabularyTokenizer": "vocabulary_tokenizer",
-    "WhitespaceTokenizer": "whitespace",
+    "WhitespaceTokenizer": "words",
     "WordTokenizer": "words",
     "load_tokenizer": "build",
     "train_tokenizer": "build",

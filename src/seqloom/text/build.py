@@ -15,8 +15,8 @@ from seqloom.core.errors import DataError
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content
-from seqloom.text.vocabulary_tokenizer import CharacterTokenizer, WhitespaceTokenizer
-from seqloom.text.words import WordTokenizer
+from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
+from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def train_tokenizer(

@@ -16,8 +16,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.options import PredictionOptions
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.text.vocabulary_tokenizer import WhitespaceTokenizer
-from seqloom.text.words import WordTokenizer
+from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def unsupported_model(model: Model) -> list[str]:
