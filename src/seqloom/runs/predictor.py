@@ -140,6 +140,7 @@ class Predictor:
             ]
         results: list[list[Prediction]] = [[] for _ in inputs]
         newline = newline_id(self.task.target_tokenizer)
+        torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
         # Other engines manage the memory of hypotheses themselves, and are fast for small batches.
@@ -155,10 +156,20 @@ class Predictor:
                 keep_attention=reduction.reduce if options.attention else None,
                 indices=[sample_indices[index] for index in indices],
             )
-            searched = self._search(
-                SearchBatch(batch, indices, request), decoding, options.probabilities, callback
-            )
-            for index, model_input, hypotheses in zip(indices, batch, searched, strict=True):
+            searched: list[list[Hypothesis] | None] = [None] * len(batch)
+            if self.engine is not None:
+                searched = self.engine.search(batch, request, decoding, options.probabilities)
+            torch_rows = [row for row, hypotheses in enumerate(searched) if hypotheses is None]
+            if torch_rows:
+                parts = run_in_halves(
+                    lambda part: self._search(part, torch_decoding, callback),
+                    SearchBatch(batch, indices, request).only(torch_rows),
+                    SearchBatch.halves,
+                )
+                for row, found in zip(torch_rows, chain.from_iterable(parts), strict=True):
+                    searched[row] = found
+            for index, model_input, of_input in zip(indices, batch, searched, strict=True):
+                hypotheses = of_input or []
                 if newline is not None and decoding.stop_at_newline:
                     penalty = decoding.length_penalty
                     hypotheses = [
@@ -172,33 +183,9 @@ class Predictor:
         return results
 
     def _search(
-        self,
-        batch: SearchBatch,
-        decoding: SearchConfig,
-        probabilities: Probabilities,
-        callback: StreamingCallback | None,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each input, from the engine or, where it returns None, from torch."""
-        results: list[list[Hypothesis] | None] = [None] * len(batch.inputs)
-        if self.engine is not None:
-            results = self.engine.search(batch.inputs, batch.request, decoding, probabilities)
-        torch_rows = [row for row, hypotheses in enumerate(results) if hypotheses is None]
-        if torch_rows:
-            has_end = newline_id(self.task.target_tokenizer) is None
-            torch_decoding = decoding if has_end else without_end(decoding)
-            parts = run_in_halves(
-                lambda part: self._search_with_torch(part, torch_decoding, callback),
-                batch.only(torch_rows),
-                SearchBatch.halves,
-            )
-            for row, hypotheses in zip(torch_rows, chain.from_iterable(parts), strict=True):
-                results[row] = hypotheses
-        return [hypotheses or [] for hypotheses in results]
-
-    def _search_with_torch(
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
-        """Search in the fastest form that the device and the request allow."""
+        """Search with torch, in the fastest form that the device and the request allow."""
         search = build_search(decoding)
         with torch.inference_mode():
             memory = self.encode(batch.inputs)
