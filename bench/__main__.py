@@ -1,4 +1,4 @@
-"""seqloom beside its peers: see bench/README.md."""
+"""Compare seqloom with other toolkits on this CPU. See bench/README.md."""
 
 import argparse
 import json
@@ -10,100 +10,119 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import decoding, decoding_table, page, training, training_table
-from bench.contenders import DECODING, ROOT, TRAINING, Contender
-from bench.machine import about
-from bench.prepare import MULTI30K, prepare
-from bench.rounds import Plan
-from bench.workload import KINDS, Kind, Workload
+from bench import decoding_table, page, training_table
+from bench.comparison.decoding import compare_decoding
+from bench.comparison.prepare import MULTI30K, prepare
+from bench.comparison.rounds import RoundPlan
+from bench.comparison.systems import DECODING_PEERS, ROOT, TRAINING_PEERS, System
+from bench.comparison.training import compare_training
+from bench.comparison.workload import MODEL_KINDS, ModelKind, Workload
+from bench.machine import describe_environment
 
 WORK = ROOT / "bench" / ".work"
 DRAFTS = WORK / "results"
 
 
-def tell(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {text}", file=sys.stderr, flush=True)
+def log(message: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {message}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    chosen = parse()
-    if chosen.what == "page":
+    arguments = parse_arguments()
+    if arguments.what == "page":
         page.write()
         return
-    data = str(MULTI30K) if chosen.data == "multi30k" else chosen.data
-    tatoeba = data == "tatoeba"
-    folder = prepare(data, WORK / ("tatoeba" if tatoeba else "multi30k"))
+    data = str(MULTI30K) if arguments.data == "multi30k" else arguments.data
+    is_tatoeba = data == "tatoeba"
+    folder = prepare(data, WORK / ("tatoeba" if is_tatoeba else "multi30k"))
     facts = {
-        "about": about(Workload.load(folder / "transformer.json").seed),
-        "data": "Tatoeba German→English (bundled)" if tatoeba else "Multi30k German→English",
-        "rounds": chosen.rounds,
+        "about": describe_environment(Workload.load(folder / "transformer.json").seed),
+        "data": "Tatoeba German→English (bundled)" if is_tatoeba else "Multi30k German→English",
+        "rounds": arguments.rounds,
     }
-    out = page.RESULTS if chosen.write else DRAFTS
+    out = page.RESULTS if arguments.write else DRAFTS
     out.mkdir(parents=True, exist_ok=True)
-    if chosen.what in ("training", "all"):
-        models = [chosen.model] if chosen.model else list(KINDS)
-        results = {model: train(folder, model, chosen) for model in models}
+    if arguments.what in ("training", "all"):
+        models = [arguments.model] if arguments.model else list(MODEL_KINDS)
+        results = {model: measure_training(folder, model, arguments) for model in models}
         save(out / "training-cpu.json", {**facts, "models": results})
-    if chosen.what in ("decoding", "all"):
-        save(out / "decoding-cpu.json", {**facts, "contenders": decode(folder, chosen)})
-    if chosen.write:
+    if arguments.what in ("decoding", "all"):
+        systems = measure_decoding(folder, arguments)
+        save(out / "decoding-cpu.json", {**facts, "contenders": systems})
+    if arguments.write:
         page.write()
 
 
-def parse(arguments: Sequence[str] | None = None) -> Namespace:
+def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("what", choices=["training", "decoding", "all", "page"])
-    parser.add_argument("--model", choices=KINDS, help="for training; all of them")
+    parser.add_argument(
+        "--model", choices=MODEL_KINDS, help="model of the training comparison (default: all)"
+    )
     parser.add_argument(
         "--data", default="multi30k", help="multi30k, tatoeba, or a folder with Multi30k's files"
     )
-    keys = sorted({one.key for one in (*TRAINING, *DECODING)})
-    parser.add_argument("--peers", nargs="*", choices=keys, help="all of them")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a window")
-    parser.add_argument("--together", type=int, default=3, help="peers whose models share memory")
-    parser.add_argument("--write", action="store_true", help="the results and the page in docs")
-    chosen = parser.parse_args(arguments)
-    if chosen.write and (chosen.model or chosen.peers is not None):
-        parser.error("--write replaces whole tables; leave --model and --peers out")
-    return chosen
+    keys = sorted({system.key for system in (*TRAINING_PEERS, *DECODING_PEERS)})
+    parser.add_argument("--peers", nargs="*", choices=keys, help="peers to measure (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds (default: 3)")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="length of a time window (default: 5)"
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=3,
+        help="number of peers in memory at the same time (default: 3)",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the results and the page to docs"
+    )
+    parsed = parser.parse_args(arguments)
+    if parsed.write and (parsed.model or parsed.peers is not None):
+        parser.error("--write replaces complete tables: leave --model and --peers out")
+    return parsed
 
 
-def plan(chosen: Namespace, share: int = 1) -> Plan:
+def round_plan(arguments: Namespace, windows_per_round: int = 1) -> RoundPlan:
     lock = os.environ.get("BENCH_LOCK")
-    return Plan(chosen.rounds, chosen.seconds / share, tell, Path(lock) if lock else None)
+    return RoundPlan(
+        arguments.rounds,
+        arguments.seconds / windows_per_round,
+        log,
+        Path(lock) if lock else None,
+    )
 
 
-def wanted(contenders: Sequence[Contender], chosen: Namespace, model: str) -> list[Contender]:
+def select_peers(systems: Sequence[System], arguments: Namespace, model: str) -> list[System]:
+    """The systems that support the model and that `--peers` allows."""
     return [
-        one
-        for one in contenders
-        if model in one.kinds and (chosen.peers is None or one.key in chosen.peers)
+        system
+        for system in systems
+        if model in system.models and (arguments.peers is None or system.key in arguments.peers)
     ]
 
 
-def train(folder: Path, model: Kind, chosen: Namespace) -> list[dict[str, Any]]:
-    """All contenders, a few at a time."""
-    peers = wanted(TRAINING, chosen, model)
+def measure_training(folder: Path, model: ModelKind, arguments: Namespace) -> list[dict[str, Any]]:
+    """Measure the peers in groups of `--together`, each with seqloom and the ceiling."""
+    peers = select_peers(TRAINING_PEERS, arguments, model)
     groups = []
-    for start in range(0, max(len(peers), 1), chosen.together):
-        some = peers[start : start + chosen.together]
-        path = folder / f"{model}.json"
-        groups.append(training.compare(path, some, plan(chosen)))
+    for start in range(0, max(len(peers), 1), arguments.together):
+        group = peers[start : start + arguments.together]
+        groups.append(compare_training(folder / f"{model}.json", group, round_plan(arguments)))
     print(f"\n{model}\n{training_table.table(groups)}\n", flush=True)
     return groups
 
 
-def decode(folder: Path, chosen: Namespace) -> dict[str, Any]:
+def measure_decoding(folder: Path, arguments: Namespace) -> dict[str, Any]:
     from bench.peers.seqloom.random_run import random_run
 
     path = folder / "transformer.json"
     random_run(Workload.load(path))
-    peers = wanted(DECODING, chosen, "transformer")
-    # Four settings share what a window of training has.
-    found = decoding.compare(path, peers, plan(chosen, share=4))
-    print(f"\ndecoding\n{decoding_table.table(found)}\n", flush=True)
-    return found
+    peers = select_peers(DECODING_PEERS, arguments, "transformer")
+    # The four settings of a round share the time of one training window.
+    results = compare_decoding(path, peers, round_plan(arguments, windows_per_round=4))
+    print(f"\ndecoding\n{decoding_table.table(results)}\n", flush=True)
+    return results
 
 
 def save(path: Path, results: dict[str, Any]) -> None:

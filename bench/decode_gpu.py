@@ -1,11 +1,11 @@
-"""Time decoding on a GPU, beside Hugging Face Marian `generate` if it is installed.
+"""Time decoding on a GPU, and Hugging Face Marian `generate` if it is installed.
 
     python -m bench.decode_gpu OUT.json [--alone]
 
-Transformer-base, 10k vocabulary, random weights in bf16, outputs of 24 forced tokens. First the
-recorded searches are held against the plain ones in float32; then each batch is timed after its
-shape has been seen twice, and the bytes that a step must move at the least are set against the
-bandwidth of a plain copy on the same machine.
+Transformer-base, 10k vocabulary, random weights in bf16, outputs of 24 forced tokens. The program
+first compares captured with plain searches in float32. Then it times each batch after two warm-up
+calls, and compares the minimum number of bytes that a step has to move with the bandwidth of a
+copy on the same GPU.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from bench.decode_cpu import BASE, Shape, marian_model, seqloom_model, some_sources
+from bench.decode_cpu import BASE, DecodingShape, marian_model, random_sources, seqloom_model
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.greedy import Greedy
@@ -27,33 +27,47 @@ from seqloom.decoding.search import SearchRequest
 
 DEVICE = torch.device("cuda")
 TOKENS = 24
-WORK = [(1, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (8192, 1), (128, 5), (512, 5), (1024, 5)]
-PEER_WORK = [(256, 1), (1024, 1), (128, 5), (512, 5)]
+BATCHES = [
+    (1, 1),
+    (64, 1),
+    (256, 1),
+    (1024, 1),
+    (4096, 1),
+    (8192, 1),
+    (128, 5),
+    (512, 5),
+    (1024, 5),
+]
+MARIAN_BATCHES = [(256, 1), (1024, 1), (128, 5), (512, 5)]
+"""(batch size, beam width)"""
 
 
-def seconds_of(call: Callable[[], Any], repeats: int = 3) -> float:
-    """The least time of a call, after two to warm up."""
+def minimum_time(call: Callable[[], Any], repeats: int = 3) -> float:
+    """The minimum time of a call in seconds, after two warm-up calls."""
     times = []
-    for turn in range(2 + repeats):
+    for number in range(2 + repeats):
         torch.cuda.synchronize()
-        begin = time.perf_counter()
+        start = time.perf_counter()
         call()
         torch.cuda.synchronize()
-        if turn >= 2:
-            times.append(time.perf_counter() - begin)
+        if number >= 2:
+            times.append(time.perf_counter() - start)
     return min(times)
 
 
 def copy_bandwidth() -> float:
-    """Bytes read and written a second by a plain copy."""
+    """Bytes per second that a copy reads and writes."""
     source = torch.empty(2**30, dtype=torch.uint8, device=DEVICE)
     target = torch.empty_like(source)
-    return 2 * source.numel() / seconds_of(lambda: target.copy_(source), 5)
+    return 2 * source.numel() / minimum_time(lambda: target.copy_(source), 5)
 
 
-def least_bytes(shape: Shape, batch: int, beam: int) -> float:
-    """What decoding a batch has to move at the least, in bf16: weights once a step, keys and values
-    of the past once a row, of the source once a source, logits out and in."""
+def minimum_bytes(shape: DecodingShape, batch: int, beam: int) -> float:
+    """Bytes that decoding a batch in bf16 has to move at least.
+
+    Weights once per step, keys and values of earlier positions once per row, those of the source
+    once per source, and the logits written and read once.
+    """
     width, rows = shape.width, batch * beam
     layer = 8 * width**2 + 2 * width * shape.feedforward
     weights = 2 * (shape.layers * layer + shape.vocabulary * width)
@@ -62,14 +76,14 @@ def least_bytes(shape: Shape, batch: int, beam: int) -> float:
     return TOKENS * weights + past + source + TOKENS * rows * shape.vocabulary * 2 * 2
 
 
-def search_for(beam: int) -> Greedy | Beam:
+def build_search(beam: int) -> Greedy | Beam:
     rules = Rules(min_length=TOKENS)
     return Greedy(rules=rules) if beam == 1 else Beam(beam, rules=rules)
 
 
-def check(shape: Shape) -> dict[str, Any]:
-    """Do recorded and plain searches agree in float32? Rules and prefixes are all on."""
-    model, source = seqloom_model(shape).to(DEVICE), some_sources(shape, 13).to(DEVICE)
+def check(shape: DecodingShape) -> dict[str, Any]:
+    """Compare captured with plain searches in float32, with all rules and a prefix."""
+    model, source = seqloom_model(shape).to(DEVICE), random_sources(shape, 13).to(DEVICE)
     same, worst = 0, 0.0
     rules = Rules(min_length=3, no_repeat_ngram=2)
     request = SearchRequest([5 + 2 * i for i in range(13)], [[], [7, 8]] + [[]] * 11)
@@ -78,17 +92,17 @@ def check(shape: Shape) -> dict[str, Any]:
         with torch.inference_mode():
             memory = model.encode(source, 13)
             plain = search(model.decoder, memory, request)
-            recorded = CapturedSearch(search)(model.decoder, memory, request)
-        for [one], [other] in zip(recorded, plain, strict=True):
-            same += one.tokens == other.tokens
-            worst = max(worst, abs(one.score - other.score))
+            captured = CapturedSearch(search)(model.decoder, memory, request)
+        for [first], [second] in zip(captured, plain, strict=True):
+            same += first.tokens == second.tokens
+            worst = max(worst, abs(first.score - second.score))
     return {"same_outputs": same, "of": 26, "largest_difference_of_scores": worst}
 
 
-def time_seqloom(shape: Shape, batch: int, beam: int, model: Any) -> dict[str, float]:
-    source = some_sources(shape, batch).to(DEVICE)
+def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dict[str, float]:
+    source = random_sources(shape, batch).to(DEVICE)
     search, request = (
-        CapturedSearch(search_for(beam), torch.bfloat16),
+        CapturedSearch(build_search(beam), torch.bfloat16),
         SearchRequest([TOKENS] * batch),
     )
 
@@ -97,11 +111,11 @@ def time_seqloom(shape: Shape, batch: int, beam: int, model: Any) -> dict[str, f
             return model.encode(source, batch)
 
     memory = encode()
-    begin = time.perf_counter()
-    found = search(model.decoder, memory, request)
-    first = time.perf_counter() - begin
-    assert all(len(best.tokens) == TOKENS for [best] in found)
-    whole = seconds_of(lambda: search(model.decoder, encode(), request))
+    start = time.perf_counter()
+    hypotheses = search(model.decoder, memory, request)
+    first_call = time.perf_counter() - start
+    assert all(len(best.tokens) == TOKENS for [best] in hypotheses)
+    complete = minimum_time(lambda: search(model.decoder, encode(), request))
     program = search.program(model.decoder, memory, request)
 
     def replay() -> None:
@@ -110,12 +124,17 @@ def time_seqloom(shape: Shape, batch: int, beam: int, model: Any) -> dict[str, f
             for _ in range(TOKENS):
                 program.advance()
 
-    device = seconds_of(replay)
-    return {"first": first, "whole": whole, "device": device, "encoder": seconds_of(encode)}
+    device = minimum_time(replay)
+    return {
+        "first": first_call,
+        "whole": complete,
+        "device": device,
+        "encoder": minimum_time(encode),
+    }
 
 
-def time_marian(shape: Shape, batch: int, beam: int, model: Any) -> float:
-    source = some_sources(shape, batch).to(DEVICE)
+def time_marian(shape: DecodingShape, batch: int, beam: int, model: Any) -> float:
+    source = random_sources(shape, batch).to(DEVICE)
 
     def decode() -> Any:
         with torch.inference_mode():
@@ -129,52 +148,53 @@ def time_marian(shape: Shape, batch: int, beam: int, model: Any) -> float:
                 max_new_tokens=TOKENS,
             )
 
-    return seconds_of(decode, 1)
+    return minimum_time(decode, 1)
 
 
-TEXT = """One {device}, torch {torch}, Python {python}; Transformer-base (6+6 layers of 512, 8 heads, 10,000
-pieces), random weights in bf16, outputs of 24 forced tokens. Whole: encoder, search, and the
-outputs back on the host. Replay: the search alone on the GPU; of the copy bandwidth ({copies:.1f} TB/s,
-measured in the same run), the share that the bytes it has to move at the least make up. Marian is
-timed after two passes over the same shapes. `python -m bench.decode_gpu
-docs/results/benchmarks/decoding-gpu.json`
+TEXT = """One {device}, torch {torch}, Python {python}. Transformer-base (6+6 layers of width 512, 8 heads, 10,000 pieces)
+with random weights in bf16 and outputs of 24 forced tokens. The column "seqloom" includes the encoder, the search and the
+copy of the outputs to the host. "In replay" is the search alone on the GPU; "of bandwidth" is the minimum number of bytes
+that this search has to move, as a share of the copy bandwidth measured in the same run ({copies:.1f} TB/s). Marian is timed
+after two passes over the same shapes. Written by `python -m bench.decode_gpu docs/results/benchmarks/decoding-gpu.json`.
 
 | batch | beam | seqloom, tok/s | in replay | of bandwidth | Hugging Face `generate` | ratio |
 |---|---|---|---|---|---|---|
 {rows}
 
-Recorded and plain searches in fp32: the same outputs for {check[same_outputs]} of {check[of]}, scores within
-{check[largest_difference_of_scores]:.1g}.
+In fp32, captured and plain searches give the same outputs for {check[same_outputs]} of {check[of]} sources, with scores
+within {check[largest_difference_of_scores]:.1g}.
 """
 
 
 def table(results: dict[str, Any]) -> str:
     """The section of docs/benchmarks.md."""
-    peers = {(one["batch"], one["beam"]): one for one in results["rows"] if "marian" in one}
+    marian = {(row["batch"], row["beam"]): row for row in results["rows"] if "marian" in row}
     rows = []
-    for one in results["rows"]:
-        if "marian" in one:
+    for row in results["rows"]:
+        if "marian" in row:
             continue
-        peer = peers.get((one["batch"], one["beam"]))
-        beside = ["", ""]
-        if peer is not None:
-            ratio = one["tokens_per_second"] / peer["rate"]
-            beside = [f"{peer['rate']:,.0f}", f"{ratio:.1f}"]
+        marian_row = marian.get((row["batch"], row["beam"]))
+        comparison = ["", ""]
+        if marian_row is not None:
+            ratio = row["tokens_per_second"] / marian_row["rate"]
+            comparison = [f"{marian_row['rate']:,.0f}", f"{ratio:.1f}"]
         rows.append(
-            f"| {one['batch']:,} | {one['beam']} | {one['tokens_per_second']:,.0f} "
-            f"| {one['replay_tokens_per_second']:,.0f} | {100 * one['bandwidth_share']:.0f} % "
-            f"| {beside[0]} | {beside[1]} |"
+            f"| {row['batch']:,} | {row['beam']} | {row['tokens_per_second']:,.0f} "
+            f"| {row['replay_tokens_per_second']:,.0f} | {100 * row['bandwidth_share']:.0f} % "
+            f"| {comparison[0]} | {comparison[1]} |"
         )
     copies = results["copy_bytes_per_second"] / 1e12
     return TEXT.format(**(results | {"rows": "\n".join(rows), "copies": copies}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--alone", action="store_true", help="without Hugging Face")
+    parser.add_argument("--alone", action="store_true", help="measure seqloom without Hugging Face")
     arguments = parser.parse_args()
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans every new shape anew
+    torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN builds a new plan for every shape
     bandwidth = copy_bandwidth()
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
@@ -186,28 +206,37 @@ def main() -> None:
     }
     print(f"copies {bandwidth / 1e12:.2f} TB/s; {report['check']}", flush=True)
 
-    def keep() -> None:
+    def save() -> None:
         arguments.out.write_text(json.dumps(report, indent=1))
 
     model = seqloom_model(BASE).to(DEVICE)
-    for batch, beam in WORK:
+    for batch, beam in BATCHES:
         times = time_seqloom(BASE, batch, beam, model)
-        rate, inner = (batch * TOKENS / times[name] for name in ("whole", "device"))
-        share = least_bytes(BASE, batch, beam) / times["device"] / bandwidth
-        row = {"batch": batch, "beam": beam, "seconds": times, "tokens_per_second": rate}
-        report["rows"].append({**row, "replay_tokens_per_second": inner, "bandwidth_share": share})
-        keep()
+        rate, replay_rate = (batch * TOKENS / times[name] for name in ("whole", "device"))
+        share = minimum_bytes(BASE, batch, beam) / times["device"] / bandwidth
+        report["rows"].append(
+            {
+                "batch": batch,
+                "beam": beam,
+                "seconds": times,
+                "tokens_per_second": rate,
+                "replay_tokens_per_second": replay_rate,
+                "bandwidth_share": share,
+            }
+        )
+        save()
         print(
-            f"batch {batch} beam {beam}: {rate:,.0f} tok/s with encoder and texts, {inner:,.0f} in "
-            f"replay ({share:.0%} of bandwidth), first {times['first']:.2f} s",
+            f"batch {batch} beam {beam}: {rate:,.0f} tok/s with encoder and texts, "
+            f"{replay_rate:,.0f} in replay ({share:.0%} of bandwidth), "
+            f"first call {times['first']:.2f} s",
             flush=True,
         )
     if not arguments.alone:
         marian = marian_model(BASE).to(DEVICE, torch.bfloat16)
-        for batch, beam in PEER_WORK:
+        for batch, beam in MARIAN_BATCHES:
             rate = batch * TOKENS / time_marian(BASE, batch, beam, marian)
             report["rows"].append({"marian": True, "batch": batch, "beam": beam, "rate": rate})
-            keep()
+            save()
             print(f"Marian batch {batch} beam {beam}: {rate:,.0f} tok/s", flush=True)
 
 

@@ -1,12 +1,12 @@
-"""The CPU engine against CTranslate2 itself and against torch: speed, latency, quality.
+"""Compare seqloom's CTranslate2 engine with CTranslate2 alone and with torch on a CPU.
 
     seqloom train bench/engine_cpu.toml --run RUN --set data.folder=MULTI30K
     python -m bench.engine_cpu RUN [OUT.json] [SENTENCES]
 
-The run may be any Transformer; its own test split is translated. "bare" is CTranslate2's
-translate_batch on the same converted files, given ready tokens and its own batching; the engine
-gets text and gives predictions. The two take turns, so that a machine that gets busy slows them
-alike. OUT.json keeps what it holds of other kinds of machines.
+Measures speed, latency and BLEU of a run's test split. The run may be any Transformer. "bare" is
+CTranslate2's translate_batch on the same converted files, with tokens as input and its own
+batching; the engine translates text to predictions. The two alternate, so that other load on the
+machine affects both. OUT.json keeps its results of other machine architectures.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.latency import DECODINGS, machine, seconds, waits
+from bench.latency import DECODINGS, call_seconds, describe_machine, measure_latency
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
@@ -32,39 +32,45 @@ PRECISIONS = ("int8", "float32")
 
 
 def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
-    """Everything there is to say about the engines of one run."""
+    """All measurements of one run."""
     run = load(folder)
     pairs = list(read_split(run.config.data, "test"))
     examples = merge_references(pairs)[:sentences]
     texts = [example.source for example in examples]
     references = [example.references for example in examples]
-    report: dict[str, Any] = {"machine": _machine(), "run": folder.name, "sentences": len(texts)}
+    report: dict[str, Any] = {
+        "machine": {**describe_machine(), "ctranslate2": ctranslate2().__version__},
+        "run": folder.name,
+        "sentences": len(texts),
+    }
     for name, decoding in DECODINGS.items():
-        ours = {precision: _ours(run, precision, texts, decoding) for precision in PRECISIONS}
-        bare = {precision: _bare(run, precision, texts, decoding) for precision in PRECISIONS}
-        by_torch = _ours(run, None, texts, decoding)
-        outputs = {"torch": by_torch(), **{key: job() for key, job in ours.items()}}
+        engine = {key: _engine_call(run, key, texts, decoding) for key in PRECISIONS}
+        bare = {key: _bare_call(run, key, texts, decoding) for key in PRECISIONS}
+        torch_call = _engine_call(run, None, texts, decoding)
+        outputs = {"torch": torch_call(), **{key: call() for key, call in engine.items()}}
         report[name] = {
             "bleu": {key: round(bleu(rows, references).value, 2) for key, rows in outputs.items()},
             "same as torch": {
                 key: sum(map(str.__eq__, outputs["torch"], outputs[key])) for key in PRECISIONS
             },
-            **_speed(
+            **_measure_speed(
                 {
-                    f"{who} {key}": jobs[key]
+                    f"{label} {key}": calls[key]
                     for key in PRECISIONS
-                    for who, jobs in (("engine", ours), ("bare", bare))
+                    for label, calls in (("engine", engine), ("bare", bare))
                 },
                 len(texts),
             ),
-            "torch seconds": round(seconds(by_torch), 2),
+            "torch seconds": round(call_seconds(torch_call), 2),
             "overhead": {},
         }
-        taken = report[name]["seconds"]
+        seconds = report[name]["seconds"]
         for key in PRECISIONS:
             ratios = [
-                mine / other
-                for mine, other in zip(taken[f"engine {key}"], taken[f"bare {key}"], strict=True)
+                engine_seconds / bare_seconds
+                for engine_seconds, bare_seconds in zip(
+                    seconds[f"engine {key}"], seconds[f"bare {key}"], strict=True
+                )
             ]
             report[name]["overhead"][key] = {
                 "ratio": round(statistics.median(ratios), 3),
@@ -72,105 +78,102 @@ def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
                 "to": round(max(ratios), 3),
             }
     report["latency_ms"] = {
-        str(precision or "torch"): _latency(run, precision, texts[:60])
+        str(precision or "torch"): _greedy_latency(run, precision, texts[:60])
         for precision in (*PRECISIONS, None)
     }
     return report
 
 
-def _ours(
+def _engine_call(
     run: Run, precision: str | None, texts: Sequence[str], decoding: DecodingConfig
 ) -> Callable[[], list[str]]:
-    """Texts in, texts out."""
-    settings = _settings(precision)
+    """A function that translates the texts with an engine of seqloom."""
+    config = _engine_config(precision)
 
-    def job() -> list[str]:
-        run.engine = settings
+    def call() -> list[str]:
+        run.engine = config
         return [best[0].text for best in run.predict(texts, TEXT_ONLY, decoding=decoding)]
 
-    return job
+    return call
 
 
-def _settings(precision: str | None) -> EngineConfig:
-    """CTranslate2 with this precision; None: torch."""
+def _engine_config(precision: str | None) -> EngineConfig:
+    """CTranslate2 with this precision, or torch for None."""
     kind = "torch" if precision is None else "ctranslate2"
     return EngineConfig.model_validate({"kind": kind, "precision": precision or "auto"})
 
 
-def _bare(
+def _bare_call(
     run: Run, precision: str, texts: Sequence[str], decoding: DecodingConfig
 ) -> Callable[[], list[Any]]:
-    """Tokens in, tokens out, as CTranslate2's own users call it."""
-    engine = run.engines.choose(_settings(precision), decoding, TEXT_ONLY).engine
+    """A function that calls CTranslate2 directly, with tokens as input and output."""
+    engine = run.engines.choose(_engine_config(precision), decoding, TEXT_ONLY).engine
     assert isinstance(engine, CTranslate2Engine)
-    prepared = [run.task.prepare(text).source or () for text in texts]
-    tokens = [[*[engine.names[token] for token in row], engine.names[2]] for row in prepared]
+    sources = [run.task.prepare(text).source or () for text in texts]
+    tokens = [
+        [*[engine.token_names[token] for token in source], engine.token_names[2]]
+        for source in sources
+    ]
     width = decoding.width if isinstance(decoding, BeamConfig) else 1
+    max_length = max(default_max_length(len(source), decoding) for source in sources)
 
-    longest = max(default_max_length(len(row), decoding) for row in prepared)
-
-    def job() -> list[Any]:
+    def call() -> list[Any]:
         return list(
             engine.translator.translate_batch(
                 tokens,
                 beam_size=width,
                 max_batch_size=CPU_BATCH_TOKENS,
                 batch_type="tokens",
-                max_decoding_length=longest,
+                max_decoding_length=max_length,
             )
         )
 
-    return job
+    return call
 
 
-def _speed(jobs: dict[str, Callable[[], list[Any]]], sentences: int) -> dict[str, Any]:
-    """Each job once a round, those to be compared beside each other and each first in turn."""
-    taken: dict[str, list[float]] = {name: [] for name in jobs}
-    for round_ in range(ROUNDS):
-        names = list(jobs) if round_ % 2 == 0 else list(jobs)[::-1]
+def _measure_speed(calls: dict[str, Callable[[], list[Any]]], sentences: int) -> dict[str, Any]:
+    """Time each call once per round. Compared calls are neighbours; their order alternates."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(ROUNDS):
+        names = list(calls) if number % 2 == 0 else list(calls)[::-1]
         for name in names:
-            taken[name].append(round(seconds(jobs[name]), 4))
-    rates = {name: round(sentences / statistics.median(row), 1) for name, row in taken.items()}
-    return {"sentences per second": rates, "seconds": taken}
+            seconds[name].append(round(call_seconds(calls[name]), 4))
+    rates = {name: round(sentences / statistics.median(row), 1) for name, row in seconds.items()}
+    return {"sentences per second": rates, "seconds": seconds}
 
 
-def _latency(run: Run, precision: str | None, texts: Sequence[str]) -> dict[str, float]:
-    """One sentence at a time, greedily."""
-    run.engine = _settings(precision)
-    return waits(run, texts, GreedyConfig())
+def _greedy_latency(run: Run, precision: str | None, texts: Sequence[str]) -> dict[str, float]:
+    run.engine = _engine_config(precision)
+    return measure_latency(run, texts, GreedyConfig())
 
 
-def _machine() -> dict[str, Any]:
-    return {**machine(), "ctranslate2": ctranslate2().__version__}
-
-
-TEXT = """A Transformer of 4+4 layers of 256, trained on Multi30k German→English by `bench/engine_cpu.toml`, translates some of
-its test split. "Alone" is CTranslate2's own `translate_batch` on the same files in the same process, with ready tokens
-in and tokens out; the engine gets text and gives text. The two take turns; the ratio is the median of {rounds} rounds, with
+TEXT = """A Transformer of 4+4 layers of width 256, trained on Multi30k German→English with `bench/engine_cpu.toml`, translates
+sentences of its test split. "Alone" is CTranslate2's `translate_batch` on the same files in the same process, with tokens as
+input and output; the engine translates text to text. The two alternate; the ratio is the median of {rounds} rounds, with
 lowest and highest.
 """
 TABLE = """
 *{machine}: {processor}; {threads} threads; torch {torch}, CTranslate2 {ctranslate2};
 `python -m bench.engine_cpu RUN OUT.json {sentences}`.*
 
-| decoding | precision | BLEU (torch's) | outputs as torch's | sentences/s | alone | engine takes … times as long |
+| decoding | precision | BLEU (torch) | outputs equal to torch | sentences/s | alone | time of the engine / alone |
 |---|---|---|---|---|---|---|
 {rows}
 
-One sentence at a time, greedily, p50 / p95: {latency}.
+Single sentences with greedy search, p50 / p95: {latency}.
 """
 
 
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md: a table for each kind of machine."""
-    return TEXT.format(rounds=ROUNDS) + "".join(map(_table, results.values()))
+    """The section of docs/benchmarks.md, with a table for each machine."""
+    return TEXT.format(rounds=ROUNDS) + "".join(map(_machine_table, results.values()))
 
 
-def _table(results: dict[str, Any]) -> str:
+def _machine_table(results: dict[str, Any]) -> str:
     rows = [_row(results, name, precision) for name in DECODINGS for precision in PRECISIONS]
     latency = ", ".join(
-        f"{name} {one['p50']:.0f} / {one['p95']:.0f} ms"
-        for name, one in results["latency_ms"].items()
+        f"{name} {times['p50']:.0f} / {times['p95']:.0f} ms"
+        for name, times in results["latency_ms"].items()
     )
     return TABLE.format(
         rows="\n".join(rows),
@@ -181,21 +184,21 @@ def _table(results: dict[str, Any]) -> str:
 
 
 def _row(results: dict[str, Any], name: str, precision: str) -> str:
-    one = results[name]
-    ratio, rates = one["overhead"][precision], one["sentences per second"]
+    result = results[name]
+    ratio, rates = result["overhead"][precision], result["sentences per second"]
     return (
-        f"| {name} | {precision} | {one['bleu'][precision]:.1f} ({one['bleu']['torch']:.1f}) "
-        f"| {one['same as torch'][precision]} | {rates[f'engine {precision}']:.0f} "
+        f"| {name} | {precision} | {result['bleu'][precision]:.1f} ({result['bleu']['torch']:.1f}) "
+        f"| {result['same as torch'][precision]} | {rates[f'engine {precision}']:.0f} "
         f"| {rates[f'bare {precision}']:.0f} "
         f"| {ratio['ratio']:.2f} ({ratio['from']:.2f}–{ratio['to']:.2f}) |"
     )
 
 
 if __name__ == "__main__":
-    found = measure(Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
-    print(json.dumps(found, indent=2))
+    report = measure(Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
+    print(json.dumps(report, indent=2))
     if len(sys.argv) > 2:
         out = Path(sys.argv[2])
         others = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
-        text = json.dumps({**others, found["machine"]["machine"]: found}, indent=2)
+        text = json.dumps({**others, report["machine"]["machine"]: report}, indent=2)
         out.write_text(f"{text}\n", encoding="utf-8")

@@ -1,45 +1,51 @@
-"""Install the peers, each into an environment of its own under bench/.envs.
+"""Install the peers, each into its own environment under bench/.envs.
 
     python -m bench.install [NAME …]
 
-torch comes first, pinned by constraints.txt. Then, from bench/peers/NAME:
+torch is installed first, in the version of constraints.txt. Then, from bench/peers/NAME:
 
-    without-dependencies.txt   packages whose own pins would bring another torch (--no-deps)
-    requirements.txt           everything else, pinned
-    mend.py                    changes without which it does not run with today's packages
+    without-dependencies.txt   packages installed with --no-deps, because they require another torch
+    requirements.txt           all other packages, pinned
+    patch.py                   changes that the peer needs to run with current packages
 """
 
 import subprocess
 import sys
 
-from bench.contenders import ENVIRONMENTS, PEERS, ROOT
+from bench.comparison.systems import ENVIRONMENTS, PEERS_FOLDER, ROOT
 
 
 def install(name: str) -> None:
-    """Make the environment anew; pip fails loudly."""
-    folder, place = PEERS / name, ENVIRONMENTS / name
-    python = place / "bin" / "python"
+    """Create the environment of a peer, replacing an existing one.
+
+    Raises CalledProcessError if pip fails.
+    """
+    folder, environment = PEERS_FOLDER / name, ENVIRONMENTS / name
+    python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt")]
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
     subprocess.run([*pip, "torch", "numpy"], check=True)
-    if (listed := folder / "without-dependencies.txt").exists():
-        subprocess.run([*pip, "--no-deps", "-r", str(listed)], check=True)
+    if (requirements := folder / "without-dependencies.txt").exists():
+        subprocess.run([*pip, "--no-deps", "-r", str(requirements)], check=True)
     subprocess.run([*pip, "-r", str(folder / "requirements.txt")], check=True)
-    if (mend := folder / "mend.py").exists():
-        subprocess.run([str(python), str(mend)], check=True)
+    if (patch := folder / "patch.py").exists():
+        subprocess.run([str(python), str(patch)], check=True)
 
 
 def main() -> None:
-    every = sorted(path.parent.name for path in PEERS.glob("*/requirements.txt"))
+    all_peers = sorted(path.parent.name for path in PEERS_FOLDER.glob("*/requirements.txt"))
     failed = []
-    for name in sys.argv[1:] or every:
+    for name in sys.argv[1:] or all_peers:
         print(f"{name} …", flush=True)
         try:
             install(name)
         except subprocess.CalledProcessError as error:
             failed.append(f"{name}: {error}")
     if failed:
-        sys.exit("could not be installed; the tables will say so:\n" + "\n".join(failed))
+        sys.exit(
+            "These peers could not be installed and appear in the tables as not measured:\n"
+            + "\n".join(failed)
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How long a person waits for one sentence of a trained run on this CPU, engine by engine.
+"""Measure the latency of single sentences on a CPU for each engine of a trained run.
 
     seqloom demo
     python -m bench.latency runs/demo [OUT.json] [SENTENCES]
 
-Sentences of the run's own test split, one at a time, text in and text out. What an engine does
-once (loading, converting, compiling) is done before.
+Translates sentences of the run's test split one at a time, text in and text out. Loading,
+converting and compiling happen before the measurement.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from bench.machine import processor
+from bench.machine import describe_processor
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.readers.splits import merge_references, read_split
@@ -27,18 +27,18 @@ from seqloom.runs.options import TEXT_ONLY
 from seqloom.runs.run import Run, load
 
 DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
-KINDS = ("torch", "compiled", "ctranslate2")
-WARM = 5
-"""Sentences that are translated before any is measured."""
+ENGINES = ("torch", "compiled", "ctranslate2")
+WARM_UP = 5
+"""Number of sentences translated before the measurement."""
 
 
 def measure(folder: Path, sentences: int) -> dict[str, Any]:
-    """Every engine that can answer, with every search."""
+    """The latencies of every engine that supports the run, with every search."""
     run = load(folder)
     examples = merge_references(list(read_split(run.config.data, "test")))[:sentences]
     texts = [example.source for example in examples]
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for kind in KINDS:
+    latencies: dict[str, dict[str, dict[str, float]]] = {}
+    for kind in ENGINES:
         run.engine = EngineConfig.model_validate({"kind": kind})
         for search, decoding in DECODINGS.items():
             try:
@@ -46,51 +46,50 @@ def measure(folder: Path, sentences: int) -> dict[str, Any]:
             except ConfigError as error:
                 print(f"{kind}: {error}", file=sys.stderr)
                 continue
-            found.setdefault(name, {})[search] = waits(run, texts, decoding)
+            latencies.setdefault(name, {})[search] = measure_latency(run, texts, decoding)
     return {
-        "machine": machine(),
+        "machine": describe_machine(),
         "run": folder.name,
-        "parameters": sum(each.numel() for each in run.model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "sentences": len(texts),
-        "engines": found,
+        "engines": latencies,
     }
 
 
-def waits(run: Run, texts: Sequence[str], decoding: DecodingConfig) -> dict[str, float]:
-    """Milliseconds for a text alone: the median, and what one in twenty takes at least."""
-
-    jobs = [partial(run.predict, [text], TEXT_ONLY, decoding=decoding) for text in texts]
-    for job in jobs[:WARM]:
-        job()
-    taken = sorted(1_000 * seconds(job) for job in jobs)
+def measure_latency(run: Run, texts: Sequence[str], decoding: DecodingConfig) -> dict[str, float]:
+    """The median and the 95th percentile of the milliseconds for a single text."""
+    calls = [partial(run.predict, [text], TEXT_ONLY, decoding=decoding) for text in texts]
+    for call in calls[:WARM_UP]:
+        call()
+    times = sorted(1_000 * call_seconds(call) for call in calls)
     return {
-        "p50": round(statistics.median(taken), 2),
-        "p95": round(taken[int(0.95 * len(taken))], 2),
+        "p50": round(statistics.median(times), 2),
+        "p95": round(times[int(0.95 * len(times))], 2),
     }
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     return {
         "machine": platform.machine(),
-        "processor": processor(),
+        "processor": describe_processor(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
 
 
-def seconds(job: Callable[[], object]) -> float:
+def call_seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
-    job()
+    call()
     return time.perf_counter() - start
 
 
 TEXT = """*{processor}, {threads} threads; torch {torch}; `python -m bench.latency runs/{run} OUT.json {sentences}`.*
 
 The run `{run}` ({parameters:.1f} M parameters) translates {sentences} sentences of its test split one at a time, text in and
-text out: milliseconds, the median and what one sentence in twenty takes at least (p50 / p95).
+text out. Median and 95th percentile in milliseconds (p50 / p95).
 
 | engine | {searches} |
-|---|{lines}|
+|---|{rules}|
 {rows}
 """
 
@@ -99,7 +98,7 @@ def table(results: dict[str, Any]) -> str:
     """The section of docs/benchmarks.md."""
     rows = [
         f"| {engine} | "
-        + " | ".join(f"{one['p50']:.1f} / {one['p95']:.1f}" for one in by_search.values())
+        + " | ".join(f"{times['p50']:.1f} / {times['p95']:.1f}" for times in by_search.values())
         + " |"
         for engine, by_search in results["engines"].items()
     ]
@@ -109,7 +108,7 @@ def table(results: dict[str, Any]) -> str:
         parameters=results["parameters"] / 1e6,
         sentences=results["sentences"],
         searches=" | ".join(DECODINGS),
-        lines="|".join("---" for _ in DECODINGS),
+        rules="|".join("---" for _ in DECODINGS),
         rows="\n".join(rows),
     )
 

@@ -1,4 +1,4 @@
-"""What a measurement has beside it: machine, versions, seed, command, date."""
+"""Facts stored with a measurement: machine, versions, seed, command and date."""
 
 import os
 import platform
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 
-def about(seed: int) -> dict[str, Any]:
+def describe_environment(seed: int) -> dict[str, Any]:
     import torch
 
     return {
-        "machine": processor(),
+        "machine": describe_processor(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
@@ -25,21 +25,28 @@ def about(seed: int) -> dict[str, Any]:
     }
 
 
-def _by_lscpu() -> str:
-    """The name of a processor that /proc does not tell, as on ARM; blank if nobody knows it."""
-    if shutil.which("lscpu") is None:
-        return ""
-    told = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
-    lines = [line for line in told.splitlines() if line.startswith("Model name:")]
-    return lines[0].split(":", 1)[1].strip() if lines else ""
+def accelerator_name() -> str:
+    """The name of the GPU, or the architecture of the CPU if there is no GPU."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
 
 
-def processor() -> str:
-    """The processor's own name, its cores, and the memory beside it."""
+def describe_processor() -> str:
+    """The name of the processor, its cores and the memory of the machine."""
     name = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        name = lines[0].split(":", 1)[1].strip() if lines else _by_lscpu() or name
+        name = lines[0].split(":", 1)[1].strip() if lines else _lscpu_name() or name
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return f"{name}, {os.cpu_count()} cores, {memory:.0f} GB"
+
+
+def _lscpu_name() -> str:
+    """The processor name from lscpu, for ARM, where /proc/cpuinfo has none. Empty if unknown."""
+    if shutil.which("lscpu") is None:
+        return ""
+    output = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
+    lines = [line for line in output.splitlines() if line.startswith("Model name:")]
+    return lines[0].split(":", 1)[1].strip() if lines else ""

@@ -45,7 +45,7 @@ SECTIONS = (
     Section("engine-cpu", "The CPU engine", "bench.engine_cpu:table"),
     Section("training-gpu", "Training on a GPU", "bench.train_gpu:table"),
     Section("decoding-gpu", "Decoding on a GPU", "bench.decode_gpu:table"),
-    Section("growth", "Cost as the work grows", "bench.growth.table:table"),
+    Section("growth", "Cost as the work grows", "bench.scaling.table:table"),
 )
 
 

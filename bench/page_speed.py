@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.machine import about
+from bench.machine import describe_environment
 from bench.serving import LISTENING, running_server
 from tools.screenshots import chromium
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     run = parser.parse_args().run
     load = round(os.getloadavg()[0], 1)
-    facts = {**about(0), "command": f"python -m bench.page_speed {run}"}
+    facts = {**describe_environment(0), "command": f"python -m bench.page_speed {run}"}
     results = {**measure(run), "run": run.name, "load_before": load, "about": facts}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     RESULTS.with_suffix(".md").write_text(render_table(results), encoding="utf-8")

@@ -19,7 +19,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from bench.machine import about
+from bench.machine import describe_environment
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "serving.json"
@@ -160,7 +160,7 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         ),
         "first_answer_seconds": startup_seconds,
         "equal_answers": True,
-        "about": {**about(0), "command": f"python -m bench.serving {folder}"},
+        "about": {**describe_environment(0), "command": f"python -m bench.serving {folder}"},
     }
 
 

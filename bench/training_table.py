@@ -1,69 +1,70 @@
-"""The rows of a comparison of training loops, from what the windows said.
+"""The Markdown tables of the training comparison.
 
-Contenders are measured in groups, seqloom and the ceiling in each of them: memory is bounded, and
-a ratio is always one of windows that lay side by side.
+Systems are measured in groups, because memory is limited. Each group includes seqloom and the
+ceiling, and ratios are taken within a group.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from bench.rounds import Spread, ratios
+from bench.comparison.rounds import Spread, ratio_spread
 
 Group = dict[str, Any]
 HEAD = (
-    "| | target tokens/s | seqloom is … times as fast | padding source / target "
+    "| | target tokens/s | speed-up of seqloom | padding source / target "
     "| share of the ceiling | memory |\n|---|---|---|---|---|---|"
 )
 SITES = "| | parameters | loop | batches | dropout |\n|---|---|---|---|---|"
 
 
-def speeds(contender: dict[str, Any]) -> list[float]:
-    return [one["target_tokens"] / one["seconds"] for one in contender["rounds"]]
+def speeds(system: dict[str, Any]) -> list[float]:
+    """Target tokens per second in each round."""
+    return [window["target_tokens"] / window["seconds"] for window in system["rounds"]]
 
 
-def rates(contender: dict[str, Any]) -> list[float]:
-    """Floating point operations a second."""
-    return [one["flops"] / one["seconds"] for one in contender["rounds"]]
+def flop_rates(system: dict[str, Any]) -> list[float]:
+    """Floating point operations per second in each round."""
+    return [window["flops"] / window["seconds"] for window in system["rounds"]]
 
 
-def padding(rounds: Sequence[dict[str, Any]], side: str) -> float:
-    """The share of a side's positions that hold nothing."""
-    tokens = sum(one[f"{side}_tokens"] for one in rounds)
-    return 1 - tokens / sum(one[f"{side}_positions"] for one in rounds)
+def padding_share(windows: Sequence[dict[str, Any]], side: str) -> float:
+    """The share of padding among the positions of a side."""
+    tokens = sum(window[f"{side}_tokens"] for window in windows)
+    return 1 - tokens / sum(window[f"{side}_positions"] for window in windows)
 
 
-def measured(groups: Sequence[Group]) -> list[tuple[str, Group]]:
-    """(key, its group), the fastest first; seqloom once, as it was in the first group."""
-    found = {
+def measured_systems(groups: Sequence[Group]) -> list[tuple[str, Group]]:
+    """(key, group) of the measured systems, fastest first; seqloom once, from the first group."""
+    group_of = {
         key: group
         for group in reversed(groups)
-        for key, one in group.items()
-        if "rounds" in one and key != "ceiling"
+        for key, system in group.items()
+        if "rounds" in system and key != "ceiling"
     }
-    return sorted(found.items(), key=lambda item: faster(*item).median)
+    return sorted(group_of.items(), key=lambda item: speed_up(*item).median)
 
 
-def faster(key: str, group: Group) -> Spread:
-    """How many times as fast as this contender seqloom was, beside it."""
-    return ratios(speeds(group["seqloom"]), speeds(group[key]))
+def speed_up(key: str, group: Group) -> Spread:
+    """The speed of seqloom divided by the speed of this system, within a group."""
+    return ratio_spread(speeds(group["seqloom"]), speeds(group[key]))
 
 
 def table(groups: Sequence[Group]) -> str:
-    """Fastest first; those that could not be measured last, with the reason."""
-    rows = [_row(key, group) for key, group in measured(groups)]
+    """The fastest system first, systems without a measurement last, with the reason."""
+    rows = [_row(key, group) for key, group in measured_systems(groups)]
     rows += [
-        f"| {one['name']} | not measured: {one['reason']} | | | | |"
+        f"| {system['name']} | not measured: {system['reason']} | | | | |"
         for group in groups
-        for one in group.values()
-        if "reason" in one
+        for system in group.values()
+        if "reason" in system
     ]
     return "\n".join([HEAD, *rows])
 
 
 def sites(groups: Sequence[Group]) -> str:
-    """What each of them is, in its own words."""
+    """Parameters, training loop, batching and places of dropout of each system."""
     rows = []
-    for key, group in measured(groups):
+    for key, group in measured_systems(groups):
         about = group[key]["about"]
         rows.append(
             f"| {group[key]['name']} | {about['parameters'] / 1e6:.1f} M | `{about['loop']}` "
@@ -73,17 +74,19 @@ def sites(groups: Sequence[Group]) -> str:
 
 
 def _row(key: str, group: Group) -> str:
-    one = group[key]
-    share = ratios(rates(one), rates(group["ceiling"])).median
-    spread = faster(key, group)
-    against = "1" if key == "seqloom" else told(spread)
-    sides = " / ".join(f"{100 * padding(one['rounds'], side):.1f}" for side in ("source", "target"))
-    memory = max(turn["peak_memory_mb"] for turn in one["rounds"]) / 1000
+    system = group[key]
+    ceiling_share = ratio_spread(flop_rates(system), flop_rates(group["ceiling"])).median
+    ratio = "1" if key == "seqloom" else format_spread(speed_up(key, group))
+    padding = " / ".join(
+        f"{100 * padding_share(system['rounds'], side):.1f}" for side in ("source", "target")
+    )
+    memory = max(window["peak_memory_mb"] for window in system["rounds"]) / 1000
+    speed = Spread.from_values(speeds(system)).median
     return (
-        f"| {one['name']} {one['about']['version']} | {Spread.of(speeds(one)).median:,.0f} "
-        f"| {against} | {sides} % | {100 * share:.0f} % | {memory:.1f} GB |"
+        f"| {system['name']} {system['about']['version']} | {speed:,.0f} "
+        f"| {ratio} | {padding} % | {100 * ceiling_share:.0f} % | {memory:.1f} GB |"
     )
 
 
-def told(spread: Spread) -> str:
+def format_spread(spread: Spread) -> str:
     return f"**{spread.median:.2f}** ({spread.low:.2f}–{spread.high:.2f})"

@@ -3,7 +3,7 @@
     python -m bench.widths runs/demo                   300 sentences of the dev split
     python -m bench.widths runs/demo --sentences 1000
 
-Hypotheses are ranked by log p (length_exponent 0) and by log p per token (length_exponent 1). Writes
+Hypotheses are ranked by log p (length_penalty 0) and by log p per token (length_penalty 1). Writes
 docs/results/beam-widths.json and docs/pictures/beam-widths.png, and prints the table.
 """
 
@@ -57,7 +57,7 @@ def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) 
     best = [outputs[0] for outputs in predictions]
     return {
         "width": width,
-        "length_exponent": exponent,
+        "length_penalty": exponent,
         "log_probability": sum(sum(output.log_probabilities) for output in best) / len(best),
         "tokens": sum(len(output.log_probabilities) for output in best) / len(best),
         "bleu": bleu(
@@ -80,7 +80,7 @@ def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
                     [
                         (row["width"], row[key])
                         for row in rows
-                        if row["length_exponent"] == exponent
+                        if row["length_penalty"] == exponent
                     ],
                 )
                 for exponent, name in names.items()
@@ -97,7 +97,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     """The results as a Markdown table."""
     lines = ["| width | exponent | log p | tokens | BLEU |", "|---:|---:|---:|---:|---:|"]
     lines += [
-        f"| {row['width']} | {row['length_exponent']:g} | {row['log_probability']:.2f} "
+        f"| {row['width']} | {row['length_penalty']:g} | {row['log_probability']:.2f} "
         f"| {row['tokens']:.1f} | {row['bleu']:.1f} |"
         for row in rows
     ]

@@ -1,17 +1,17 @@
-"""Draw the sentence pairs that come with seqloom from the Tatoeba pairs of manythings.org.
+"""Sample the bundled sentence pairs from the Tatoeba pairs of manythings.org.
 
     python tools/sample_tatoeba.py FOLDER
 
-FOLDER holds eng-deu.{train,dev,test}.tsv.gz and eng-fra.{train,dev,test}.tsv.gz, English first.
-The same input always gives the same bytes. What is taken:
+FOLDER contains eng-deu.{train,dev,test}.tsv.gz and eng-fra.{train,dev,test}.tsv.gz, English first.
+The same input always produces the same bytes. The sample is selected in three steps:
 
-1.  Clean pairs: letters, apostrophes, hyphens, commas and one closing . ? or ! only; 2 to 10
-    English words against 1 to 12 of the other language.
-2.  Of those, pairs made of frequent words alone: the COMMON most frequent of each side in the
-    training file, so that a small model can learn the language of the sample well.
-3.  Of those, a random sample. Training pairs are drawn one by one; dev and test pairs by whole
-    families (pairs linked by a common sentence), so that all translations of a sentence that
-    are kept in the file are scored together.
+1.  Clean pairs: only letters, apostrophes, hyphens, commas and one final . ? or !, with 2 to 10
+    English words and 1 to 12 words of the other language.
+2.  Of those, pairs whose words are among the COMMON_WORDS most frequent words of their side of the
+    training file, so that a small model can learn the sample well.
+3.  Of those, a random sample. Training pairs are drawn individually. Dev and test pairs are drawn
+    in groups of pairs that share a sentence, so that all translations of a sentence are scored
+    together.
 """
 
 import gzip
@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT = Path(__file__).parent.parent / "src" / "seqloom" / "bundled"
-COMMON = 4_500
+COMMON_WORDS = 4_500
 SIZES = {"train": 40_000, "dev": 1_000, "test": 1_000}
 SEED = 2018
-ALWAYS = {("I like it.", "Das gefällt mir.")}
-"""Pairs that the demo and the tutorials speak of; they are in the training file."""
+REQUIRED_PAIRS = {("I like it.", "Das gefällt mir.")}
+"""Training pairs that the demo and the tutorials use."""
 
 CLEAN = re.compile(r"(?:[^\W\d_]|[', -])+ ?[.?!]")
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
@@ -38,29 +38,37 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Language:
+class LanguagePair:
+    """One pair of languages.
+
+    file: name in the input files, after `eng-`
+    name: name of the output files
+    """
+
     file: str
-    """The name in the input, after `eng-`."""
     name: str
-    """The name of the output."""
     english_first: bool
 
 
-LANGUAGES = (Language("deu", "de-en", False), Language("fra", "en-fr", True))
+LANGUAGE_PAIRS = (
+    LanguagePair("deu", "de-en", english_first=False),
+    LanguagePair("fra", "en-fr", english_first=True),
+)
 
 
-def read(path: Path) -> list[Pair]:
-    """Pairs with plain spaces and apostrophes: French writes no-break spaces before ? and !."""
+def read_pairs(path: Path) -> list[Pair]:
+    """Read pairs with normalised spaces and apostrophes."""
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         rows = [line.rstrip("\r\n").split("\t") for line in file]
-    return [(tidy(row[0]), tidy(row[1])) for row in rows]
+    return [(normalise(row[0]), normalise(row[1])) for row in rows]
 
 
-def tidy(text: str) -> str:
+def normalise(text: str) -> str:
+    """Replace all white space by spaces (French has no-break spaces before ? and !), and ’ by '."""
     return SPACES.sub(" ", text).strip().replace("’", "'")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return WORD.findall(text.lower())
 
 
@@ -69,19 +77,19 @@ def is_clean(pair: Pair) -> bool:
     return (
         CLEAN.fullmatch(english) is not None
         and CLEAN.fullmatch(other) is not None
-        and 2 <= len(words(english)) <= 10
-        and 1 <= len(words(other)) <= 12
+        and 2 <= len(split_words(english)) <= 10
+        and 1 <= len(split_words(other)) <= 12
     )
 
 
-def frequent(sentences: Iterable[str]) -> set[str]:
-    counts = Counter(word for sentence in sentences for word in words(sentence))
+def frequent_words(sentences: Iterable[str]) -> set[str]:
+    counts = Counter(word for sentence in sentences for word in split_words(sentence))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return set(ranked[:COMMON])
+    return set(ranked[:COMMON_WORDS])
 
 
-def families(pairs: list[Pair]) -> list[list[Pair]]:
-    """Pairs linked by a sentence they have in common, on either side."""
+def group_by_sentence(pairs: list[Pair]) -> list[list[Pair]]:
+    """Groups of pairs that are connected by common sentences, on either side (union-find)."""
     parent: dict[tuple[int, str], tuple[int, str]] = {}
 
     def root(node: tuple[int, str]) -> tuple[int, str]:
@@ -99,59 +107,63 @@ def families(pairs: list[Pair]) -> list[list[Pair]]:
     return list(groups.values())
 
 
-def sample(pairs: list[Pair], size: int, *, whole_families: bool, seed: str) -> list[Pair]:
-    """`size` pairs; those of ALWAYS first, the others at random."""
+def sample(pairs: list[Pair], size: int, *, by_group: bool, seed: str) -> list[Pair]:
+    """Draw `size` pairs: REQUIRED_PAIRS first, the others at random."""
     generator = random.Random(seed)
-    groups = families(pairs) if whole_families else [[pair] for pair in pairs]
+    groups = group_by_sentence(pairs) if by_group else [[pair] for pair in pairs]
     generator.shuffle(groups)
-    groups.sort(key=lambda group: not ALWAYS.intersection(group))
-    taken: list[Pair] = []
+    groups.sort(key=lambda group: not REQUIRED_PAIRS.intersection(group))
+    sampled: list[Pair] = []
     for group in groups:
-        if len(taken) + len(group) <= size:
-            taken.extend(group)
-    if len(taken) != size:
-        raise SystemExit(f"{seed}: only {len(taken)} of {size} pairs can be had by these rules")
-    if not whole_families:
-        generator.shuffle(taken)
-    return taken
+        if len(sampled) + len(group) <= size:
+            sampled.extend(group)
+    if len(sampled) != size:
+        raise SystemExit(f"{seed}: only {len(sampled)} of {size} pairs meet the conditions.")
+    if not by_group:
+        generator.shuffle(sampled)
+    return sampled
 
 
-def write(path: Path, rows: Iterable[Pair]) -> None:
+def write_pairs(path: Path, rows: Iterable[Pair]) -> None:
     text = "".join(f"{first}\t{second}\n" for first, second in rows)
     path.write_bytes(gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0))
 
 
-def make(folder: Path, language: Language) -> None:
+def sample_language_pair(folder: Path, language: LanguagePair) -> None:
+    """Write the train, dev and test samples of a language pair."""
     splits = {
         name: [
             pair
-            for pair in dict.fromkeys(read(folder / f"eng-{language.file}.{name}.tsv.gz"))
+            for pair in dict.fromkeys(read_pairs(folder / f"eng-{language.file}.{name}.tsv.gz"))
             if is_clean(pair)
         ]
         for name in SIZES
     }
-    english = frequent(pair[0] for pair in splits["train"])
-    other = frequent(pair[1] for pair in splits["train"])
+    english_words = frequent_words(pair[0] for pair in splits["train"])
+    other_words = frequent_words(pair[1] for pair in splits["train"])
     for name, pairs in splits.items():
         common = [
             pair
             for pair in pairs
-            if english.issuperset(words(pair[0])) and other.issuperset(words(pair[1]))
+            if english_words.issuperset(split_words(pair[0]))
+            and other_words.issuperset(split_words(pair[1]))
         ]
         seed = f"{SEED} {language.name} {name}"
-        taken = sample(common, SIZES[name], whole_families=name != "train", seed=seed)
-        rows = taken if language.english_first else [(second, first) for first, second in taken]
-        write(OUTPUT / f"tatoeba-{language.name}.{name}.tsv.gz", rows)
+        sampled = sample(common, SIZES[name], by_group=name != "train", seed=seed)
+        rows = (
+            sampled if language.english_first else [(other, english) for english, other in sampled]
+        )
+        write_pairs(OUTPUT / f"tatoeba-{language.name}.{name}.tsv.gz", rows)
         print(
-            f"{language.name} {name}: {len(pairs)} clean, {len(common)} common, {len(rows)} taken"
+            f"{language.name} {name}: {len(pairs)} clean, {len(common)} common, {len(rows)} sampled"
         )
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    for language in LANGUAGES:
-        make(Path(sys.argv[1]), language)
+    for language in LANGUAGE_PAIRS:
+        sample_language_pair(Path(sys.argv[1]), language)
 
 
 if __name__ == "__main__":

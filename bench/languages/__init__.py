@@ -1,1 +1,1 @@
-"""Many languages in one model: what sharing gives and costs: `python -m bench.languages`."""
+"""Multilingual models, zero-shot pairs and transfer between languages: `python -m bench.languages`."""

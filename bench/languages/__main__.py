@@ -1,9 +1,9 @@
-"""Many languages in one model: pairs that were never trained on, and pairs with little data.
+"""Train multilingual models and measure zero-shot pairs and pairs with little data.
 
-    python -m bench.languages OUT --multi30k FOLDER --jobs 4     train and translate; one JSON each
+    python -m bench.languages OUT --multi30k FOLDER --jobs 4     train and translate; one JSON file per run
     python -m bench.languages OUT --write                        docs/results/languages.md
 
-What is there already is not done again. `--only` and `--seeds` choose; `--set` changes every model
+Existing results are kept. `--only` and `--seeds` select runs; `--set` changes every model
 (`--set training.steps=2000`).
 """
 
@@ -15,21 +15,32 @@ from pathlib import Path
 
 from bench.languages.experiments import EXPERIMENTS
 from bench.languages.measure import Job, measure
-from bench.languages.table import write
+from bench.languages.page import write_page
 
 
-def jobs_of(chosen: argparse.Namespace) -> list[Job]:
-    """Seed by seed, so that a first result of everything comes early."""
+def build_job(arguments: argparse.Namespace, experiment: str, seed: int) -> Job:
+    return Job(
+        experiment=experiment,
+        seed=seed,
+        out=arguments.out,
+        work=arguments.work,
+        multi30k=arguments.multi30k,
+        settings=tuple(arguments.settings),
+    )
+
+
+def list_jobs(arguments: argparse.Namespace) -> list[Job]:
+    """All selected runs, ordered by seed, so that one result of each experiment is ready early."""
     return [
-        Job(one.name, seed, chosen.out, chosen.work, chosen.multi30k, tuple(chosen.settings))
-        for seed in range(1, chosen.seeds + 1)
-        for one in EXPERIMENTS
-        if not chosen.only or one.name in chosen.only
+        build_job(arguments, experiment.name, seed)
+        for seed in range(1, arguments.seeds + 1)
+        for experiment in EXPERIMENTS
+        if not arguments.only or experiment.name in arguments.only
     ]
 
 
-def start(job: Job) -> int:
-    """In a process of its own; nothing if its result is there."""
+def run_job(job: Job) -> int:
+    """Run the job in a separate process, unless its result exists. Returns the exit code."""
     if job.result.exists():
         return 0
     command = [sys.executable, "-m", "bench.languages", str(job.out), f"--work={job.work}"]
@@ -44,32 +55,31 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [one.name for one in EXPERIMENTS]
+    names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument("out", type=Path)
     parser.add_argument("--multi30k", type=Path, help="folder with the raw Multi30k files")
-    parser.add_argument("--only", nargs="+", choices=names, help="left out: all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=1, help="models at the same time")
-    parser.add_argument("--work", type=Path, help="run folders; left out: OUT with -runs behind")
+    parser.add_argument("--only", nargs="+", choices=names, help="default: all")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default: 3)")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel runs (default: 1)")
+    parser.add_argument("--work", type=Path, help="run folders (default: OUT-runs)")
     parser.add_argument("--set", action="append", default=[], dest="settings")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the page from the results")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.write:
-        write(chosen.out)
+    arguments = parser.parse_args()
+    if arguments.write:
+        write_page(arguments.out)
         return
-    if chosen.multi30k is None:
-        parser.error("--multi30k FOLDER is needed to train")
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    chosen.work = chosen.work or chosen.out.with_name(f"{chosen.out.name}-runs")
-    if chosen.one:
-        name, seed = chosen.one
-        settings = tuple(chosen.settings)
-        measure(Job(name, int(seed), chosen.out, chosen.work, chosen.multi30k, settings))
+    if arguments.multi30k is None:
+        parser.error("training requires --multi30k FOLDER")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    arguments.work = arguments.work or arguments.out.with_name(f"{arguments.out.name}-runs")
+    if arguments.one:
+        name, seed = arguments.one
+        measure(build_job(arguments, name, int(seed)))
         return
-    jobs = jobs_of(chosen)
-    with ThreadPoolExecutor(chosen.jobs) as pool:
-        codes = list(pool.map(start, jobs))
+    jobs = list_jobs(arguments)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        codes = list(pool.map(run_job, jobs))
     failed = [job.label for job, code in zip(jobs, codes, strict=True) if code]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

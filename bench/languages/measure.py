@@ -1,8 +1,7 @@
-"""One experiment with one seed: trained, every test pair translated in every way, written down."""
+"""Run one experiment with one seed: train, translate all test pairs, write the scores."""
 
 import gzip
 import json
-import platform
 import shutil
 import time
 from collections.abc import Sequence
@@ -13,21 +12,26 @@ from typing import Any
 import torch
 
 import seqloom
-from bench.languages.experiments import DIRECT, EXPERIMENTS, THROUGH, config_of, write_few
+from bench.languages.experiments import DIRECT, EXPERIMENTS, PIVOT, config_of, write_small_corpus
+from bench.machine import accelerator_name
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import indices_by_group, read_split
 from seqloom.metrics.bleu import bleu, chrf
 from seqloom.runs.run import Run
 
 LANGUAGES = ("en", "de", "fr", "cs")
+Vocabularies = dict[str, set[str]]
+"""The words of each language."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does.
+    """The work of one process.
 
-    out:  one JSON a job
-    work: run folders, which go afterwards, and the files of few sentences
+    out:      folder of the results, one JSON file per job
+    work:     folder of temporary run folders and small corpora
+    multi30k: folder with the raw files of Multi30k
+    settings: changes to every run
     """
 
     experiment: str
@@ -47,70 +51,69 @@ class Job:
 
 
 def measure(job: Job) -> None:
-    """Train, translate, score; nothing is written unless all of it is done."""
-    experiment = next(one for one in EXPERIMENTS if one.name == job.experiment)
-    few = job.work / f"few.{job.label}"
-    write_few(job.multi30k, few)
-    seeded = [*job.settings, f"training.seed={job.seed}"]
-    config = config_of(experiment, job.multi30k, few, seeded)
+    """Train, translate and score. Writes the result at the end."""
+    experiment = next(each for each in EXPERIMENTS if each.name == job.experiment)
+    small_corpus = job.work / f"few.{job.label}"
+    write_small_corpus(job.multi30k, small_corpus)
+    settings = [*job.settings, f"training.seed={job.seed}"]
+    config = config_of(experiment, job.multi30k, small_corpus, settings)
     folder = job.work / job.label
     shutil.rmtree(folder, ignore_errors=True)
-    began = time.monotonic()
+    start = time.monotonic()
     summary = seqloom.train(config, folder)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     run = seqloom.load(folder)
     examples = list(read_split(config.data, "test"))
-    ways = {DIRECT: False, **({THROUGH: True} if experiment.pivot else {})}
-    record: dict[str, Any] = {
+    routes = (DIRECT, PIVOT) if experiment.pivot else (DIRECT,)
+    result: dict[str, Any] = {
         "experiment": experiment.name,
-        "words": experiment.words,
+        "words": experiment.description,
         "seed": job.seed,
         "settings": [*experiment.settings, *job.settings],
-        "machine": torch.cuda.get_device_name()
-        if torch.cuda.is_available()
-        else platform.machine(),
+        "machine": accelerator_name(),
         "torch": torch.__version__,
         "seqloom": seqloom.__version__,
         "seconds": round(seconds, 1),
         "steps": summary.step,
         "best_step": summary.best_step,
-        "parameters": sum(one.numel() for one in run.model.parameters()),
-        "pairs": score_pairs(run, examples, ways, words_of(job.multi30k)),
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "pairs": score_pairs(run, examples, routes, read_vocabularies(job.multi30k)),
     }
-    job.result.write_text(json.dumps(record, indent=1, ensure_ascii=False))
+    job.result.write_text(json.dumps(result, indent=1, ensure_ascii=False))
     shutil.rmtree(folder)
-    shutil.rmtree(few)
-    print(f"{job.label}: {_told(record)} after {seconds:.0f} s", flush=True)
+    shutil.rmtree(small_corpus)
+    print(f"{job.label}: {_summary(result)} after {seconds:.0f} s", flush=True)
 
 
 def score_pairs(
-    run: Run, examples: Sequence[Example], ways: dict[str, bool], words: dict[str, set[str]]
+    run: Run, examples: Sequence[Example], routes: Sequence[str], vocabularies: Vocabularies
 ) -> dict[str, dict[str, Any]]:
-    """For each pair and way: scores, and how many outputs are in the language asked for."""
-    found: dict[str, dict[str, Any]] = {}
-    for pair, places in indices_by_group(examples).items():
+    """{pair: {route: scores, and the share of outputs in the target language}}"""
+    results: dict[str, dict[str, Any]] = {}
+    for pair, indices in indices_by_group(examples).items():
         source, target = pair.split("-")
-        own = [examples[place] for place in places]
-        texts = [one.source.removeprefix(f"{one.tag} ") for one in own]
-        references = [one.references for one in own]
-        for way, through in ways.items():
-            if through and "en" in (source, target):
+        group = [examples[index] for index in indices]
+        texts = [example.source.removeprefix(f"{example.tag} ") for example in group]
+        references = [example.references for example in group]
+        for route in routes:
+            if route == PIVOT and "en" in (source, target):
                 continue
-            to = ["en", target] if through else target
-            outputs = [one.text for one in run.translate(texts, to=to, attention=False)]
+            to = ["en", target] if route == PIVOT else target
+            predictions = run.translate(texts, to=to, attention=False)
+            outputs = [prediction.text for prediction in predictions]
             score = bleu(outputs, references)
-            found.setdefault(pair, {})[way] = {
+            results.setdefault(pair, {})[route] = {
                 "bleu": score.value,
                 "signature": score.signature,
                 "chrf": chrf(outputs, references).value,
-                "in_language": in_language(outputs, target, words),
+                "in_language": share_in_language(outputs, target, vocabularies),
                 "samples": outputs[:5],
             }
-    return found
+    return results
 
 
-def words_of(folder: Path) -> dict[str, set[str]]:
-    """The words of each language's training file."""
+def read_vocabularies(folder: Path) -> Vocabularies:
+    """The words of the training file of each language."""
     return {
         language: set(gzip.decompress(path.read_bytes()).decode().lower().split())
         for language in LANGUAGES
@@ -118,21 +121,25 @@ def words_of(folder: Path) -> dict[str, set[str]]:
     }
 
 
-def in_language(outputs: Sequence[str], language: str, words: dict[str, set[str]]) -> float:
-    """The share of outputs, in percent, of which no other language knows more words."""
+def share_in_language(outputs: Sequence[str], language: str, vocabularies: Vocabularies) -> float:
+    """The percentage of outputs in the language.
 
-    def known(text: str, other: str) -> int:
-        return sum(word in words[other] for word in text.lower().split())
+    An output counts if no other vocabulary contains more of its words.
+    """
 
-    right = [
-        known(text, language) >= max(known(text, other) for other in words) for text in outputs
+    def count_words(text: str, other: str) -> int:
+        return sum(word in vocabularies[other] for word in text.lower().split())
+
+    correct = [
+        count_words(text, language) >= max(count_words(text, other) for other in vocabularies)
+        for text in outputs
     ]
-    return 100 * sum(right) / max(len(right), 1)
+    return 100 * sum(correct) / max(len(correct), 1)
 
 
-def _told(record: dict[str, Any]) -> str:
+def _summary(result: dict[str, Any]) -> str:
     return ", ".join(
-        f"{pair} {way} {scores['bleu']:.1f}"
-        for pair, ways in record["pairs"].items()
-        for way, scores in ways.items()
+        f"{pair} {route} {scores['bleu']:.1f}"
+        for pair, routes in result["pairs"].items()
+        for route, scores in routes.items()
     )

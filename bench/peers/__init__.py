@@ -1,1 +1,1 @@
-"""The peers: one folder each, with what it needs and the small programs that drive it."""
+"""Other toolkits, one folder each: requirements and the programs that run them."""

@@ -1,4 +1,4 @@
-"""The languages, and all of them as one data set in which a tag says which is meant."""
+"""The languages, and a data set of all languages in which a tag names the language."""
 
 import gzip
 from pathlib import Path
@@ -27,19 +27,20 @@ def file_name(language: str, split: str) -> str:
     return f"{language}_{split}.tsv.gz"
 
 
-def tagged(folder: Path, language: str, split: str) -> list[str]:
-    """The lines of a file, each word with its language before it."""
+def read_tagged(folder: Path, language: str, split: str) -> list[str]:
+    """The lines of a file with the language tag before each word."""
     with gzip.open(folder / file_name(language, split), "rt", encoding="utf-8") as file:
         return [f"<{language}> {line}" for line in file]
 
 
-def write_tagged(folder: Path, into: Path) -> None:
-    """One file of all languages for each split, and the test words of each language alone."""
-    into.mkdir(parents=True, exist_ok=True)
+def write_tagged(folder: Path, output: Path) -> None:
+    """Write one file of all languages for each split, and one test file per language."""
+    output.mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev", "test"):
-        each = {language: tagged(folder, language, split) for language in LANGUAGES}
-        lines = [line for several in each.values() for line in several]
-        (into / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
+        lines = {language: read_tagged(folder, language, split) for language in LANGUAGES}
+        all_lines = [line for language_lines in lines.values() for line in language_lines]
+        (output / f"{split}.tsv").write_text("".join(all_lines), encoding="utf-8")
         if split == "test":
-            for language, several in each.items():
-                (into / f"{language}_test.tsv").write_text("".join(several), encoding="utf-8")
+            for language, language_lines in lines.items():
+                path = output / f"{language}_test.tsv"
+                path.write_text("".join(language_lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One model trained and scored, or the ensemble of the models of all seeds."""
+"""Train and score one model, or score the ensemble of the models of all seeds."""
 
 import json
 import platform
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import seqloom
+from bench.machine import accelerator_name
 from bench.pronunciation.languages import LANGUAGES, TAGS, file_name
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import TsvConfig
@@ -19,16 +20,19 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.run import Run
 
 ALL = "all"
-"""In place of a language: one model for all of them."""
+"""Stands for all languages: one model for all of them."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does. seed None: the ensemble of all seeds that were trained.
+    """The work of one process.
 
     language: a language, or ALL
-    folder:   the data set; with ALL the tagged one that was made of it
-    work:     run folders, which may go afterwards
+    seed:     None for the ensemble of all trained seeds
+    out:      folder of the results, one JSON file per job
+    work:     folder of the run folders
+    folder:   the data set; the tagged data set for ALL
+    settings: changes to every run
     """
 
     language: str
@@ -51,7 +55,7 @@ class Job:
 
 
 def config_of(job: Job) -> RunConfig:
-    """The bundled recipe for one language, or the one beside this file for all."""
+    """The bundled recipe for one language, or all.toml for all languages."""
     settings = [f"data.folder={job.folder}"]
     if job.language == ALL:
         recipe = str(Path(__file__).with_name("all.toml"))
@@ -67,53 +71,52 @@ def config_of(job: Job) -> RunConfig:
 
 
 def measure(job: Job) -> None:
-    """Train or join, score every language on its test words, write it all down."""
+    """Train a model or load an ensemble, score each language and write the result."""
     config = config_of(job)
-    record: dict[str, Any] = {
+    result: dict[str, Any] = {
         "language": job.language,
         "seed": job.seed,
         "settings": list(job.settings),
-        "machine": torch.cuda.get_device_name()
-        if torch.cuda.is_available()
-        else platform.machine(),
+        "machine": accelerator_name(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "seqloom": seqloom.__version__,
     }
     if job.seed is None:
         seeds = [seed for seed in range(1, 100) if job.run_folder(seed).is_dir()]
-        record["seeds"] = seeds
+        result["seeds"] = seeds
         run = seqloom.load([job.run_folder(seed) for seed in seeds])
     else:
-        record |= _train(config, job.run_folder(job.seed))
+        result |= _train(config, job.run_folder(job.seed))
         run = seqloom.load(job.run_folder(job.seed))
-    record["parameters"] = sum(one.numel() for one in run.model.parameters())
-    record["scores"] = scores(run, config, job.language)
-    job.result.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    mean = sum(one["word-error-rate"] for one in record["scores"].values()) / len(record["scores"])
+    result["parameters"] = sum(parameter.numel() for parameter in run.model.parameters())
+    result["scores"] = score_languages(run, config, job.language)
+    job.result.write_text(json.dumps(result, indent=1, ensure_ascii=False), encoding="utf-8")
+    rates = [scores["word-error-rate"] for scores in result["scores"].values()]
+    mean = sum(rates) / len(rates)
     print(f"{job.label}: word error rate {mean:.2f}", flush=True)
 
 
 def _train(config: RunConfig, folder: Path) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
-    began = time.monotonic()
+    start = time.monotonic()
     summary = seqloom.train(config, folder)
     if summary.step < config.training.steps:
-        raise SystemExit(f"stopped at step {summary.step}: no result")
+        raise SystemExit(f"Training stopped at step {summary.step}: there is no result.")
     return {
-        "seconds": round(time.monotonic() - began, 1),
+        "seconds": round(time.monotonic() - start, 1),
         "steps": summary.step,
         "best_step": summary.best_step,
     }
 
 
-def scores(run: Run, config: RunConfig, language: str) -> dict[str, dict[str, float]]:
-    """By language; a model for one knows one."""
-    found = {}
-    for one in LANGUAGES if language == ALL else [language]:
+def score_languages(run: Run, config: RunConfig, language: str) -> dict[str, dict[str, float]]:
+    """The scores of each language that the model was trained on."""
+    scores = {}
+    for name in LANGUAGES if language == ALL else [language]:
         data = config.data
         if language == ALL:
-            data = data.model_copy(update={"test": (TsvConfig(path=f"{one}_test.tsv"),)})
+            data = data.model_copy(update={"test": (TsvConfig(path=f"{name}_test.tsv"),)})
         report = run.evaluate("test", data=data)
-        found[one] = {score.key: score.value for score in report.scores}
-    return found
+        scores[name] = {score.key: score.value for score in report.scores}
+    return scores

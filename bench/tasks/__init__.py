@@ -1,1 +1,1 @@
-"""Every task on real data, beside what is published: `python -m bench.tasks`."""
+"""All tasks on real data, compared with published results: `python -m bench.tasks`."""

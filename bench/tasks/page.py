@@ -1,4 +1,4 @@
-"""docs/results/tasks.md, from the results."""
+"""Generates docs/results/tasks.md from the results."""
 
 import json
 import statistics
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.tasks.table import TASKS, Task, label_of
+from bench.tasks.registry import TASKS, MeasuredTask, result_name
 
 Result = dict[str, Any]
 
-PAGE = """# Every task of the lectures, on real data
+TEMPLATE = """# Results on the tasks of the lectures
 
-Made by `python -m bench.tasks OUT --data FOLDER` and `--write`; one JSON file for each run, with its whole
-curve, versions and settings, lies in `{out}/`. Test split. Scores are in the order of the column
-`judged by`; a score whose name has "error", "perplexity", "nats" or is a distance is better when lower. Times
-are those of training, from raw text to the last step; of runs beside others they are upper bounds.
-What is published is seldom measured on the very same split: the last column says whose it is.
+Written by `python -m bench.tasks OUT --data FOLDER` and `--write`; there is one JSON file per run in `{out}/`, with the
+training curve, versions and settings. Results are for the test split, in the order of the column `scores`. Error rates,
+perplexity, nats, MSE, MAE and the distances ADE and FDE are better when lower. Times are training times from raw text to the
+last step; they are upper bounds (≤) if other runs shared the machine. Most published results were measured on another split;
+the last column names their source.
 
-| task | recipe | judged by | ours | published | parameters | steps | seed | trained | published by |
+| task | recipe | scores | ours | published | parameters | steps | seed | trained | published by |
 |---|---|---|---|---|---|---|---|---|---|
 {rows}
 
@@ -30,51 +30,51 @@ Measured with {versions}.
 """
 
 
-def scores_of(result: Result, task: Task) -> dict[str, float]:
-    """Those by which the task is judged, by their keys; scores that a result lacks are left out."""
-    found = {
+def scores_of(result: Result, task: MeasuredTask) -> dict[str, float]:
+    """The scores of the task that the result contains, by their keys."""
+    scores = {
         score["name"].lower().replace(" ", "-"): score["value"]
         for score in result["report"]["scores"]
     }
-    return {key: found[key] for key in task.scores if key in found}
+    return {key: scores[key] for key in task.scores if key in scores}
 
 
-def read(out: Path, recipe: str, task: Task) -> list[Result]:
-    """The results of all runs of a task; none if one of them is missing."""
-    paths = [out / f"{label_of(recipe, run)}.json" for run in task.runs]
+def read_results(out: Path, recipe: str, task: MeasuredTask) -> list[Result]:
+    """The results of all runs of a task. Empty if one of them is missing."""
+    paths = [out / f"{result_name(recipe, run)}.json" for run in task.runs]
     if not all(path.exists() for path in paths):
         return []
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def row(recipe: str, task: Task, results: Sequence[Result]) -> str:
-    """One line; of several runs the mean of each score and the sum of the times."""
-    each = [scores_of(result, task) for result in results]
-    means = {key: statistics.mean(one[key] for one in each) for key in each[0]}
+def format_row(recipe: str, task: MeasuredTask, results: Sequence[Result]) -> str:
+    """The row of a task: the mean of each score and the sum of the times over the runs."""
+    scores = [scores_of(result, task) for result in results]
+    means = {key: statistics.mean(run[key] for run in scores) for key in scores[0]}
     first = results[0]
     return (
-        f"| {task.what} | `{recipe}` | {'; '.join(key.replace('-', ' ') for key in means)} "
-        f"| **{'; '.join(shown(value) for value in means.values())}** | {task.published} "
+        f"| {task.description} | `{recipe}` | {'; '.join(key.replace('-', ' ') for key in means)} "
+        f"| **{'; '.join(format_score(value) for value in means.values())}** | {task.published} "
         f"| {first['parameters'] / 1e6:.1f} M | {first['steps']:,} | {first['seed']} "
-        f"| {trained(results)} | {task.source} |"
+        f"| {format_training(results)} | {task.source} |"
     )
 
 
-def trained(results: Sequence[Result]) -> str:
-    """Where, and how long it took, where that says anything: a shared CPU's seconds do not."""
+def format_training(results: Sequence[Result]) -> str:
+    """The machine, and the training time on a GPU. Times on shared CPUs are not comparable."""
     machine = results[0]["machine"]
     if not machine.startswith("NVIDIA"):
         return f"on {machine}"
-    beside = "≤ " if any(one.get("at_once", 2) > 1 for one in results) else ""
-    return f"{beside}{sum(one['seconds'] for one in results):.0f} s, {machine}"
+    bound = "≤ " if any(result.get("at_once", 2) > 1 for result in results) else ""
+    return f"{bound}{sum(result['seconds'] for result in results):.0f} s, {machine}"
 
 
-def shown(value: float) -> str:
-    """Three figures are enough for a table."""
+def format_score(value: float) -> str:
+    """Format a score with one decimal, or three significant digits below 10."""
     return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
-def signature_lines(recipe: str, task: Task, result: Result) -> list[str]:
+def signature_lines(recipe: str, task: MeasuredTask, result: Result) -> list[str]:
     return [
         f"- `{recipe}` {score['name']}: {score['signature']}"
         for score in result["report"]["scores"]
@@ -83,20 +83,20 @@ def signature_lines(recipe: str, task: Task, result: Result) -> list[str]:
 
 
 def page(out: Path) -> str | None:
-    """What was measured; a task that was not is left out. None if there is nothing."""
+    """The page with all tasks that have results. None if there are no results."""
     rows, signatures, versions = [], [], set()
     for recipe, task in TASKS.items():
-        results = read(out, recipe, task)
+        results = read_results(out, recipe, task)
         if not results:
             continue
-        rows.append(row(recipe, task, results))
+        rows.append(format_row(recipe, task, results))
         signatures += signature_lines(recipe, task, results[0])
-        versions |= {f"torch {one['torch']} on Python {one['python']}" for one in results}
+        versions |= {f"torch {result['torch']} on Python {result['python']}" for result in results}
     if not rows:
         return None
-    return PAGE.format(
+    return TEMPLATE.format(
         out=out.name,
         rows="\n".join(rows),
-        signatures="\n".join(signatures) or "None of these scores has more than one way.",
+        signatures="\n".join(signatures) or "These scores have no signature.",
         versions=", ".join(sorted(versions)),
     )

@@ -1,1 +1,1 @@
-"""What each trick of training and decoding is worth: `python -m bench.tricks`."""
+"""Ablations of training and decoding techniques: `python -m bench.tricks`."""

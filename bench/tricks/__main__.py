@@ -1,10 +1,10 @@
-"""What each trick is worth, over several seeds.
+"""Measure the effect of each training and decoding technique over several seeds.
 
-    python -m bench.tricks OUT --multi30k FOLDER --jobs 8      train and decode; one JSON each in OUT
+    python -m bench.tricks OUT --multi30k FOLDER --jobs 8      train and decode; one JSON file per run
     python -m bench.tricks OUT --write                         docs/tricks.md and docs/presets.md
 
-What is there already is not done again. Runs share the machine, so their seconds are upper bounds.
-`--data`, `--only` and `--seeds` choose; `--set` changes every run (`--set training.steps=2000`).
+Existing results are kept. Parallel runs share the machine, so their times are upper bounds.
+`--data`, `--only` and `--seeds` select runs; `--set` changes every run (`--set training.steps=2000`).
 """
 
 import argparse
@@ -15,23 +15,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.tricks.measure import Job, measure, write_references
-from bench.tricks.table import write
+from bench.tricks.page import write_pages
 from bench.tricks.variants import ALL, BASE, DATASETS
 
 
-def jobs_of(chosen: argparse.Namespace) -> list[Job]:
-    """Every run that is wanted, seed by seed, so that a first result of everything comes early."""
+def list_jobs(arguments: argparse.Namespace) -> list[Job]:
+    """All selected runs, ordered by seed, so that one result of each variant is ready early."""
     return [
-        Job(name, variant.name, seed, chosen.out, chosen.work, chosen.multi30k, chosen.settings)
-        for seed in range(1, chosen.seeds + 1)
-        for name in chosen.data
+        Job(
+            dataset=name,
+            variant=variant.name,
+            seed=seed,
+            out=arguments.out,
+            work=arguments.work,
+            multi30k=arguments.multi30k,
+            settings=arguments.settings,
+        )
+        for seed in range(1, arguments.seeds + 1)
+        for name in arguments.data
         for variant in DATASETS[name].variants
-        if not chosen.only or variant.name in chosen.only
+        if not arguments.only or variant.name in arguments.only
     ]
 
 
-def start(job: Job) -> int:
-    """In a process of its own; nothing if its result is there."""
+def run_job(job: Job) -> int:
+    """Run the job in a separate process, unless its result exists. Returns the exit code."""
     if job.result.exists():
         return 0
     seed = "ensemble" if job.seed is None else str(job.seed)
@@ -42,10 +50,10 @@ def start(job: Job) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def run_all(jobs: list[Job], at_once: int) -> list[str]:
-    """The labels of those that failed."""
-    with ThreadPoolExecutor(at_once) as pool:
-        codes = pool.map(start, jobs)
+def run_jobs(jobs: list[Job], parallel: int) -> list[str]:
+    """Run the jobs and return the labels of those that failed."""
+    with ThreadPoolExecutor(parallel) as pool:
+        codes = pool.map(run_job, jobs)
         return [job.label for job, code in zip(jobs, codes, strict=True) if code]
 
 
@@ -57,42 +65,49 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--multi30k", help="folder with the raw Multi30k files")
-    parser.add_argument("--data", nargs="+", choices=DATASETS, help="left out: all there are")
-    parser.add_argument("--only", nargs="+", metavar="VARIANT", help="left out: all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
-    parser.add_argument("--work", type=Path, help="run folders; left out: OUT with -runs behind")
+    parser.add_argument("--data", nargs="+", choices=DATASETS, help="default: all available")
+    parser.add_argument("--only", nargs="+", metavar="VARIANT", help="default: all")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default: 3)")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel runs (default: 1)")
+    parser.add_argument("--work", type=Path, help="run folders (default: OUT-runs)")
     parser.add_argument("--set", action="append", default=[], dest="settings")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the pages from the results")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    chosen.work = chosen.work or chosen.out.with_name(f"{chosen.out.name}-runs")
-    if chosen.write:
-        write(chosen.out)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    arguments.work = arguments.work or arguments.out.with_name(f"{arguments.out.name}-runs")
+    if arguments.write:
+        write_pages(arguments.out)
         return
-    if chosen.one:
-        name, variant, seed = chosen.one
-        number = None if seed == "ensemble" else int(seed)
-        settings = tuple(chosen.settings)
-        measure(Job(name, variant, number, chosen.out, chosen.work, chosen.multi30k, settings))
+    if arguments.one:
+        name, variant, seed = arguments.one
+        job = Job(
+            dataset=name,
+            variant=variant,
+            seed=None if seed == "ensemble" else int(seed),
+            out=arguments.out,
+            work=arguments.work,
+            multi30k=arguments.multi30k,
+            settings=tuple(arguments.settings),
+        )
+        measure(job)
         return
-    chosen.data = chosen.data or [
-        name for name in DATASETS if chosen.multi30k or not name.startswith("multi30k")
+    arguments.data = arguments.data or [
+        name for name in DATASETS if arguments.multi30k or not name.startswith("multi30k")
     ]
-    unknown = set(chosen.only or ()) - {
-        one.name for name in chosen.data for one in DATASETS[name].variants
+    unknown = set(arguments.only or ()) - {
+        variant.name for name in arguments.data for variant in DATASETS[name].variants
     }
     if unknown:
-        parser.error(f"there is no variant {', '.join(sorted(unknown))}")
-    jobs = jobs_of(chosen)
-    for name in chosen.data:
+        parser.error(f"unknown variant: {', '.join(sorted(unknown))}")
+    jobs = list_jobs(arguments)
+    for name in arguments.data:
         write_references(next(job for job in jobs if job.dataset == name))
-    failed = run_all(jobs, chosen.jobs)
-    together = [
+    failed = run_jobs(jobs, arguments.jobs)
+    ensembles = [
         replace(job, seed=None) for job in jobs if job.seed == 1 and job.variant in (BASE, ALL)
     ]
-    failed += run_all(together if chosen.seeds > 1 else [], chosen.jobs)
+    failed += run_jobs(ensembles if arguments.seeds > 1 else [], arguments.jobs)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

@@ -1,7 +1,6 @@
-"""One run trained and decoded in several ways, or the ensemble of a variant's runs."""
+"""Train and decode one run, or decode the ensemble of the runs of a variant."""
 
 import json
-import platform
 import re
 import shutil
 import time
@@ -13,7 +12,8 @@ from typing import Any
 import torch
 
 import seqloom
-from bench.tricks.variants import ALL, BASE, DATASETS, DECODINGS, FEW, config_of
+from bench.machine import accelerator_name
+from bench.tricks.variants import ALL, BASE, BASIC_DECODINGS, DATASETS, DECODINGS, config_of
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.config.schema.decoding import DecodingConfig
@@ -25,10 +25,13 @@ from seqloom.runs.run import Run
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does. seed None: the ensemble of all seeds that were trained.
+    """The work of one process.
 
-    out:  one JSON a job, and its outputs line by line
-    work: the run folders, which may go afterwards
+    seed:     None for the ensemble of all trained seeds
+    out:      folder of the results: a JSON file and the outputs, one per line
+    work:     folder of the run folders
+    multi30k: folder with the raw files of Multi30k
+    settings: changes to every run
     """
 
     dataset: str
@@ -41,72 +44,70 @@ class Job:
 
     @property
     def label(self) -> str:
-        slug = re.sub(r"[^a-z0-9]+", "-", _spelled(self.variant).lower()).strip("-")
-        end = "ensemble" if self.seed is None else f"seed{self.seed}"
-        return f"{self.dataset}.{slug}.{end}"
+        slug = re.sub(r"[^a-z0-9]+", "-", _spell_out(self.variant).lower()).strip("-")
+        suffix = "ensemble" if self.seed is None else f"seed{self.seed}"
+        return f"{self.dataset}.{slug}.{suffix}"
 
     @property
     def result(self) -> Path:
         return self.out / f"{self.label}.json"
 
     def folder(self, seed: int | None) -> Path:
-        """The run's, of this seed."""
+        """The run folder of this seed."""
         return self.work / self.label.replace(self.label.rsplit(".", 1)[1], f"seed{seed}")
 
 
-def _spelled(name: str) -> str:
-    """Signs that a file's name cannot hold, in words."""
+def _spell_out(name: str) -> str:
+    """Replace characters that a file name cannot contain by words."""
     for sign, word in (("+ ", "with "), ("- ", "without "), ("α = ", ""), ("√", "root ")):
         name = name.replace(sign, word)
     return name
 
 
 def measure(job: Job) -> None:
-    """Train or join, decode in every way that is asked for, write it all down."""
+    """Train a run or load an ensemble, decode the test split and write the results."""
     dataset = DATASETS[job.dataset]
-    variant = next(one for one in dataset.variants if one.name == job.variant)
+    variant = next(each for each in dataset.variants if each.name == job.variant)
     config = config_of(dataset, variant, job.multi30k, job.settings)
-    record: dict[str, Any] = {
+    result: dict[str, Any] = {
         "dataset": job.dataset,
         "variant": job.variant,
         "seed": job.seed,
         "settings": [*variant.settings, *job.settings],
-        "machine": torch.cuda.get_device_name()
-        if torch.cuda.is_available()
-        else platform.machine(),
+        "machine": accelerator_name(),
         "torch": torch.__version__,
         "seqloom": seqloom.__version__,
     }
     if job.seed is None:
         seeds = [seed for seed in range(1, 100) if job.folder(seed).is_dir()]
         run = seqloom.load([job.folder(seed) for seed in seeds])
-        names = ["beam 5"]
-        record["seeds"] = seeds
+        decodings = ["beam 5"]
+        result["seeds"] = seeds
     else:
-        record |= _train(config, job.seed, job.folder(job.seed))
+        result |= _train(config, job.seed, job.folder(job.seed))
         run = seqloom.load(job.folder(job.seed))
-        names = list(DECODINGS) if job.variant in (BASE, ALL) else FEW
-    record["parameters"] = sum(one.numel() for one in run.model.parameters())
-    record["decodings"], outputs = decode(run, config, names)
+        decodings = list(DECODINGS) if job.variant in (BASE, ALL) else BASIC_DECODINGS
+    result["parameters"] = sum(parameter.numel() for parameter in run.model.parameters())
+    result["decodings"], outputs = decode(run, config, decodings)
     (job.out / f"{job.label}.txt").write_text("".join(f"{line}\n" for line in outputs))
-    job.result.write_text(json.dumps(record, indent=1, ensure_ascii=False))
+    job.result.write_text(json.dumps(result, indent=1, ensure_ascii=False))
     if job.variant not in (BASE, ALL):
         shutil.rmtree(job.folder(job.seed))
-    print(f"{job.label}: BLEU {record['decodings']['beam 5']['bleu']:.2f}", flush=True)
+    print(f"{job.label}: BLEU {result['decodings']['beam 5']['bleu']:.2f}", flush=True)
 
 
 def _train(config: RunConfig, seed: int, folder: Path) -> dict[str, Any]:
-    """From raw text to the last step: everything a user waits for."""
+    """Train from raw text to the last step. Returns time and steps."""
     shutil.rmtree(folder, ignore_errors=True)
     config = load_recipe(
         parse_toml(format_recipe(config).encode()), [f"training.seed={seed}"]
     ).config
-    began = time.monotonic()
+    start = time.monotonic()
     summary = seqloom.train(config, folder)
     if summary.step < config.training.steps:
-        raise SystemExit(f"stopped at step {summary.step}: no result")
+        raise SystemExit(f"Training stopped at step {summary.step}: there is no result.")
     return {
-        "seconds": round(time.monotonic() - began, 1),
+        "seconds": round(time.monotonic() - start, 1),
         "steps": summary.step,
         "best_step": summary.best_step,
     }
@@ -115,42 +116,44 @@ def _train(config: RunConfig, seed: int, folder: Path) -> dict[str, Any]:
 def decode(
     run: Run, config: RunConfig, names: Sequence[str]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Scores of every decoding on the test split, and the outputs of a beam of five."""
+    """The scores of each decoding on the test split, and the outputs of beam 5."""
     examples = list(read_split(config.data, "test"))
     if config.data.merge_references:
         examples = merge_references(examples)
-    texts = [one.source for one in examples]
-    references = [one.references for one in examples]
-    found, kept = {}, [""] * len(texts)
+    texts = [example.source for example in examples]
+    references = [example.references for example in examples]
+    scores, beam_outputs = {}, [""] * len(texts)
     for name in names:
-        began = time.monotonic()
+        start = time.monotonic()
         outputs = [
-            one.text
-            for one in run.translate(texts, decoding=_decoding(config, name), attention=False)
+            prediction.text
+            for prediction in run.translate(
+                texts, decoding=_decoding_config(config, name), attention=False
+            )
         ]
-        seconds = time.monotonic() - began
-        kept = outputs if name == "beam 5" else kept
+        seconds = time.monotonic() - start
+        beam_outputs = outputs if name == "beam 5" else beam_outputs
         cased = bleu(outputs, references)
-        lower = lowercased_bleu(outputs, references)
-        found[name] = {
+        lowercased = lowercased_bleu(outputs, references)
+        scores[name] = {
             "bleu": cased.value,
             "signature": cased.signature,
-            "lowercased": lower.value,
-            "lowercased_signature": lower.signature,
+            "lowercased": lowercased.value,
+            "lowercased_signature": lowercased.signature,
             "chrf": chrf(outputs, references).value,
             "seconds": round(seconds, 2),
         }
-    return found, kept
+    return scores, beam_outputs
 
 
-def _decoding(config: RunConfig, name: str) -> DecodingConfig:
+def _decoding_config(config: RunConfig, name: str) -> DecodingConfig:
     return load_recipe(parse_toml(format_recipe(config).encode()), DECODINGS[name]).config.decoding
 
 
 def write_references(job: Job) -> None:
-    """The test split's first references, for scores that are computed later."""
+    """Write the first reference of each test example, for scores computed later."""
     dataset = DATASETS[job.dataset]
     data = config_of(dataset, dataset.variants[0], job.multi30k, job.settings).data
-    lines = [one.target for one in read_split(data, "test")]
+    lines = [example.target for example in read_split(data, "test")]
     path = job.out / f"{job.dataset}.references.txt"
     path.write_text("".join(f"{line}\n" for line in lines))

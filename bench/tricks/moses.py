@@ -1,10 +1,10 @@
-"""BLEU as the published Multi30k figures have it: of lower-cased, Moses-tokenised text.
+"""BLEU of lower-cased, Moses-tokenised text, as published for Multi30k.
 
-Both sides are treated as the data set's own script treats them (lower case, punctuation
-normalised, Moses tokeniser), and BLEU is computed on what is then between the spaces. Needs
-sacremoses; without it there is no such figure.
+Outputs and references are lower-cased, their punctuation is normalised, and the Moses tokeniser
+splits them, as in the script of the data set. BLEU is computed on the tokens between spaces.
+Requires sacremoses.
 
-    python -m bench.tricks.moses OUTPUTS REFERENCES LANGUAGE      files, a sentence a line; or .gz
+    python -m bench.tricks.moses OUTPUTS REFERENCES LANGUAGE      files with one sentence per line, plain or .gz
 """
 
 import gzip
@@ -16,35 +16,37 @@ from typing import Any
 from seqloom.metrics.bleu import bleu
 
 
-def tokenised(lines: Sequence[str], language: str) -> list[str] | None:
-    """Each line as the published systems saw it; None if sacremoses is not installed."""
+def moses_tokenise(lines: Sequence[str], language: str) -> list[str] | None:
+    """Lower-case, normalise and tokenise each line. None if sacremoses is not installed."""
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer
     except ImportError:
         return None
-    clean, cut = MosesPunctNormalizer(lang=language), MosesTokenizer(lang=language)
-    return [cut.tokenize(clean.normalize(line.lower()), return_str=True) for line in lines]
+    normaliser, tokeniser = MosesPunctNormalizer(lang=language), MosesTokenizer(lang=language)
+    normalised = [normaliser.normalize(line.lower()) for line in lines]
+    return [tokeniser.tokenize(line, return_str=True) for line in normalised]
 
 
 def moses_bleu(
     outputs: Sequence[str], references: Sequence[str], language: str
 ) -> tuple[float, Any] | None:
-    """The score, and its signature with how the text was cut."""
-    both = [tokenised(lines, language) for lines in (outputs, references)]
-    if both[0] is None or both[1] is None:
+    """The score and its signature, which names the tokenisation. None without sacremoses."""
+    hypotheses = moses_tokenise(outputs, language)
+    targets = moses_tokenise(references, language)
+    if hypotheses is None or targets is None:
         return None
-    score = bleu(both[0], [[line] for line in both[1]], tokenize="none")
+    score = bleu(hypotheses, [[line] for line in targets], tokenize="none")
     return score.value, f"{score.signature}, lower-cased, normalised and tokenised by sacremoses"
 
 
-def _lines(name: str) -> list[str]:
+def _read_lines(name: str) -> list[str]:
     data = Path(name).read_bytes()
     return (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
 
 
 def main() -> None:
     outputs, references, language = sys.argv[1:]
-    score = moses_bleu(_lines(outputs), _lines(references), language)
+    score = moses_bleu(_read_lines(outputs), _read_lines(references), language)
     print("sacremoses is not installed" if score is None else f"BLEU {score[0]:.2f} ({score[1]})")
 
 

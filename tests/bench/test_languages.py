@@ -1,13 +1,13 @@
-"""What bench/languages would train can be read, and its page is made from what it writes."""
+"""The experiments of the multilingual benchmark, their results and the page."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from bench.languages import table
 from bench.languages.experiments import EXPERIMENTS, Experiment, config_of
-from bench.languages.measure import Job, in_language, measure
+from bench.languages.measure import Job, measure, share_in_language
+from bench.languages.page import page
 from seqloom.config.schema.corpora import LanguagesConfig
 from seqloom.config.schema.tags import expand_corpora
 from toy_languages import WORDS, write_languages
@@ -23,25 +23,29 @@ TINY = [
     "text.tokenizer.size=110",
     "decoding.max_length=5",
 ]  # fmt: skip
-every_experiment = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 
 
-@every_experiment
-def test_every_experiment_is_a_recipe_on_its_pairs(experiment: Experiment, tmp_path: Path) -> None:
-    config = config_of(experiment, tmp_path, tmp_path / "few", [])
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+def test_an_experiment_trains_and_tests_its_pairs(experiment: Experiment, tmp_path: Path) -> None:
+    config = config_of(experiment, tmp_path, tmp_path / "small", [])
     names = [getattr(corpus, "name", None) for corpus in expand_corpora(config.data.train)]
-    assert sorted(map(str, names)) == sorted(experiment.trained)
+    assert sorted(map(str, names)) == sorted(experiment.training_pairs)
     (test,) = config.data.test
     assert isinstance(test, LanguagesConfig)
     assert test.pairs == tuple(experiment.tests)
 
 
-def test_no_two_experiments_are_the_same(tmp_path: Path) -> None:
-    configs = [config_of(one, tmp_path, tmp_path / "few", []) for one in EXPERIMENTS]
-    assert all(one != other for n, one in enumerate(configs) for other in configs[:n])
+def test_all_experiments_differ(tmp_path: Path) -> None:
+    configs = [
+        config_of(experiment, tmp_path, tmp_path / "small", []) for experiment in EXPERIMENTS
+    ]
+    assert all(
+        config != earlier for index, config in enumerate(configs) for earlier in configs[:index]
+    )
 
 
-def test_a_result_holds_every_pair_in_every_way_and_becomes_a_page(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_result_has_all_pairs_and_routes_and_appears_on_the_page(tmp_path: Path) -> None:
     folder = write_languages(tmp_path / "data", ["train", "val", "test_2016_flickr"], lines=60)
     for name in ("centred", "few-and-french"):
         measure(Job(name, 1, tmp_path, tmp_path / "work", folder, tuple(TINY)))
@@ -50,14 +54,14 @@ def test_a_result_holds_every_pair_in_every_way_and_becomes_a_page(tmp_path: Pat
     assert set(results[0]["pairs"]["en-de"]) == {"directly"}
     assert set(results[1]["pairs"]) == {"en-de"}
     assert not list((tmp_path / "work").iterdir())
-    page = table.page(results)
-    assert "| one pair alone: de→fr, fr→de | – | – |" in page
-    assert page.count("never meet; through English |") == 1
-    assert "and all en→fr, temperature 5 | " in page
+    text = page(results)
+    assert "| bilingual models: de→fr, fr→de | – | – |" in text
+    assert text.count("no German–French data; through English |") == 1
+    assert "and all en→fr, temperature 5 | " in text
 
 
-def test_the_language_of_an_output_is_the_one_that_knows_most_of_its_words() -> None:
-    words = {language: set(known) for language, known in WORDS.items()}
+def test_an_output_is_in_the_language_whose_vocabulary_has_most_of_its_words() -> None:
+    vocabularies = {language: set(words) for language, words in WORDS.items()}
     outputs = ["hund läuft hier", "dog läuft", "dog runs here", "the"]
-    assert in_language(outputs, "de", words) == 75.0
-    assert in_language(["dog runs"], "de", words) == 0.0
+    assert share_in_language(outputs, "de", vocabularies) == 75.0
+    assert share_in_language(["dog runs"], "de", vocabularies) == 0.0

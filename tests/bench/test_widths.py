@@ -1,18 +1,18 @@
-"""What is said about beam widths follows from what was measured."""
+"""The table and the plots of the beam width benchmark."""
 
 from typing import Any
 
 from bench.widths import plots, table
 
 ROWS: list[dict[str, Any]] = [
-    {"width": width, "length_exponent": exponent, "log_probability": -10.0 + width}
+    {"width": width, "length_penalty": exponent, "log_probability": -10.0 + width}
     | {"tokens": 8.0 - exponent, "bleu": 20.0 + width * exponent}
     for exponent in (0.0, 1.0)
     for width in (1, 2, 3)
 ]
 
 
-def test_every_measurement_is_a_row_and_a_point() -> None:
+def test_every_measurement_has_a_row_and_a_point() -> None:
     assert len(table(ROWS).splitlines()) == 2 + len(ROWS)
     log_probability, bleu = plots(ROWS)
     assert [curve.points for curve in log_probability.curves] == [[(1, -9), (2, -8), (3, -7)]] * 2

@@ -1,4 +1,4 @@
-"""Every bundled recipe can be read, and its header tells of the recipe that stands below it."""
+"""The headers of the bundled recipes, the README and the stored results agree."""
 
 import json
 import re
@@ -14,7 +14,7 @@ every_recipe = pytest.mark.parametrize("name", sorted(bundled_recipes()))
 
 
 @every_recipe
-def test_a_recipe_says_what_it_should_reach_and_what_was_measured(name: str) -> None:
+def test_a_recipe_states_its_expected_and_measured_scores(name: str) -> None:
     text = bundled_recipes()[name].read_text(encoding="utf-8")
     assert re.search(r"^# Should reach: \S.* or (more|less)\.$", text, flags=re.M)
     measured = re.search(r"^# Measured: .* ([\d]+) steps, seed (\d+), ", text, flags=re.M)
@@ -24,7 +24,7 @@ def test_a_recipe_says_what_it_should_reach_and_what_was_measured(name: str) -> 
 
 
 @every_recipe
-def test_a_measurement_lies_beside_the_docs_with_all_that_made_it(name: str) -> None:
+def test_a_recipe_has_a_stored_result_and_a_row_on_the_page(name: str) -> None:
     result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert result["steps"] == load_bundled_recipe(name).config.training.steps
     assert {"machine", "torch", "seed", "parameters", "curve", "report"} <= set(result)
@@ -32,14 +32,14 @@ def test_a_measurement_lies_beside_the_docs_with_all_that_made_it(name: str) -> 
     assert f"| `{name}` |" in page
 
 
-def test_the_figures_of_the_readme_are_those_that_were_measured() -> None:
+def test_the_scores_in_the_readme_are_the_measured_ones() -> None:
     readme = (RESULTS.parents[2] / "README.md").read_text(encoding="utf-8")
     rows = {"German→English": "tatoeba-de-en", "English→French": "tatoeba-en-fr", "case": "case"}
     for label, family in rows.items():
         row = re.search(rf"^\| [^|]*{label}[^|]*\|(.*)\|$", readme, flags=re.M)
         assert row is not None
-        shown = [cell.strip(" %") for cell in row[1].split("|")]
-        for cell, kind in zip(shown, ("plain", "attention", "transformer"), strict=True):
+        cells = [cell.strip(" %") for cell in row[1].split("|")]
+        for cell, kind in zip(cells, ("plain", "attention", "transformer"), strict=True):
             path = RESULTS / f"{family}-{kind}.json"
             if cell == "–":
                 assert not path.exists()

@@ -1,4 +1,4 @@
-"""CTranslate2 alone: pieces in, pieces out, on the files that seqloom's engine uses."""
+"""CTranslate2 without seqloom: tokens in, tokens out, on the files of seqloom's engine."""
 
 import sys
 from pathlib import Path
@@ -8,9 +8,9 @@ import ctranslate2
 import torch
 
 import seqloom
-from bench.decoder import TOKENS, serve
+from bench.comparison.decoding_worker import TOKENS, serve
+from bench.comparison.workload import END, Workload
 from bench.peers.seqloom.random_run import random_run
-from bench.workload import END, Workload
 from seqloom.runs.engine.convert import convert
 
 
@@ -26,7 +26,9 @@ def main() -> None:
 
     def decode(sources: list[list[int]], beam: int) -> Any:
         return translator.translate_batch(
-            [[str(one) for one in (*source, END)] for source in sources],  # ids are their names
+            [
+                [str(token) for token in (*source, END)] for source in sources
+            ],  # tokens are named by id
             beam_size=beam,
             max_decoding_length=TOKENS,
         )

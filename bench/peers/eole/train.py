@@ -1,4 +1,4 @@
-"""Eole's own Trainer, watched where it takes a batch."""
+"""Eole's Trainer, with a hook in its training step."""
 
 import sys
 import tempfile
@@ -11,25 +11,25 @@ from eole.bin.run.train import train
 from eole.config.run import TrainConfig
 from eole.trainer import Trainer
 
-from bench.peers.opennmt.batches import counts
-from bench.window import Window
-from bench.workload import Workload
+from bench.comparison.time_window import TimeWindow
+from bench.comparison.workload import Workload
+from bench.peers.opennmt.batches import count_tokens
 
 NEVER = 10**9
 
 
 def main() -> None:
-    window, workload = Window(), Workload.load(Path(sys.argv[1]))
-    watch(window)
+    window, workload = TimeWindow(), Workload.load(Path(sys.argv[1]))
+    install_hook(window)
     with tempfile.TemporaryDirectory() as folder:
         train(TrainConfig(**settings(workload, Path(folder))))
 
 
 def settings(workload: Workload, folder: Path) -> dict[str, Any]:
-    """What would stand in its YAML file."""
+    """The content of its YAML configuration file."""
     pieces = workload.folder / "pieces"
     vocabulary = folder / "vocabulary.txt"
-    vocabulary.write_text("".join(f"{one}\n" for one in workload.pieces()[4:]), "utf-8")
+    vocabulary.write_text("".join(f"{piece}\n" for piece in workload.pieces()[4:]), "utf-8")
     return {
         "seed": workload.seed,
         "src_vocab": str(vocabulary),
@@ -80,32 +80,32 @@ def settings(workload: Workload, folder: Path) -> dict[str, Any]:
     }
 
 
-def watch(window: Window) -> None:
-    """A batch is trained on when the step before it is done."""
-    own_step = Trainer._train_step
+def install_hook(window: TimeWindow) -> None:
+    """Replace the trainer's step method: a new step starts when the previous one is finished."""
+    original_step = Trainer._train_step
     started = False
 
     def step(trainer: Trainer, batches: list[Any], *rest: Any, **more: Any) -> None:
         nonlocal started
         if not started:
             started = True
-            announce(window, trainer)
-        window.step()
+            send_ready(window, trainer)
+        window.finish_step()
         (batch,) = batches
-        window.batch(counts(batch, trainer.train_loss.padding_idx))
-        own_step(trainer, batches, *rest, **more)
+        window.add_batch(count_tokens(batch, trainer.train_loss.padding_idx))
+        original_step(trainer, batches, *rest, **more)
 
     Trainer._train_step = step
 
 
-def announce(window: Window, trainer: Trainer) -> None:
+def send_ready(window: TimeWindow, trainer: Trainer) -> None:
     window.ready(
         version=version("eole"),
         torch=torch.__version__,
         threads=torch.get_num_threads(),
-        parameters=sum(one.numel() for one in trainer.model.parameters()),
+        parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
         loop="eole.trainer.Trainer",
-        batching="token budget, like lengths together",
+        batching="token budget, similar lengths together",
         dropout="embedded input, sublayers' outputs, inside the feed-forward",
     )
 

@@ -1,4 +1,4 @@
-"""Marian's `generate`."""
+"""`generate` of Hugging Face Marian."""
 
 import sys
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Any
 import torch
 import transformers
 
-from bench.decoder import TOKENS, serve
-from bench.peers.huggingface.model import build
-from bench.peers.huggingface.train_loop import padded
-from bench.workload import END, PAD, Workload
+from bench.comparison.decoding_worker import TOKENS, serve
+from bench.comparison.workload import END, PAD, Workload
+from bench.peers.huggingface.model import build_marian
+from bench.peers.huggingface.train_loop import pad
 
 
 def main() -> None:
     workload = Workload.load(Path(sys.argv[1]))
     torch.manual_seed(workload.seed)
-    model = build(workload, use_cache=True).eval()
+    model = build_marian(workload, use_cache=True).eval()
 
     def decode(sources: list[list[int]], beam: int) -> Any:
-        ids = padded([[*source, END] for source in sources], PAD)
+        ids = pad([[*source, END] for source in sources], PAD)
         with torch.inference_mode():
             return model.generate(
                 input_ids=ids,

@@ -1,18 +1,18 @@
-"""A MarianMT model of the workload's size, with its own weights drawn at random."""
+"""A MarianMT model of the workload's size with random weights."""
 
 from typing import Any
 
 from transformers import MarianConfig, MarianMTModel
 
-from bench.workload import END, PAD, Workload
+from bench.comparison.workload import END, PAD, Workload
 
 DROPOUT = "embedded input, sublayers' outputs"
-"""Marian's other two sites (attention weights, inside the feed-forward network) are off by
-default and stay off."""
+"""Marian can also apply dropout to attention weights and inside the feed-forward network. Both are
+off by default and here."""
 
 
-def build(workload: Workload, **changes: Any) -> MarianMTModel:
-    """The decoder starts from PAD, as Marian's does."""
+def build_marian(workload: Workload, **changes: Any) -> MarianMTModel:
+    """The decoder starts with PAD, as is usual for Marian."""
     size: dict[str, Any] = {
         "vocab_size": workload.vocabulary,
         "d_model": workload.width,

@@ -1,4 +1,4 @@
-"""Marian in Seq2SeqTrainer, as its examples use it: whole sentences a batch, grouped by length."""
+"""Marian in Seq2SeqTrainer, as in its examples: a fixed number of sentences, grouped by length."""
 
 import sys
 import tempfile
@@ -10,58 +10,58 @@ import transformers
 from torch import Tensor
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from bench.peers.huggingface.model import DROPOUT, build
-from bench.peers.huggingface.train_loop import IGNORED, counts, padded
-from bench.window import Window
-from bench.workload import END, PAD, Workload
+from bench.comparison.time_window import TimeWindow
+from bench.comparison.workload import END, PAD, Workload
+from bench.peers.huggingface.model import DROPOUT, build_marian
+from bench.peers.huggingface.train_loop import IGNORED, count_tokens, pad
 
 
 def main() -> None:
-    window, workload = Window(), Workload.load(Path(sys.argv[1]))
+    window, workload = TimeWindow(), Workload.load(Path(sys.argv[1]))
     torch.manual_seed(workload.seed)
-    model = build(workload)
-    longer = max(workload.mean_source, workload.mean_target)
-    sentences = round(workload.batch_tokens / longer)
+    model = build_marian(workload)
+    mean_length = max(workload.mean_source, workload.mean_target)
+    sentences = round(workload.batch_tokens / mean_length)
 
     def collate(rows: list[dict[str, list[int]]]) -> dict[str, Tensor]:
-        source = padded([row["input_ids"] for row in rows], PAD)
+        source = pad([row["input_ids"] for row in rows], PAD)
         batch = {
             "input_ids": source,
             "attention_mask": (source != PAD).long(),
-            "labels": padded([row["labels"] for row in rows], IGNORED),
+            "labels": pad([row["labels"] for row in rows], IGNORED),
         }
-        window.batch(counts(batch))
+        window.add_batch(count_tokens(batch))
         return batch
 
-    class Watch(TrainerCallback):  # type: ignore[misc]
+    class WindowCallback(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, *_: Any, **__: Any) -> None:
             window.ready(
                 version=transformers.__version__,
                 torch=torch.__version__,
                 threads=torch.get_num_threads(),
-                parameters=sum(one.numel() for one in model.parameters()),
+                parameters=sum(parameter.numel() for parameter in model.parameters()),
                 loop="transformers.Seq2SeqTrainer",
                 batching=f"{sentences} sentences, grouped by source length",
                 dropout=DROPOUT,
             )
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            window.step()
+            window.finish_step()
 
     pairs = zip(workload.ids("source"), workload.ids("target"), strict=True)
     rows = [{"input_ids": [*source, END], "labels": [*target, END]} for source, target in pairs]
     with tempfile.TemporaryDirectory() as folder:
         trainer = Seq2SeqTrainer(
             model=model,
-            args=arguments(workload, folder, sentences),
+            args=training_arguments(workload, folder, sentences),
             train_dataset=rows,
             data_collator=collate,
-            callbacks=[Watch()],
+            callbacks=[WindowCallback()],
         )
         trainer.train()
 
 
-def arguments(workload: Workload, folder: str, sentences: int) -> Seq2SeqTrainingArguments:
+def training_arguments(workload: Workload, folder: str, sentences: int) -> Seq2SeqTrainingArguments:
     return Seq2SeqTrainingArguments(
         output_dir=folder,
         per_device_train_batch_size=sentences,

@@ -1,4 +1,4 @@
-"""Joey NMT's own `search`."""
+"""`search` of Joey NMT."""
 
 import sys
 import tempfile
@@ -13,9 +13,9 @@ from joeynmt.data import load_data
 from joeynmt.model import build_model
 from joeynmt.search import search
 
-from bench.decoder import TOKENS, serve
+from bench.comparison.decoding_worker import TOKENS, serve
+from bench.comparison.workload import Workload
 from bench.peers.joey.settings import settings
-from bench.workload import Workload
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     model = build_model(arguments.model, vocabulary, targets).eval()
 
     def decode(sources: list[list[int]], beam: int) -> Any:
-        # Its ids are others, but as many: any id will do where the weights are random.
+        # Its ids differ, but their number is the same, and the weights are random.
         rows = [torch.tensor([*source, model.eos_index]) for source in sources]
         lengths = torch.tensor([len(row) for row in rows])
         batch = Batch(

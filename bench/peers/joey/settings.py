@@ -1,17 +1,17 @@
-"""A workload in Joey NMT's own words."""
+"""The configuration of Joey NMT for a workload."""
 
 from pathlib import Path
 from typing import Any
 
-from bench.workload import Workload
+from bench.comparison.workload import Workload
 
 NEVER = 10**9
 
 
 def settings(workload: Workload, model_folder: Path) -> dict[str, Any]:
-    """What would stand in its YAML file."""
+    """The content of its YAML configuration file."""
     side = {
-        "level": "word",  # already cut into pieces
+        "level": "word",  # the text is already split into pieces
         "lowercase": False,
         "voc_file": str(workload.folder / "vocabulary.txt"),
     }
@@ -43,7 +43,7 @@ def settings(workload: Workload, model_folder: Path) -> dict[str, Any]:
             "validation_freq": NEVER,
             "logging_freq": NEVER,
         },
-        "model": recurrent(workload) if workload.recurrent else transformer(workload),
+        "model": recurrent(workload) if workload.is_recurrent else transformer(workload),
     }
 
 

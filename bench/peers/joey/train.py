@@ -1,4 +1,4 @@
-"""Joey NMT's own TrainManager, watched where it takes a batch."""
+"""Joey NMT's TrainManager, with a hook in its training step."""
 
 import sys
 import tempfile
@@ -10,52 +10,52 @@ from importlib_metadata import version
 from joeynmt.batch import Batch
 from joeynmt.training import TrainManager, train
 
+from bench.comparison.time_window import TimeWindow, TokenCounts
+from bench.comparison.workload import Workload
 from bench.peers.joey.settings import settings
-from bench.window import Counts, Window
-from bench.workload import Workload
 
 
 def main() -> None:
-    window, workload = Window(), Workload.load(Path(sys.argv[1]))
-    watch(window, workload)
+    window, workload = TimeWindow(), Workload.load(Path(sys.argv[1]))
+    install_hook(window, workload)
     with tempfile.TemporaryDirectory() as folder:
         train(rank=0, world_size=1, cfg=settings(workload, Path(folder)), skip_test=True)
 
 
-def watch(window: Window, workload: Workload) -> None:
-    """A batch is trained on when the step before it is done."""
-    own_step = TrainManager._train_step
+def install_hook(window: TimeWindow, workload: Workload) -> None:
+    """Replace the trainer's step method: a new step starts when the previous one is finished."""
+    original_step = TrainManager._train_step
     started = False
 
     def step(manager: TrainManager, batch: Batch) -> Any:
         nonlocal started
         if not started:
             started = True
-            announce(window, workload, manager)
-        window.step()
-        window.batch(counts(batch))
-        return own_step(manager, batch)
+            send_ready(window, workload, manager)
+        window.finish_step()
+        window.add_batch(count_tokens(batch))
+        return original_step(manager, batch)
 
     TrainManager._train_step = step
 
 
-def announce(window: Window, workload: Workload, manager: TrainManager) -> None:
+def send_ready(window: TimeWindow, workload: Workload, manager: TrainManager) -> None:
     window.ready(
         version=version("joeynmt"),
         torch=torch.__version__,
         threads=torch.get_num_threads(),
-        parameters=sum(one.numel() for one in manager.model.parameters()),
+        parameters=sum(parameter.numel() for parameter in manager.model.parameters()),
         loop="joeynmt.training.TrainManager",
         batching="token budget, in random order",
         dropout="embedded input, before the readout"
-        if workload.recurrent
+        if workload.is_recurrent
         else "embedded input, sublayers' outputs, attention weights, inside the feed-forward",
     )
 
 
-def counts(batch: Batch) -> Counts:
-    """Its targets begin after START."""
-    return Counts(
+def count_tokens(batch: Batch) -> TokenCounts:
+    """Its targets exclude START."""
+    return TokenCounts(
         int(batch.src_length.sum()), batch.src.numel(), int(batch.ntokens), batch.trg.numel()
     )
 

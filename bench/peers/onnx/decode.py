@@ -1,4 +1,4 @@
-"""Marian exported to ONNX by optimum, run by ONNX Runtime, searched by transformers' `generate`."""
+"""Marian exported to ONNX by optimum: ONNX Runtime computes, `generate` of transformers searches."""
 
 import sys
 import tempfile
@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from optimum.onnxruntime import ORTModelForSeq2SeqLM
 
-from bench.decoder import TOKENS, serve
-from bench.peers.huggingface.model import build
-from bench.peers.huggingface.train_loop import padded
-from bench.workload import END, PAD, Workload
+from bench.comparison.decoding_worker import TOKENS, serve
+from bench.comparison.workload import END, PAD, Workload
+from bench.peers.huggingface.model import build_marian
+from bench.peers.huggingface.train_loop import pad
 
 
 def main() -> None:
     workload = Workload.load(Path(sys.argv[1]))
-    model = exported(workload)
+    model = load_exported(workload)
 
     def decode(sources: list[list[int]], beam: int) -> Any:
-        ids = padded([[*source, END] for source in sources], PAD)
+        ids = pad([[*source, END] for source in sources], PAD)
         return model.generate(
             input_ids=ids,
             attention_mask=(ids != PAD).long(),
@@ -39,14 +39,14 @@ def main() -> None:
     )
 
 
-def exported(workload: Workload) -> Any:
-    """The export takes a minute and is kept."""
+def load_exported(workload: Workload) -> Any:
+    """Export the model, or load an earlier export. The export takes a minute."""
     folder = workload.folder / "onnx"
     if not folder.exists():
         torch.manual_seed(workload.seed)
-        with tempfile.TemporaryDirectory() as place:
-            build(workload, use_cache=True).eval().save_pretrained(place)
-            ORTModelForSeq2SeqLM.from_pretrained(place, export=True).save_pretrained(folder)
+        with tempfile.TemporaryDirectory() as temporary:
+            build_marian(workload, use_cache=True).eval().save_pretrained(temporary)
+            ORTModelForSeq2SeqLM.from_pretrained(temporary, export=True).save_pretrained(folder)
     return ORTModelForSeq2SeqLM.from_pretrained(folder)
 
 

@@ -1,15 +1,15 @@
-"""What a batch of OpenNMT-py, or of its successor Eole, holds."""
+"""Token counts of a batch of OpenNMT-py or its successor Eole."""
 
 from typing import Any
 
-from bench.window import Counts
+from bench.comparison.time_window import TokenCounts
 
 
-def counts(batch: dict[str, Any], padding: int) -> Counts:
-    """Its sources have no END; its targets begin after START."""
+def count_tokens(batch: dict[str, Any], padding: int) -> TokenCounts:
+    """Its sources have no END. Its targets start with START, which is not counted."""
     source, targets = _ids(batch["src"]), _ids(batch["tgt"])[:, 1:]
     real = int((targets != padding).sum())
-    return Counts(int(batch["srclen"].sum()), source.numel(), real, targets.numel())
+    return TokenCounts(int(batch["srclen"].sum()), source.numel(), real, targets.numel())
 
 
 def _ids(tensor: Any) -> Any:

@@ -1,19 +1,19 @@
-"""A workload in OpenNMT-py's own words."""
+"""The command line of OpenNMT-py for a workload."""
 
 import json
 from pathlib import Path
 
-from bench.workload import Workload
+from bench.comparison.workload import Workload
 
 NEVER = 10**9
 
 
 def options(workload: Workload, folder: Path) -> list[str]:
-    """Its command line; the corpus is named in a file, as it wants it."""
+    """The command-line options. OpenNMT-py reads the paths of the corpus from a configuration file."""
     pieces = workload.folder / "pieces"
     vocabulary = folder / "vocabulary.txt"
-    # It adds its own four special tokens.
-    vocabulary.write_text("".join(f"{one}\n" for one in workload.pieces()[4:]), "utf-8")
+    # OpenNMT-py adds four special tokens.
+    vocabulary.write_text("".join(f"{piece}\n" for piece in workload.pieces()[4:]), "utf-8")
     config = folder / "config.yaml"  # JSON is YAML
     corpora = {
         "corpus": {
@@ -23,7 +23,7 @@ def options(workload: Workload, folder: Path) -> list[str]:
         "valid": {"path_src": str(pieces / "dev.source"), "path_tgt": str(pieces / "dev.target")},
     }
     config.write_text(json.dumps({"data": corpora}))
-    given = {
+    values = {
         "config": config,
         "src_vocab": vocabulary,
         "tgt_vocab": vocabulary,
@@ -50,8 +50,8 @@ def options(workload: Workload, folder: Path) -> list[str]:
         "num_workers": 0,
         "seed": workload.seed,
     }
-    chosen = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    return chosen + (recurrent(workload) if workload.recurrent else transformer(workload))
+    arguments = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    return arguments + (recurrent(workload) if workload.is_recurrent else transformer(workload))
 
 
 def transformer(workload: Workload) -> list[str]:
@@ -63,8 +63,8 @@ def transformer(workload: Workload) -> list[str]:
 
 
 def recurrent(workload: Workload) -> list[str]:
-    feeding = int(workload.kind == "recurrent-feeding")
+    input_feed = int(workload.kind == "recurrent-feeding")
     return (
         "--encoder_type brnn --decoder_type rnn --rnn_type GRU --share_vocab "
-        f"--global_attention general --input_feed {feeding}"
+        f"--global_attention general --input_feed {input_feed}"
     ).split()

@@ -1,3 +1,3 @@
-"""seqloom itself. As at the command line, it is imported before torch is: see core/allocator.py."""
+"""seqloom. It is imported before torch, as on the command line: see core/allocator.py."""
 
 import seqloom as seqloom

@@ -1,4 +1,4 @@
-"""`Run.translate` by torch, as it is or compiled: text in, text out."""
+"""`Run.translate` with the engine torch or compiled: text in, text out."""
 
 import sys
 import time
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 import seqloom
-from bench.decoder import TOKENS, serve
+from bench.comparison.decoding_worker import TOKENS, serve
+from bench.comparison.workload import Workload
 from bench.peers.seqloom.random_run import random_run
-from bench.workload import Workload
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.runs.options import TEXT_ONLY
 
@@ -18,32 +18,32 @@ from seqloom.runs.options import TEXT_ONLY
 def main() -> None:
     workload = Workload.load(Path(sys.argv[1]))
     run = seqloom.load(random_run(workload), [f"engine.kind={sys.argv[2]}"])
-    tokenizer = run.task.target_tokenizer  # one vocabulary for both sides
+    tokenizer = run.task.target_tokenizer  # both sides share one vocabulary
     texts: dict[tuple[int, ...], str] = {}
 
     def decode(sources: list[list[int]], beam: int) -> Any:
-        asked = []
+        inputs = []
         for source in map(tuple, sources):
             if source not in texts:
                 texts[source] = tokenizer.decode(source)
-            asked.append(texts[source])
-        return run.translate(asked, decoding=forced(beam), attention=False)
+            inputs.append(texts[source])
+        return run.translate(inputs, decoding=forced_length(beam), attention=False)
 
-    began = time.perf_counter()
-    for beam in (5, 1):  # what has to be compiled is compiled before anybody is measured
-        run.choose_engine(TEXT_ONLY, decoding=forced(beam))
+    start = time.perf_counter()
+    for beam in (5, 1):  # compile before the measurement
+        run.choose_engine(TEXT_ONLY, decoding=forced_length(beam))
     serve(
         decode,
         workload,
-        seconds_to_prepare=time.perf_counter() - began,
+        seconds_to_prepare=time.perf_counter() - start,
         version=seqloom.__version__,
         torch=torch.__version__,
         threads=torch.get_num_threads(),
     )
 
 
-def forced(beam: int) -> DecodingConfig:
-    """Nothing ends before: see random_run.py."""
+def forced_length(beam: int) -> DecodingConfig:
+    """Search for outputs of exactly TOKENS tokens: see random_run.py."""
     if beam == 1:
         return GreedyConfig(max_length=TOKENS)
     return BeamConfig(width=beam, max_length=TOKENS)

@@ -1,26 +1,27 @@
-"""A run folder of the workload's model whose weights are random: decoding takes as long.
+"""A run folder with the workload's model and random weights, to measure decoding.
 
-END is made so improbable that outputs are as long as they may be: not every engine can forbid it.
+The bias of END is so low that every output has the maximum length, because not every engine can
+forbid END.
 """
 
 from pathlib import Path
 
 import torch
 
+from bench.comparison.prepare import data_section
+from bench.comparison.workload import END, Workload
 from bench.peers.seqloom.recipe import config_for
-from bench.prepare import data_section
-from bench.workload import END, Workload
 from seqloom.models.build import build_model
 from seqloom.runs.folder.bundle import create_run
 from seqloom.runs.folder.integrity import WEIGHTS, weights_store
 from seqloom.runs.folder.weights import weights_of, write_tensors
 from seqloom.tasks.build import learn_task
 
-NEVER = -1e4
+END_BIAS = -1e4
 
 
 def random_run(workload: Workload) -> Path:
-    """Made once, beside the prepared corpus."""
+    """The run folder beside the prepared corpus, created on the first call."""
     folder = workload.folder / "run"
     if folder.exists():
         return folder
@@ -28,14 +29,18 @@ def random_run(workload: Workload) -> Path:
     torch.manual_seed(workload.seed)
     task = learn_task(config)
     model = build_model(config.model, task.signature)
-    biases = [one for one in model.decoder.parameters() if one.shape == (workload.vocabulary,)]
-    assert len(biases) == 1, "one bias, that of the output layer, has an entry for each piece"
+    biases = [
+        parameter
+        for parameter in model.decoder.parameters()
+        if parameter.shape == (workload.vocabulary,)
+    ]
+    assert len(biases) == 1, "only the bias of the output layer has one entry per piece"
     with torch.no_grad():
-        biases[0][END] = NEVER
+        biases[0][END] = END_BIAS
     create_run(folder, config, task, {"corpus": "none"})
 
-    def fill(place: Path) -> None:
-        write_tensors(place / WEIGHTS, weights_of(model))
+    def write_weights(checkpoint: Path) -> None:
+        write_tensors(checkpoint / WEIGHTS, weights_of(model))
 
-    weights_store(folder).add(1, fill, keep=1)
+    weights_store(folder).add(1, write_weights, keep=1)
     return folder

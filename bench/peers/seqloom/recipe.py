@@ -1,21 +1,21 @@
-"""A workload in seqloom's own words."""
+"""The recipe of seqloom for a workload."""
 
 from typing import Any
 
-from bench.workload import Workload
+from bench.comparison.workload import Workload
 from seqloom.config.schema.recipe import RunConfig
 
 NEVER = 10**9
 
 
 def config_for(workload: Workload, data: dict[str, Any]) -> RunConfig:
-    """The run file of a workload, trained without a pause for evaluations and checkpoints."""
+    """A recipe that trains without evaluations and checkpoints."""
     tokenizer = {"kind": "subwords", "algorithm": "bpe", "size": workload.vocabulary}
     return RunConfig.model_validate(
         {
             "data": data,
             "text": {"tokenizer": tokenizer, "shared": True},
-            "model": _recurrent(workload) if workload.recurrent else _transformer(workload),
+            "model": _recurrent(workload) if workload.is_recurrent else _transformer(workload),
             "training": {
                 "steps": NEVER,
                 "batch_tokens": workload.batch_tokens,
@@ -42,7 +42,7 @@ def _transformer(workload: Workload) -> dict[str, Any]:
             "projection": "linear",
             "values": "learned",
             "heads": workload.heads,
-            "merge": True,
+            "output_projection": True,
         },
         "dropout": workload.dropout,
     }
@@ -58,7 +58,7 @@ def _recurrent(workload: Workload) -> dict[str, Any]:
         "layers": workload.layers,
         "direction": "both",
         "embedding": embedding,
-        "dropout": 0.0,  # OpenNMT-py has none there
+        "dropout": 0.0,  # as in OpenNMT-py
     }
     decoder = {
         "kind": "recurrent",

@@ -1,4 +1,4 @@
-"""seqloom's own training loop, watched where it takes its batches."""
+"""seqloom's training loop, with a hook in its batch stream."""
 
 import sys
 import tempfile
@@ -7,21 +7,21 @@ from pathlib import Path
 import torch
 
 import seqloom
+from bench.comparison.prepare import data_section
+from bench.comparison.time_window import TimeWindow, TokenCounts
+from bench.comparison.workload import Workload
 from bench.peers.seqloom.recipe import config_for
-from bench.prepare import data_section
-from bench.window import Counts, Window
-from bench.workload import Workload
-from seqloom.core.batch import Batch
+from seqloom.core.batch import Batch, Padded
 from seqloom.data.batching.stream import BatchStream
 from seqloom.training.event_log import Event
 
 
 def main() -> None:
-    window, workload = Window(), Workload.load(Path(sys.argv[1]))
-    watch(window)
+    window, workload = TimeWindow(), Workload.load(Path(sys.argv[1]))
+    install_hook(window)
     config = config_for(workload, data_section((workload.folder / "data.txt").read_text()))
 
-    def announce(event: Event) -> None:
+    def report(event: Event) -> None:
         if event.kind == "start":
             window.ready(
                 version=seqloom.__version__,
@@ -29,33 +29,33 @@ def main() -> None:
                 threads=torch.get_num_threads(),
                 parameters=event.data["parameters"],
                 loop="seqloom.train",
-                batching="token budget, like lengths together",
+                batching="token budget, similar lengths together",
                 dropout="embedded target and the readout's input"
-                if workload.recurrent
+                if workload.is_recurrent
                 else "embedded input, sublayers' outputs",
             )
 
     with tempfile.TemporaryDirectory() as folder:
-        seqloom.train(config, Path(folder) / "run", report=announce)
+        seqloom.train(config, Path(folder) / "run", report=report)
 
 
-def watch(window: Window) -> None:
-    """A batch is taken when the step before it is done."""
-    take = BatchStream.__next__
+def install_hook(window: TimeWindow) -> None:
+    """Replace BatchStream.__next__: the loop requests a batch when the previous step is finished."""
+    original_next = BatchStream.__next__
 
-    def taken(stream: BatchStream) -> Batch:
-        window.step()
-        batch = take(stream)
-        window.batch(counts(batch))
+    def next_batch(stream: BatchStream) -> Batch:
+        window.finish_step()
+        batch = original_next(stream)
+        window.add_batch(count_tokens(batch))
         return batch
 
-    BatchStream.__next__ = taken  # type: ignore[method-assign]
+    BatchStream.__next__ = next_batch  # type: ignore[method-assign,assignment]
 
 
-def counts(batch: Batch) -> Counts:
+def count_tokens(batch: Batch) -> TokenCounts:
     source, targets = batch.source, batch.targets
-    assert source is not None
-    return Counts(
+    assert isinstance(source, Padded)
+    return TokenCounts(
         int(source.lengths.sum()),
         source.values.numel(),
         int(targets.lengths.sum()),

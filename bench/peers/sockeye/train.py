@@ -1,4 +1,4 @@
-"""Sockeye's own trainer, started by its own command, watched where it takes a batch."""
+"""Sockeye's trainer, started by its command, with a hook in its training step."""
 
 import sys
 import tempfile
@@ -11,24 +11,24 @@ from sockeye.data_io import Batch
 from sockeye.train import main as sockeye_train
 from sockeye.training import EarlyStoppingTrainer
 
-from bench.window import Counts, Window
-from bench.workload import Workload
+from bench.comparison.time_window import TimeWindow, TokenCounts
+from bench.comparison.workload import Workload
 
 NEVER = 10**9
 
 
 def main() -> None:
-    window, workload = Window(), Workload.load(Path(sys.argv[1]))
-    watch(window)
+    window, workload = TimeWindow(), Workload.load(Path(sys.argv[1]))
+    install_hook(window)
     with tempfile.TemporaryDirectory() as folder:
         sys.argv = ["sockeye-train", *options(workload, Path(folder))]
         sockeye_train()
 
 
 def options(workload: Workload, folder: Path) -> list[str]:
-    """Its command line; it counts the vocabulary itself, from the same pieces."""
+    """The command-line options. Sockeye builds the vocabulary from the same pieces."""
     pieces = workload.folder / "pieces"
-    given = {
+    values = {
         "source": pieces / "train.source",
         "target": pieces / "train.target",
         "validation-source": pieces / "dev.source",
@@ -55,43 +55,43 @@ def options(workload: Workload, folder: Path) -> list[str]:
         "decode-and-evaluate": 0,
         "seed": workload.seed,
     }
-    chosen = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    return [*chosen, "--shared-vocab", "--use-cpu"]
+    arguments = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    return [*arguments, "--shared-vocab", "--use-cpu"]
 
 
-def watch(window: Window) -> None:
-    """A batch is trained on when the step before it is done."""
-    own_step = EarlyStoppingTrainer._step
+def install_hook(window: TimeWindow) -> None:
+    """Replace the trainer's step method: a new step starts when the previous one is finished."""
+    original_step = EarlyStoppingTrainer._step
     started = False
 
     def step(trainer: EarlyStoppingTrainer, batch: Batch) -> Any:
         nonlocal started
         if not started:
             started = True
-            announce(window, trainer)
-        window.step()
-        window.batch(counts(batch))
-        return own_step(trainer, batch)
+            send_ready(window, trainer)
+        window.finish_step()
+        window.add_batch(count_tokens(batch))
+        return original_step(trainer, batch)
 
     EarlyStoppingTrainer._step = step
 
 
-def announce(window: Window, trainer: EarlyStoppingTrainer) -> None:
+def send_ready(window: TimeWindow, trainer: EarlyStoppingTrainer) -> None:
     window.ready(
         version=sockeye.__version__,
         torch=torch.__version__,
         threads=torch.get_num_threads(),
-        parameters=sum(one.numel() for one in trainer.sockeye_model.parameters()),
+        parameters=sum(parameter.numel() for parameter in trainer.sockeye_model.parameters()),
         loop="sockeye.training.EarlyStoppingTrainer",
         batching="token budget, in buckets of lengths",
         dropout="embedded input, sublayers' outputs",
     )
 
 
-def counts(batch: Batch) -> Counts:
-    """A length stands first in a row of lengths; PAD is 0."""
+def count_tokens(batch: Batch) -> TokenCounts:
+    """The token ids are the first source factor. PAD is 0."""
     source, labels = batch.source[:, :, 0], batch.labels["target_label"]
-    return Counts(
+    return TokenCounts(
         int((source != 0).sum()), source.numel(), int((labels != 0).sum()), labels.numel()
     )
 

@@ -1,0 +1,1 @@
+"""Word alignment by attention, compared with human alignments: `python -m bench.alignment`."""

@@ -1,0 +1,1 @@
+"""A comparison of seqloom with other toolkits in alternating time windows."""
