@@ -94,7 +94,9 @@ def test_every_python_program_runs(workspace: Path) -> None:
 @pytest.mark.slow
 def test_the_table_of_commands_lists_all_commands(workspace: Path) -> None:
     in_table = re.findall(r"^\| `seqloom ([\w-]+)", README, flags=re.M)
-    in_help = re.findall(r"^[│ ]+(\w[\w-]*) {2,}", run_shell("seqloom --help", workspace), flags=re.M)
+    in_help = re.findall(
+        r"^[│ ]+(\w[\w-]*) {2,}", run_shell("seqloom --help", workspace), flags=re.M
+    )
     assert set(in_table) == set(in_help)
 
 
