@@ -33,7 +33,7 @@ def batch_of(specimen: Specimen) -> Batch:
     """Rows of different lengths. Label decoders have one label per source position, or one."""
     lengths: tuple[int, ...] = TARGETS
     if specimen.gives_labels:
-        per_position = getattr(specimen.config.decoder, "reads", "") == "positions"
+        per_position = getattr(specimen.config.decoder, "pooling", "") == "none"
         lengths = SOURCES if per_position else (2, 2, 2)
     words = torch.randint(4, 8, (3, max(lengths)), generator=torch.Generator().manual_seed(3))
     targets = Padded(words, torch.tensor(lengths))

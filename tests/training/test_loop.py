@@ -12,6 +12,7 @@ import torch
 
 from forking import ChildProcess, SharedInteger
 from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import find_damage
 from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
@@ -333,3 +334,11 @@ def test_the_run_folder_may_be_the_current_directory(
     summary = train(tiny_config("training.steps=1", *NO_DROPOUT), Path())
     assert summary.folder == tmp_path / "here"
     load(tmp_path / "here")
+
+
+def test_a_recipe_can_be_a_file_or_a_dict(tmp_path: Path) -> None:
+    config = tiny_config("training.steps=2")
+    (tmp_path / "tiny.toml").write_text(format_recipe(config), encoding="utf-8")
+    expected = train(config, tmp_path / "config").best
+    assert train(str(tmp_path / "tiny.toml"), tmp_path / "file").best == expected
+    assert train(config.model_dump(mode="json"), tmp_path / "dict").best == expected

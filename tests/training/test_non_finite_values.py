@@ -39,7 +39,7 @@ def _inject(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "take_step", broken_step)
 
 
-@pytest.mark.parametrize("averaging", ["none", "moving"])
+@pytest.mark.parametrize("averaging", ["none", "ema"])
 @pytest.mark.parametrize("where", ["loss", "gradient", "weight"])
 @pytest.mark.parametrize("due", ["checkpoint_every", "evaluate_every", "steps"])
 def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
