@@ -111,7 +111,9 @@ def test_tags_of_dev_and_test_must_be_in_training() -> None:
 
 def test_a_source_language_that_training_lacks_is_rejected() -> None:
     message = error_message(languages("en-de", "fr-de"), test=languages("cs-de"))
-    problem = "data.test: 'cs' is in no pair of data.train; the languages of data.train are de, en, fr"
+    problem = (
+        "data.test: 'cs' is in no pair of data.train; the languages of data.train are de, en, fr"
+    )
     assert problem in message
 
 
