@@ -104,14 +104,17 @@ TSV = {"kind": "tsv", "path": "a.tsv"}
 def test_tags_of_dev_and_test_must_be_in_training() -> None:
     message = error_message({**TSV, "tag": "<2de>"}, test={**TSV, "tag": "<2fr>"})
     assert "data.test: the tag '<2fr>' is in no training corpus" in message
-    assert "the tags of data.train are: <2de>" in message
+    assert "the tags of data.train and text.tags are: <2de>" in message
     message = error_message(languages("en-de"), test=languages("en-fr"))
     assert "data.test: the tag '<2fr>' is in no training corpus" in message
 
 
 def test_a_source_language_that_training_lacks_is_rejected() -> None:
     message = error_message(languages("en-de", "fr-de"), test=languages("cs-de"))
-    assert "data.test: 'cs' is in no pair of data.train; its languages are de, en, fr" in message
+    problem = (
+        "data.test: 'cs' is in no pair of data.train; the languages of data.train are de, en, fr"
+    )
+    assert problem in message
 
 
 def test_if_one_corpus_has_a_tag_all_need_one() -> None:

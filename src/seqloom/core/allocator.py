@@ -13,23 +13,27 @@ from contextlib import suppress
 PURGE_DELAY_MS = "10000"
 """Time for which mimalloc keeps freed memory, in milliseconds. A step seldom takes longer."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Parameter numbers of glibc's `mallopt`: free memory kept at the top of the heap, and the size
-from which a block is requested from the system directly."""
+"""Constants that select a parameter of glibc's `mallopt`: how many free bytes the allocator keeps at
+the top of the heap, and from which size on it requests a block from the operating system
+directly."""
 MALLOPT_VALUES = {M_TRIM_THRESHOLD: 2**31 - 1, M_MMAP_THRESHOLD: 2**25}
-"""The maximum that glibc allows."""
+"""The value of each parameter in bytes: the largest that glibc accepts."""
 
 
 def set_mimalloc_purge_delay() -> None:
-    """Set how long mimalloc keeps freed memory.
+    """Set the environment variable that says how long mimalloc keeps freed memory.
 
-    On ARM torch brings mimalloc, which reads this variable when it is loaded. Call this function
-    before torch is imported for the first time.
+    On ARM, torch includes mimalloc, which reads the variable when torch is loaded. Call this
+    function before torch is imported for the first time.
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", PURGE_DELAY_MS)
 
 
 def set_malloc_thresholds() -> None:
-    """Let glibc's allocator keep freed memory. Does nothing with other C libraries."""
+    """Let glibc's allocator keep freed memory.
+
+    Does nothing with other C libraries, or if the environment has a variable MALLOC_….
+    """
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
     with suppress(OSError, AttributeError):

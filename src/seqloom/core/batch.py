@@ -51,7 +51,7 @@ class Padded:
 
 @dataclass(frozen=True)
 class Images:
-    """Images of one size.
+    """The images of a batch, all of the same size.
 
     values: (B, C, height, width) bytes, 0 to 255
     """
@@ -72,16 +72,18 @@ Source = Padded | Images
 
 @dataclass(frozen=True)
 class Packing:
-    """Index tensors of rows that hold several pairs, so that rows of one fixed length are nearly full.
+    """Says which pair each position of a packed batch belongs to.
 
+    A packed row holds several pairs of source and target, so that rows of one fixed length contain
+    little padding.
     A position attends only to positions of its own pair, and positions are counted from the start
     of each pair. A Transformer gets all order information from positions, so it treats the pairs
     of a row exactly like separate rows.
 
-    source_pairs:     (B, S) number of the pair in its row, from 1; 0 is padding
-    target_pairs:     (B, T)
-    source_positions: (B, S) position within the pair, from 0
-    target_positions: (B, T)
+    source_pairs:     (B, S) index of the pair within its row, counted from 1; 0 for padding
+    target_pairs:     (B, T) the same for target positions
+    source_positions: (B, S) position within the pair, counted from 0
+    target_positions: (B, T) the same for target positions
     """
 
     source_pairs: Tensor
@@ -91,20 +93,20 @@ class Packing:
 
     @property
     def source_mask(self) -> Tensor:
-        """(B, 1, S, S), True where a source position attends to another."""
+        """(B, 1, S, S), True where a source position may attend to another source position."""
         return _same_pair(self.source_pairs, self.source_pairs)
 
     @property
     def target_mask(self) -> Tensor:
-        """(B, 1, T, T), True where a target position attends to itself or an earlier one."""
+        """(B, 1, T, T), True where a target position may attend to itself or an earlier one."""
         return _same_pair(self.target_pairs, self.target_pairs).tril()
 
     @property
     def cross_mask(self) -> Tensor:
-        """(B, 1, T, S), True where a target position attends to a source position.
+        """(B, 1, T, S), True where a target position may attend to a source position.
 
-        Target padding attends to everything: a row that is full of sources has no source padding,
-        and a softmax over no positions would be NaN.
+        Target padding attends to all source positions. It cannot attend to source padding only,
+        because a full row has none, and a softmax over zero positions is NaN.
         """
         padding = (self.target_pairs == 0)[:, None, :, None]
         return _same_pair(self.target_pairs, self.source_pairs) | padding
@@ -122,7 +124,8 @@ class Packing:
 def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
     """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
 
-    Padding attends to padding, so that no softmax is over an empty set.
+    Padding counts as pair 0, so padding attends to padding. Otherwise the softmax of a padding
+    position would run over zero positions.
     """
     return (queries.unsqueeze(2) == keys.unsqueeze(1)).unsqueeze(1)
 
@@ -134,9 +137,9 @@ class Batch:
     source:  source sequences or images; None for a language model
     inputs:  START y1 … yT, the decoder's inputs. END is never an input
     targets: y1 … yT END, the token to predict at each position
-    packing: index tensors of rows that hold several pairs; None if each row holds one pair
-    lead:    (B,) number of positions at the start of a row that serve as context only: their
-             targets are padding and do not count in the loss; None if there are none
+    packing: which pair each position belongs to; None if each row holds one pair
+    lead:    (B,) number of positions at the start of each row that serve as context only: their
+             targets are padding and do not count in the loss. None if no row has such positions
     """
 
     source: Source | None
@@ -151,12 +154,12 @@ class Batch:
 
     @property
     def num_targets(self) -> int:
-        """Number of real target positions, which the loss is summed over."""
+        """Number of target positions that count in the loss: neither padding nor `lead`."""
         counted = self.targets.lengths if self.lead is None else self.targets.lengths - self.lead
         return int(counted.sum())
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return a copy with `function` applied to every tensor. Dimension 0 of each is the row."""
+        """Return a copy with `function` applied to every tensor. In all of them dimension 0 is B."""
         source = None if self.source is None else self.source.map(function)
         packing = None if self.packing is None else self.packing.map(function)
         lead = None if self.lead is None else function(self.lead)
@@ -168,7 +171,7 @@ class Batch:
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def tensors(self) -> list[Tensor]:
-        """All tensors of the batch, always in the same order."""
+        """Return all tensors of the batch, always in the same order."""
         collected: list[Tensor] = []
 
         def collect(tensor: Tensor) -> Tensor:
@@ -179,6 +182,6 @@ class Batch:
         return collected
 
     def halves(self) -> tuple[Self, Self]:
-        """Split the batch into the upper and the lower half of its rows."""
+        """Split the batch into two batches: the first half of its rows, and the second half."""
         middle = self.size // 2
         return self.map(lambda tensor: tensor[:middle]), self.map(lambda tensor: tensor[middle:])

@@ -5,11 +5,12 @@
     ├── DataError        a line, a pair or a text cannot be used                exit code 65
     ├── NotFoundError    a file or a run folder does not exist                  exit code 66
     ├── StorageError     a file cannot be written, or is damaged on disk        exit code 74
-    └── TrainingError    training failed, for example with a loss of NaN        exit code 1
+    └── TrainingError    training failed, for example because the loss is NaN   exit code 1
 
 Each message says where the problem is, what is wrong and what to do. All problems of one kind are
-collected before an error is raised, so that a user can fix them in one go. Bugs in seqloom itself
-are `assert`s and show a traceback; these errors never do.
+collected before an error is raised, so that a user can fix them together. The command line prints
+the message of these errors without a traceback. A bug in seqloom itself is a failed `assert`, which
+is shown with a traceback.
 """
 
 
@@ -44,4 +45,4 @@ class StorageError(SeqloomError):
 
 
 class TrainingError(SeqloomError):
-    """Training failed: a loss, gradient or weight is NaN or infinite."""
+    """Training failed: a loss, gradient or weight is NaN or infinite, or memory is too small."""

@@ -1,4 +1,4 @@
-"""Import of packages that belong to optional extras."""
+"""Importing packages that are installed only with an optional extra: seqloom[plots]."""
 
 import importlib
 from types import ModuleType
@@ -7,9 +7,10 @@ from seqloom.core.errors import NotFoundError
 
 
 def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import a module of an optional extra.
+    """Import a module whose package is installed with the optional extra `extra`.
 
-    Raises NotFoundError with the install command if the package is not installed.
+    Raises NotFoundError with the install command if the package is not installed. `purpose` is the
+    start of that message: what needs the package.
     """
     try:
         return importlib.import_module(module)

@@ -1,6 +1,6 @@
 """The types of a model's inputs and outputs.
 
-The signature is all that `models/build.py` needs from a task: it decides whether the model has an
+`models/build.py` needs nothing else from a task. The signature determines whether the model has an
 encoder, and how many rows the embeddings and the output layer have.
 """
 
@@ -16,14 +16,14 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Vectors:
-    """A real-valued vector of `width` numbers at every position."""
+    """A vector of `width` real numbers at every position."""
 
     width: int
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images with `channels` colour channels of `height` by `width` pixels."""
+    """Images of `height` by `width` pixels with `channels` colour channels."""
 
     channels: int
     height: int
@@ -48,4 +48,5 @@ class Signature:
     shared: bool
     """True if source and target use the same vocabulary, so that embeddings can be shared."""
     context: int = 0
-    """Number of additional context values that a decoder of vectors reads at every step."""
+    """For targets that are vectors: number of context values that the decoder reads at every step, in
+    addition to the previous vector. Context values are known in advance and not predicted."""

@@ -1,8 +1,9 @@
 """Atomic writes of files and folders, and integrity checks with a manifest.
 
 `atomic_folder` writes a folder under a temporary name beside its final path. It syncs every file to
-disk, then a manifest with the size and SHA-256 of each file, then the folder itself, and renames
-the folder last. A process that dies half-way leaves a temporary folder, never an incomplete one.
+disk, then a manifest with the size and SHA-256 of each file, then the folder itself. At the end it
+renames the folder. A process that dies before that leaves a folder with a temporary name; a folder
+with the final name is always complete.
 """
 
 import errno
@@ -22,6 +23,7 @@ from seqloom.core.errors import NotFoundError, StorageError
 MANIFEST = "manifest.json"
 TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
+"""Prefix of a folder that was renamed because a new folder takes its place."""
 SCHEMA = 1
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -39,7 +41,7 @@ def sha256(path: Path, size: int | None = None) -> str:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError inside the block into a StorageError that names the path and the remedy."""
+    """Convert an OSError inside the block to a StorageError that names the path and a remedy."""
     try:
         yield
     except OSError as error:
@@ -50,7 +52,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _free_space(path: Path, error: OSError) -> str:
-    """Describe the free disk space if the disk is full."""
+    """Return a note with the free disk space if the disk is full; "" for other errors."""
     if error.errno not in DISK_FULL:
         return ""
     try:
@@ -109,8 +111,8 @@ def write_manifest(folder: Path, **facts: Any) -> None:
 def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
     """Replace one file of a folder together with its entry in the manifest.
 
-    In between, the manifest accepts the old and the new file, so that the folder is valid at every
-    moment.
+    While the file is replaced, the manifest lists the old and the new content and accepts either.
+    So the folder passes the integrity check even if the process dies in between.
     """
     content = read_manifest(folder)
     entry = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -122,10 +124,10 @@ def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
 
 @contextmanager
 def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
-    """Create a folder atomically: fill the yielded folder, which is renamed to `path` at the end.
+    """Create a folder atomically: yield a temporary folder to fill, then rename it to `path`.
 
-    `facts` are added to its manifest. An existing folder at `path` is replaced, and kept if the new
-    one cannot be finished. If the block raises, nothing is left behind.
+    `facts` are added to its manifest. An existing folder at `path` is replaced once the new one is
+    complete. If the block raises, the temporary folder is removed and an existing one is kept.
     """
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
@@ -151,7 +153,11 @@ def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder atomically: it is renamed first, so that no incomplete folder remains."""
+    """Remove a folder atomically.
+
+    The folder is renamed first. A process that dies during the removal leaves no incomplete folder
+    at `path`.
+    """
     renamed = path.with_name(f"{TEMPORARY_PREFIX}gone-{path.name}-{os.getpid()}")
     with storage_errors(path):
         os.replace(path, renamed)
@@ -159,7 +165,7 @@ def remove_folder(path: Path) -> None:
 
 
 def _remove_temporary(path: Path) -> None:
-    """Remove a temporary file or folder. If that fails, the next start removes it."""
+    """Remove a temporary file or folder. Failures are ignored; see `remove_leftovers`."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -168,7 +174,7 @@ def _remove_temporary(path: Path) -> None:
 
 
 def _restore_or_remove(retired: Path, path: Path) -> None:
-    """Remove a retired folder if its replacement exists; otherwise move it back."""
+    """Remove the folder `retired` if its replacement `path` exists; otherwise move it back there."""
     if retired.is_dir() and not path.exists():
         with suppress(OSError):
             os.replace(retired, path)
@@ -177,7 +183,10 @@ def _restore_or_remove(retired: Path, path: Path) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read and check the manifest of a folder."""
+    """Read the manifest of a folder.
+
+    Raises NotFoundError if there is none, and StorageError if it is damaged.
+    """
     path = folder / MANIFEST
     if not path.is_file():
         raise NotFoundError(f"{folder}: has no {MANIFEST}, so seqloom did not write it")
@@ -197,7 +206,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _are_file_entries(files: Any) -> bool:
-    """True if every entry has the size and the digest of a file."""
+    """True if every entry of a manifest has a file size and a digest."""
     return all(
         "\0" not in name and isinstance(state["bytes"], int) and isinstance(state["sha256"], str)
         for name, entry in files.items()
@@ -206,7 +215,10 @@ def _are_file_entries(files: Any) -> bool:
 
 
 def find_damage(folder: Path) -> list[str]:
-    """List all differences between a folder and its manifest. Empty if the folder is intact."""
+    """Describe each listed file that is missing or differs from its entry in the manifest.
+
+    The list is empty if the folder is intact. Files that the manifest does not list are ignored.
+    """
     try:
         files = read_manifest(folder)["files"]
     except (NotFoundError, StorageError) as error:
@@ -221,7 +233,7 @@ def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
     allowed = [entry, entry.get("next", entry)]
     try:
         if path.is_symlink() or not path.resolve().is_relative_to(folder.resolve()):
-            return f"{path}: leads out of the folder"
+            return f"{path}: is a symbolic link, or lies outside the folder"
         if not path.is_file():
             return f"{path}: is missing"
         size = path.stat().st_size
@@ -235,10 +247,11 @@ def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
 
 
 def remove_leftovers_beside(folder: Path) -> None:
-    """Remove temporary folders of a process that died while it created or replaced this folder.
+    """Remove the temporary folders that a process left beside this folder when it died.
 
-    Call this and `remove_leftovers` only from the single writer of the folder: otherwise they
-    remove files that another process is writing.
+    If it died while it replaced the folder, the old folder is moved back. Call this function and
+    `remove_leftovers` only from the single process that writes the folder: otherwise they remove
+    files that another process is writing.
     """
     pattern = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}(old-|gone-)?{re.escape(folder.name)}-\d+")
     for path in folder.parent.glob(f"{TEMPORARY_PREFIX}*"):
@@ -247,13 +260,13 @@ def remove_leftovers_beside(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files of a process that died while it worked in this folder."""
+    """Remove the temporary files and folders that a process left inside this folder when it died."""
     for path in sorted(folder.rglob(f"{TEMPORARY_PREFIX}*")):
         _remove_leftover(path)
 
 
 def _remove_leftover(path: Path) -> None:
-    """Move a retired folder back if it was not replaced; remove everything else."""
+    """Move a folder with the prefix RETIRED back if nothing replaced it; remove any other path."""
     name, _, process = path.name.removeprefix(RETIRED).rpartition("-")
     if path.name.startswith(RETIRED) and name and process.isdigit():
         _restore_or_remove(path, path.with_name(name))

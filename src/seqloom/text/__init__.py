@@ -1,6 +1,6 @@
-"""Tokenizers: text to token ids and back. This package never imports torch.
+"""Tokenizers: convert text to token ids and back. This package never imports torch.
 
-The names below are imported on first use, because sentencepiece takes a moment to load.
+The modules of the names below are imported on first use, because sentencepiece is slow to load.
 """
 
 from typing import TYPE_CHECKING, Any

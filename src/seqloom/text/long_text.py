@@ -7,19 +7,19 @@ from typing import ClassVar
 from seqloom.text.tokenizer import Tokenizer, content_digest, write_content
 
 NEWLINE_PIECE = "<eol>"
-"""How `pieces` shows the newline token. In a decoded text it is a newline character."""
+"""How `pieces` shows the newline token. `decode` returns a newline character for it."""
 
 
 class LongTextTokenizer:
     """Encodes each line with a tokenizer for single lines and adds a newline token between lines.
 
-    The newline token has the id after the last id of that tokenizer. Every line is encoded
-    independently, so that a word has the same tokens wherever a line breaks. decode(encode(x)) == x
-    if the line tokenizer restores every line of x.
+    The id of the newline token follows the last id of the line tokenizer. Every line is encoded
+    independently, so that line breaks do not change the tokens of the words around them.
+    decode(encode(x)) == x if the line tokenizer restores every line of x.
     """
 
     kind: ClassVar[str] = "running-text"
-    """Part of the file format and of `digest`."""
+    """Name of this tokenizer in its file and in `digest`. Saved tokenizers depend on it."""
 
     def __init__(self, line_tokenizer: Tokenizer) -> None:
         self.line_tokenizer = line_tokenizer
@@ -54,7 +54,7 @@ class LongTextTokenizer:
         ]
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        """Return the word index of each token; -1 for newline tokens."""
+        """Return the index of each token's word in the whole text; -1 for newline tokens."""
         indices: list[int] = []
         words_before = 0
         for line in self._lines(ids):
@@ -83,7 +83,7 @@ class LongTextTokenizer:
 
 
 def line_tokenizer_name(name: str) -> str:
-    """Return the file name of the line tokenizer of the long-text tokenizer `name`."""
+    """Return the name under which the long-text tokenizer `name` saves its line tokenizer."""
     return f"{name}-line"
 
 
@@ -93,9 +93,9 @@ def newline_id(tokenizer: Tokenizer) -> int | None:
 
 
 def encode_target(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encode a target as training and scoring use it.
+    """Encode a target for training or scoring.
 
-    White space around a sentence is stripped. In a long text white space is part of the text.
+    White space at both ends of a sentence is removed. In long text it is kept.
     """
     is_long_text = isinstance(tokenizer, LongTextTokenizer)
     return tokenizer.encode(text if is_long_text else text.strip())

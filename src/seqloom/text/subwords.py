@@ -23,9 +23,11 @@ from seqloom.text.tokenizer import (
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 MAX_SENTENCES = 2_000_000
-"""Training uses a random sample of this many lines of a larger corpus, which limits memory."""
+"""Maximum number of lines to train on, which limits memory. If there are more lines, sentencepiece
+uses a random sample of them."""
 MAX_BYTES = 1_000_000
-"""Training skips longer lines. The data readers reject such lines earlier."""
+"""Maximum length of a training line in bytes. sentencepiece would skip longer lines, but the data
+readers reject them first."""
 
 _BLANKS = re.compile(r"[ \t\n\r\v\f]+")
 
@@ -33,12 +35,13 @@ Result = TypeVar("Result")
 
 
 class SubwordTokenizer:
-    """Pieces learned with byte-pair encoding or a unigram model (Kudo and Richardson 2018).
+    """Splits text into pieces that are learned with byte-pair encoding or a unigram model (Kudo and
+    Richardson 2018).
 
     Every character of the training text is a piece, so that only unseen characters are UNKNOWN.
-    Text is not normalised, except that each run of white space becomes one space and white space
-    at the ends is removed. Otherwise decode(encode(x)) == x for every text of known characters.
-    The character ▁, which stands for a space inside a piece, is decoded as a space.
+    decode(encode(x)) == x for every text of known characters, with three exceptions: each run of
+    white space becomes one space, white space at both ends is removed, and the character ▁, which
+    stands for a space inside a piece, is decoded as a space.
     """
 
     kind: ClassVar[str] = "subwords"
@@ -91,7 +94,7 @@ class SubwordTokenizer:
 
     @classmethod
     def load(cls, path: Path, content: dict[str, Any]) -> "SubwordTokenizer":
-        """Load the sentencepiece model at `path`, which `content` describes."""
+        """Load a tokenizer. `path` is its sentencepiece model, `content` its JSON file."""
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -132,7 +135,7 @@ class SubwordTokenizer:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        # sentencepiece adds a space before the first word, so that it has the same pieces anywhere.
+        # sentencepiece adds a space before the first word, so that it has the same pieces as elsewhere.
         return "".join(self._surfaces(ids)).removeprefix(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -156,7 +159,7 @@ def _normalised_lines(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iter
 
 
 def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
-    """Translate an error of sentencepiece into the settings of a recipe."""
+    """Raise a ConfigError that says which setting of the recipe to change."""
     message = str(error)
     setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
     if match := re.search(r"too high.*<= (\d+)", message):
@@ -180,7 +183,7 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
-        """`seed` enters the digest only. Use `run_with_sampling_seed` to encode with it."""
+        """`seed` changes only `digest`. To sample with a seed, encode in `run_with_sampling_seed`."""
         super().__init__(tokenizer.model, tokenizer.tags, tokenizer.lowercase)
         self.alpha = alpha
         self.seed = seed
@@ -200,10 +203,11 @@ _seed_lock = threading.Lock()
 
 
 def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
-    """Run `work` such that the segmentations of a SampledSubwordTokenizer depend on `seed` only.
+    """Run `work` so that the segmentations that a SampledSubwordTokenizer samples in it depend only
+    on `seed`.
 
     sentencepiece has one random generator per thread, which it seeds when the thread samples for
-    the first time. So each seed needs a new thread.
+    the first time. So `work` runs in a new thread.
     """
     results: list[Result] = []
     errors: list[BaseException] = []

@@ -12,13 +12,13 @@ from seqloom.core.storage import write_file
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 JOINER = "￭"
-"""Marks where two word tokens meet without a space (U+FFED)."""
+"""Marks a side of a word token that has no space next to it (U+FFED)."""
 SPACE = "▁"
 """Stands for a space inside a sentencepiece piece (U+2581)."""
 
 
 class Tags:
-    """A set of tags, and how to find them in a text.
+    """A set of tags: strings that a tokenizer treats as single tokens. Finds tags in texts.
 
     If one tag is a prefix of another, the longer one matches first.
     """
@@ -58,16 +58,16 @@ def _problems(name: str) -> Iterator[str]:
 
 
 class Tokenizer(Protocol):
-    """Converts text to token ids and back. START and END are not among the ids of a text."""
+    """Converts text to token ids and back. `encode` adds neither START nor END."""
 
     tags: Tags
-    """Strings that are always a single token."""
+    """Strings that are always encoded as a single token."""
     lowercase: bool
     """True if the tokenizer lowercases text, so that its outputs have no capitals."""
 
     @property
     def size(self) -> int:
-        """Size of the vocabulary: every id is smaller."""
+        """Size of the vocabulary. Ids range from 0 to size - 1."""
         ...
 
     @property
@@ -93,9 +93,9 @@ class Tokenizer(Protocol):
     def word_of(self, ids: Sequence[int]) -> list[int]:
         """Return for each token the index of its word in `decode(ids).split()`.
 
-        A token that is only a space belongs to the word after it. A token with several words
-        belongs to the first one. -1: the token belongs to no word (PAD, START, END, a space at the
-        end).
+        A token that is only a space belongs to the word after it. A token that contains several
+        words belongs to the first of them. The index is -1 if the token belongs to no word (PAD,
+        START, END, a space at the end).
         """
         ...
 
@@ -105,7 +105,10 @@ class Tokenizer(Protocol):
 
 
 def word_indices(surfaces: Iterable[str]) -> list[int]:
-    """Compute `Tokenizer.word_of` from the text that each token adds; "" for a special token."""
+    """Compute `Tokenizer.word_of`.
+
+    surfaces: the text that each token adds to the decoded text; "" for a special token
+    """
     indices: list[int] = []
     word_count = 0
     inside_word = False
@@ -153,7 +156,7 @@ def read_content(path: Path) -> dict[str, Any]:
 
 
 def damaged_file_error(path: Path) -> StorageError:
-    """Return the error for a tokenizer file that is damaged."""
+    """Return the error to raise if a tokenizer file is damaged."""
     return StorageError(
         f"{path}: is damaged, or is not a seqloom tokenizer; restore it from a copy, or train again"
     )

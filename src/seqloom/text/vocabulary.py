@@ -13,10 +13,10 @@ SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 class Vocabulary:
-    """Maps ids to pieces and back: special tokens first, then reserved pieces, then counted ones.
+    """Maps ids to pieces and back.
 
-    A piece that is not in the vocabulary has the id UNKNOWN. Special tokens have ids but cannot be
-    looked up by name: the text "<s>" is text, not START.
+    The first ids are the special tokens. A piece that is not in the vocabulary has the id UNKNOWN.
+    `id` never returns the id of another special token: the piece "<s>" is ordinary text, not START.
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
@@ -33,9 +33,13 @@ class Vocabulary:
         size: int | None = None,
         min_count: int = 1,
     ) -> "Vocabulary":
-        """Keep the most frequent pieces. Equally frequent pieces are in lexicographic order.
+        """Build a vocabulary of the most frequent pieces, in order of decreasing frequency.
 
-        `size` limits the whole vocabulary, including the special and the reserved pieces.
+        Equally frequent pieces are in lexicographic order.
+
+        reserved:  pieces that are always included, before the counted ones
+        size:      maximum size of the vocabulary, including special tokens and reserved pieces
+        min_count: pieces that occur less often are left out
         """
         ranked = sorted(
             (piece for piece, n in counts.items() if n >= min_count and piece not in reserved),

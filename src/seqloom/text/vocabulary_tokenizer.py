@@ -1,4 +1,4 @@
-"""Tokenizers with a listed vocabulary: their base class, and characters as tokens."""
+"""The base class of tokenizers that list their vocabulary, and the character tokenizer."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,8 @@ from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN, Vocabulary
 class VocabularyTokenizer:
     """A tokenizer that splits text into pieces and looks each of them up in a vocabulary.
 
-    Subclasses implement `split` and, if a piece is not added to the text as it is, `surfaces`.
+    Subclasses implement `split`. They also implement `surfaces` if decoding does more than
+    concatenate the pieces.
     """
 
     kind: ClassVar[str]
@@ -27,12 +28,12 @@ class VocabularyTokenizer:
         raise NotImplementedError
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
-        """Return the text that each piece adds to the output; "" for a special token."""
+        """Return the text that each piece adds to the decoded text. Special tokens are given as ""."""
         return list(pieces)
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
-        """Create the tokenizer from the content of its file."""
+        """Create a tokenizer from the content of its JSON file."""
         return cls(Vocabulary(content["pieces"]), Tags(content["tags"]), content["lowercase"])
 
     def _content(self) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class VocabularyTokenizer:
 
 
 class CharacterTokenizer(VocabularyTokenizer):
-    """Every Unicode character is a token, spaces included. Unseen characters are UNKNOWN.
+    """Encodes every Unicode character, including spaces, as a token. Unseen characters are UNKNOWN.
 
     decode(encode(x)) == x for every text of known characters (lowercased, if `lowercase` is set).
     """

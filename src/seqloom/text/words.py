@@ -1,4 +1,4 @@
-"""Tokenizers whose tokens are words and punctuation marks, or the tokens between white space."""
+"""Tokenizers that split text into words and punctuation marks, or at white space only."""
 
 import re
 from collections import Counter
@@ -13,16 +13,16 @@ from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
 
 
 class WordTokenizer(VocabularyTokenizer):
-    """Every word and every punctuation mark is a token. Rare ones are UNKNOWN.
+    """Encodes every word and every punctuation mark as a token. Rare ones are UNKNOWN.
 
-    A punctuation mark carries the joiner ￭ on each side that has no space, so that a word is the
-    same token wherever it stands:
+    The joiner ￭ marks that there is no space between two tokens. It is attached to the punctuation
+    mark, so that a word is the same token with and without punctuation next to it:
 
         He said: "Don't go!"   ->   He said ￭: "￭ Don't go ￭! ￭"
 
-    A tag without a space beside it gets a joiner token of its own. decode(encode(x)) is x with
-    every run of white space replaced by one space, for every text of known words. The joiner
-    itself is UNKNOWN if a text contains it.
+    Where a tag has no space beside it, the joiner is a separate token. For every text of known
+    words, decode(encode(x)) is x with every run of white space replaced by one space. A joiner
+    character in the text itself is UNKNOWN.
     """
 
     kind: ClassVar[str] = "words"
@@ -47,16 +47,21 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 NO_PIECE = ""
-"""Stands for a mark that cannot be a piece. No vocabulary contains it."""
+"""Replaces a token that contains the joiner character, which decoding would remove. No vocabulary
+contains NO_PIECE, so it is encoded as UNKNOWN."""
 
 
 _MARK_CODES = (*range(0x20000), *range(0xE0100, 0xE01F0))
-"""Code points that include all combining marks."""
+"""Ranges of code points that together include all combining marks of Unicode."""
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Matches a word (letters, digits, apostrophes inside) or another character, with accents."""
+    """Return a pattern that matches a word or any other single character except white space.
+
+    Words consist of letters and digits, with apostrophes inside. Combining marks, such as accents,
+    belong to the character before them.
+    """
     # Vowel signs of many scripts are combining marks, which \w does not match.
     marks = "".join(chr(code) for code in _MARK_CODES if category(chr(code))[0] == "M")
     letter = rf"[\w{marks}]"
@@ -71,7 +76,10 @@ def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
 def split_chunks(
     text: str, tags: Tags, lowercase: bool, split: Callable[[str], Iterable[str]]
 ) -> Iterator[str]:
-    """Split a text at tags and white space, and each remaining chunk with `split`."""
+    """Split a text at tags and white space, then split each chunk between them with `split`.
+
+    Yields a joiner between a tag and a text that touches it without a space.
+    """
     normalised = tags.lower(text) if lowercase else text
     after_space = True
     after_tag = False
@@ -94,7 +102,7 @@ def _split_chunk(chunk: str) -> list[str]:
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
     for right in range(1, len(pieces)):
         left = right - 1
-        # Two words never meet: at least one of the two is a mark, and the mark carries the joiner.
+        # Two words are never adjacent: at least one of the two is a mark, which gets the joiner.
         if not _is_word(matches[right]):
             pieces[right] = pieces[right] and JOINER + pieces[right]
         else:
@@ -107,7 +115,10 @@ def _is_word(piece: str) -> bool:
 
 
 def join_words(pieces: Iterable[str]) -> list[str]:
-    """Return the text that each token adds: without joiners, with a space before it if needed."""
+    """Return the text that each token adds to the decoded text.
+
+    Joiners are removed. Between two tokens without a joiner there is a space.
+    """
     surfaces = []
     space_before = False
     for piece in pieces:
@@ -122,7 +133,7 @@ def join_words(pieces: Iterable[str]) -> list[str]:
 
 
 class WhitespaceTokenizer(VocabularyTokenizer):
-    """Splits at white space: for labels, phonemes and text that is tokenised already ("do n't").
+    """Splits text at white space only. For labels, phonemes and tokenised text such as "do n't".
 
     decode(encode(x)) is x with every run of white space replaced by one space, for every text of
     known tokens. The token <unk>, which corpora such as WikiText contain, is UNKNOWN. A tag
@@ -149,5 +160,5 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
 
 def _keep_chunk(chunk: str) -> tuple[str]:
-    """One token, unless it contains the joiner, which decoding would remove."""
+    """Return the whole chunk as one token; NO_PIECE if it contains the joiner."""
     return (NO_PIECE if JOINER in chunk else chunk,)

@@ -1,6 +1,6 @@
 """The recipes and presets that come with the package.
 
-This module must stay light, because the help of several commands lists the recipes.
+This module must not import slow modules, because the help of several commands lists the recipes.
 """
 
 from importlib.resources import files

@@ -1,13 +1,13 @@
-"""Preparing the tables of a recipe for validation: defaults that depend on the context.
+"""Defaults that depend on the context. They are filled in before a recipe is validated.
 
-The default of a field can differ from the default of its class: a Transformer's attention has eight
-heads and scaled dot products, attention elsewhere has one head. So
+A field that holds a section can have other defaults than the section's class. For example, the
+class `AttentionConfig` has one head, but the attention of a Transformer has eight. Then
 
     [model.encoder.attention]
     heads = 4
 
-changes only the number of heads of the Transformer's attention. Its other settings keep the
-defaults of that field, not those of the class.
+changes only the number of heads of a Transformer's attention. Its other settings keep the defaults
+for a Transformer, not those of the class.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,11 @@ from seqloom.config.schema.section import Section
 
 @dataclass(frozen=True)
 class UnknownKey:
-    """A key that its table does not have, and the keys that it has."""
+    """A key of a recipe that its table does not accept.
+
+    path:  the path of the key
+    valid: the keys that the table accepts
+    """
 
     path: KeyPath
     valid: tuple[str, ...]
@@ -35,9 +39,11 @@ def fill_defaults(
     path: KeyPath,
     unknown: list[UnknownKey],
 ) -> dict[str, Any]:
-    """Return the table with the defaults of its field, ready for validation as `section`.
+    """Return the table with the missing keys filled in from `default`.
 
-    Unknown keys are removed and added to `unknown`.
+    default: the default of the field that holds this table; None if it has none. Missing keys then
+             get the defaults of the class `section` when pydantic validates the table
+    unknown: unknown keys are removed from the table and appended to this list
     """
     result: dict[str, Any] = {}
     for key, value in table.items():
@@ -57,7 +63,11 @@ def fill_defaults(
 
 
 def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
-    """Switch off the encoder of a language model and all that depends on it, unless it is set."""
+    """For a language model, change the default of the encoder to none.
+
+    Without an encoder, the defaults of a recurrent decoder become no attention and an initial state
+    of zeros. Settings of the recipe take precedence.
+    """
     task, model = tables.get("task"), tables.get("model")
     if not (isinstance(task, dict) and task.get("kind") == "language-model"):
         return tables
@@ -72,9 +82,10 @@ def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
-    """Split labels at white space and decode them greedily, unless the recipe sets them.
+    """For the task "labels", change the defaults to whitespace-separated targets and greedy search.
 
-    Greedy search finds the best labels if they do not depend on each other.
+    Greedy search finds the best labels, unless the decoder reads the previous label. Settings of
+    the recipe take precedence.
     """
     task, text = tables.get("task"), tables.get("text", {})
     if not (isinstance(task, dict) and task.get("kind") == "labels" and isinstance(text, dict)):

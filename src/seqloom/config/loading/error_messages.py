@@ -1,4 +1,4 @@
-"""Error messages about a recipe, with the keys that the user wrote."""
+"""Error messages about a recipe. They show each key as the user wrote it."""
 
 import difflib
 import re
@@ -41,6 +41,7 @@ EXAMPLES = {
     "training": "[training] with steps = 10000",
     "steps": "steps = 10000",
 }
+"""An example for each required key, which the error message about a missing key shows."""
 
 _PROBLEMS = {
     "int_type": "must be a whole number",
@@ -58,6 +59,7 @@ _PROBLEMS = {
     "less_than": "must be less than {lt:g}",
     "less_than_equal": "must be at most {le:g}",
 }
+"""Messages by the type of pydantic's error."""
 
 
 def format_problems(problems: Iterable[str]) -> str:
@@ -72,10 +74,11 @@ def closest_match(word: str, candidates: Sequence[str], cutoff: float = 0.6) -> 
 
 
 def unknown_key_problem(key: UnknownKey) -> str:
-    """Describe a key that does not exist, and suggest the one that is meant."""
+    """Describe a key that does not exist, and suggest a similar key or the right table."""
     name = str(key.path[-1])
     elsewhere = _paths_elsewhere(name, key.path)
-    # A key that exists elsewhere is seldom a typo, unless it differs by one letter only.
+    # A key that another table has is probably in the wrong table, not misspelt. So suggest only a
+    # very similar key of this table.
     match = closest_match(name, key.valid, cutoff=0.8 if elsewhere else 0.6)
     if elsewhere and match:
         hint = f"did you mean '{match}', or {' or '.join(elsewhere)}?"
@@ -89,7 +92,10 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the other paths at which a key of this name exists, if there are only a few."""
+    """Return the paths in other tables that end in this key.
+
+    Empty if there are more than four, or if this table has the key with another `kind`.
+    """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {
         format_path((*table, name))
@@ -107,7 +113,7 @@ def validation_problems(
     problems = []
     for detail in error.errors(include_url=False):
         path, spec, section = _locate(detail["loc"], tables)
-        # A mistyped key is reported already, so do not report that the right one is missing.
+        # A misspelt key is reported already, so do not report that the correct key is missing.
         if not (detail["type"] == "missing" and path in typos):
             problems += _describe(detail, path, spec, section)
     return problems
@@ -116,9 +122,10 @@ def validation_problems(
 def _locate(
     location: tuple[str | int, ...], tables: dict[str, Any]
 ) -> tuple[KeyPath, FieldSpec | None, type[Section] | None]:
-    """Return the path of an error as the user wrote it, and the field and section there.
+    """Convert pydantic's location of an error to a path, and return the field and section there.
 
-    The path has no names of union members, and no index if a table stands for a list.
+    The path is the one that the user wrote. Pydantic's location also contains the kinds of tables,
+    and an index where the user wrote a single table instead of a list; both are left out.
     """
     path: list[str | int] = []
     section: type[Section] | None = RunConfig
@@ -145,7 +152,7 @@ def _locate(
 def _describe(
     detail: ErrorDetails, path: KeyPath, spec: FieldSpec | None, section: type[Section] | None
 ) -> list[str]:
-    """Describe one error of pydantic in one or more lines."""
+    """Describe one error of pydantic. Returns one or more lines."""
     kind, given = detail["type"], detail["input"]
     context = detail.get("ctx", {})
     if kind == "value_error":
@@ -167,7 +174,10 @@ def _describe(
 
 
 def _prefix_path(line: str, path: KeyPath, section: type[Section] | None) -> str:
-    """Add the path to a message. If the message starts with a setting, extend the path by it."""
+    """Put the path of a section before a message.
+
+    If the message starts with a key of the section ("key: …"), the key becomes part of the path.
+    """
     match = re.match(r"(\w+(?:\.\w+)*): (.*)", line, re.DOTALL)
     if match and section is not None and match[1].split(".")[0] in section.model_fields:
         return f"{format_path((*path, *match[1].split('.')))}: {match[2]}"

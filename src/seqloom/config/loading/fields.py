@@ -17,9 +17,10 @@ KeyPath = tuple[str | int, ...]
 class FieldSpec:
     """The values that a key of a table accepts.
 
-    sections:  the accepted tables by `kind`, or by "" if the table has no kind. Empty for a plain
-               value
-    has_kinds: several kinds of tables are accepted; pydantic then adds the kind to its error paths
+    sections:  the classes of the accepted tables by their `kind`, which is "" for a table without
+               one. Empty if only plain values are accepted
+    has_kinds: several kinds of tables are accepted; pydantic then adds the kind to the locations
+               of its errors
     is_list:   the value is a list
     optional:  the setting can be switched off with "none"
     choices:   the accepted strings, if they are restricted
@@ -32,7 +33,7 @@ class FieldSpec:
     choices: tuple[str, ...]
 
     def section_for(self, table: Any) -> type[Section] | None:
-        """Return the section class of this table; None if its kind is missing or unknown."""
+        """Return the section class of a table; None if its kind is missing or not accepted."""
         if not self.has_kinds:
             return next(iter(self.sections.values()), None)
         kind = table.get("kind") if isinstance(table, dict) else None
@@ -46,7 +47,7 @@ def section_kind(section: type[Section] | Section) -> str:
 
 
 def field_spec(field: FieldInfo) -> FieldSpec:
-    """Return the values that a field accepts, from its annotation."""
+    """Derive from the type annotation of a field which values it accepts."""
     types = _leaf_types(field.annotation)
     sections = [leaf for leaf in types if isinstance(leaf, type) and issubclass(leaf, Section)]
     literals = [leaf for leaf in types if get_origin(leaf) is Literal]
@@ -66,7 +67,7 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _leaf_types(annotation: Any) -> list[Any]:
-    """Return the types that an annotation is composed of."""
+    """Return the member types of unions and tuples, at all levels of nesting."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _leaf_types(get_args(annotation)[0])
@@ -86,7 +87,7 @@ def format_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class SettingRef:
-    """A plain value of a recipe: its path, the section that contains it, and its field name."""
+    """Refers to a plain value of a recipe by its path, and by its section and field name."""
 
     path: KeyPath
     section: Section
@@ -117,7 +118,7 @@ def list_setting_refs(section: Section, path: KeyPath = ()) -> list[SettingRef]:
 def all_sections(
     section: type[Section], path: KeyPath = ()
 ) -> tuple[tuple[KeyPath, type[Section]], ...]:
-    """Return every section class that a recipe can contain, with its path.
+    """Return this section class and all classes that can be nested in it, each with its path.
 
     Sections of different kinds at the same key have the same path. List indices are left out.
     """

@@ -29,6 +29,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 
 Origin = Literal["recipe", "--set", "preset", "default"]
+"""Where the value of a setting comes from."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class ResolvedRecipe:
 
     config:  the checked recipe with all defaults
     origins: the origin of each value by its key, as users write it (data.train[0].path)
-    notes:   settings that have new names, or that an override removed
+    notes:   messages about settings that have a new name, and about settings of the recipe that
+             an override removed
     """
 
     config: RunConfig
@@ -55,7 +57,8 @@ def load_recipe(
     source:    the path of a TOML file, the name of a bundled recipe such as "demo", or the tables
                of a recipe as a dictionary. A file takes precedence over a bundled recipe
     overrides: settings to change, of the form "training.steps=500"
-    name:      name of the recipe in error messages. Default: the path or the bundled name
+    name:      name of the recipe in error messages. Default: the path, the name of the bundled
+               recipe, or "recipe" for a dictionary
 
     Raises NotFoundError if there is no such recipe, and ConfigError with all problems if it is not
     valid.
@@ -153,8 +156,9 @@ def _origins(
 ) -> dict[str, Origin]:
     """Return the origin of each value.
 
-    recipe_tables: the recipe itself
-    final_tables:  the recipe merged into its preset, after --set
+    recipe_tables:    the recipe without its preset
+    final_tables:     the recipe merged into its preset, with the overrides applied
+    overridden_paths: the paths that --set changed
     """
     origins: dict[str, Origin] = {}
     for ref in list_setting_refs(config):
@@ -175,9 +179,9 @@ def _origins(
 
 
 def _written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
-    """Return the path as these tables write it, and True if they contain it.
+    """Return the path as the user wrote it in these tables, and whether the tables contain it.
 
-    A single corpus may be written as a table instead of a list, and then has no index.
+    A single corpus may be written as a table instead of a list. Then its path has no index.
     """
     written: list[str | int] = []
     value: Any = tables

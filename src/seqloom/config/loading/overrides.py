@@ -26,8 +26,8 @@ class OverriddenTables:
     """The tables of a recipe after all overrides.
 
     paths:    the paths that were set
-    problems: overrides that cannot be applied
-    notes:    settings of the recipe that were removed or have new names
+    problems: messages about overrides that cannot be applied
+    notes:    messages about settings of the recipe that were removed or have new names
     """
 
     tables: dict[str, Any]
@@ -62,7 +62,13 @@ def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> Overrid
 
 @dataclass
 class _Override:
-    """Sets one value. `path` is the path that was set, with list indices."""
+    """Applies one --set option.
+
+    text:  the option as the user wrote it
+    value: the new value
+    path:  the path that `apply` has set, with list indices
+    notes: messages about settings that `apply` has removed
+    """
 
     text: str
     value: Any
@@ -72,7 +78,12 @@ class _Override:
     def apply(
         self, old: Any, spec: FieldSpec | None, default: Any, path: KeyPath, remaining: KeyPath
     ) -> Any:
-        """Return `old`, which is at `path`, with the value set at `remaining` below it."""
+        """Return a copy of `old`, in which the new value is set at the relative path `remaining`.
+
+        old:     the part of the recipe at `path`
+        spec:    the values that `path` accepts; None if unknown
+        default: the default at `path`; None if there is none
+        """
         if not remaining:
             self.path = path
             return self.value
@@ -85,7 +96,7 @@ class _Override:
             # A single corpus may be written as a table. Index 0 refers to it as well.
             if key == 0 and spec is not None and spec.is_list and rest:
                 return self.apply(old, spec, default, path, (*rest,))
-            raise LookupError(f"{format_path(path)} is not a list with so many entries")
+            raise LookupError(f"{format_path(path)} is not a list, so it has no entry {key}")
         if not isinstance(old, dict):
             raise LookupError(f"{format_path(path)} is not a table, so it has no settings inside")
         section = _section_of(old, spec, default)
@@ -136,7 +147,9 @@ def _list_entry(entries: list[Any], path: KeyPath, remaining: KeyPath) -> tuple[
     name, (key, *rest) = format_path(path), remaining
     if isinstance(key, int):
         if key >= len(entries):
-            raise LookupError(f"{name} has {len(entries)} entries, counted from 0")
+            raise LookupError(
+                f"{name} has no entry {key}; it has {len(entries)} entries, counted from 0"
+            )
         return key, (*rest,)
     if len(entries) == 1:
         return 0, remaining

@@ -27,7 +27,8 @@ class ExpandedRecipe:
 
     tables:        the merged tables
     recipe_tables: the tables of the recipe itself, without `preset`
-    overrides:     the overrides except those of `preset`
+    overrides:     the overrides except those that set `preset`
+    problems:      a message if there is no such preset
     """
 
     tables: Tables
@@ -37,7 +38,7 @@ class ExpandedRecipe:
 
 
 def apply_preset(tables: Tables, overrides: Sequence[str]) -> ExpandedRecipe:
-    """Merge a recipe into the preset that it, or --set, names."""
+    """Merge a recipe into its preset. `--set preset=…` takes precedence over the recipe's own key."""
     recipe_tables = {key: value for key, value in tables.items() if key != KEY}
     preset_overrides = [text for text in overrides if text.partition("=")[0].strip() == KEY]
     other_overrides = [text for text in overrides if text not in preset_overrides]
@@ -63,7 +64,10 @@ def _unknown_preset(name: object, presets: list[str]) -> str:
 
 
 def merge_tables(base: Tables, update: Tables) -> Tables:
-    """Merge `update` into `base`. Tables of the same kind are merged key by key."""
+    """Return `base` with the values of `update`.
+
+    Tables of the same kind are merged key by key; all other values are replaced.
+    """
     result = dict(base)
     for key, value in update.items():
         base_value = base.get(key)
@@ -75,7 +79,7 @@ def merge_tables(base: Tables, update: Tables) -> Tables:
 
 
 def _are_same_kind(base: Any, update: Any) -> TypeGuard[Tables]:
-    """True if both are tables and `update` does not choose another kind."""
+    """True if both are tables and `update` does not set a different `kind`."""
     if not (isinstance(base, dict) and isinstance(update, dict)):
         return False
     return bool(update.get("kind", base.get("kind")) == base.get("kind"))

@@ -21,7 +21,7 @@ class Rename:
 
     old:    the old key with its path, without list indices: "data.train.kind"
     new:    the new key with its path; equal to `old` if only values were renamed
-    values: new values by old values
+    values: maps each old value to its new value
     """
 
     old: str
@@ -94,10 +94,10 @@ RENAMES: tuple[Rename, ...] = (
 
 @dataclass(frozen=True)
 class RenamedTables:
-    """Tables with new names.
+    """The tables of a recipe after old names were replaced.
 
-    notes:    one for each old name that was used
-    problems: old names that cannot be replaced, because the new name is set as well
+    notes:    a message about each old name or value that was replaced
+    problems: a message about each old name whose new name is set as well
     """
 
     tables: Tables
@@ -122,7 +122,7 @@ def apply_renames(
 
 @dataclass(frozen=True)
 class RenamedOverride:
-    """The path and the value of a --set option with new names."""
+    """The path and the value of a --set option after old names were replaced."""
 
     path: KeyPath
     value: Any
@@ -152,14 +152,18 @@ def rename_override(
 
 @dataclass(frozen=True)
 class _Replacement:
-    """Applies one rename to all tables at its path."""
+    """Applies one rename to the table, or list of tables, at its path."""
 
     rename: Rename
     notes: list[str]
     problems: list[str]
 
     def apply(self, value: Any, remaining: tuple[str, ...], path: KeyPath) -> Any:
-        """Return `value`, which is at `path`, with the rename applied `remaining` keys below it."""
+        """Return a copy of `value` with the rename applied.
+
+        value:     the part of the recipe at `path`
+        remaining: the keys that lead from there to the table with the renamed setting
+        """
         if isinstance(value, list):
             return [self.apply(item, remaining, (*path, index)) for index, item in enumerate(value)]
         if not isinstance(value, dict):

@@ -8,7 +8,7 @@ from seqloom.config.loading.fields import field_names, field_spec
 from seqloom.config.schema.section import Section
 
 NONE = "none"
-"""Switches off an optional setting, because TOML has no null."""
+"""The value that switches off an optional setting. TOML has no null."""
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -36,7 +36,7 @@ def parse_toml(data: bytes) -> dict[str, Any]:
 
 
 def _location_first(message: str, text: str) -> str:
-    """Move the location to the front of a message of tomllib."""
+    """Move the location from the end of an error message of tomllib to its start."""
     match = re.fullmatch(r"(.*) \(at (?:(line \d+, column \d+)|end of document)\)", message, re.S)
     if match is None:
         return message
@@ -47,7 +47,10 @@ def _location_first(message: str, text: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """Parse a single TOML value. Text that is not valid TOML is returned as a string."""
+    """Parse a single TOML value. Text that is not valid TOML is returned as a string.
+
+    Raises TomlSyntaxError if the invalid text starts like a list, a table or a quoted string.
+    """
     try:
         tables = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -56,8 +59,8 @@ def parse_value(text: str) -> Any:
             raise TomlSyntaxError(problem[:1].lower() + problem[1:]) from error
         return text
     value = tables["value"]
-    # The only other TOML types are dates and times. No setting is one, but a string may look like
-    # one. A newline in the text can also start a second key.
+    # Dates and times are the only other TOML types. No setting has such a type, so a text that looks
+    # like a date is a string. So is a text with a newline, after which TOML reads a second key.
     is_supported = isinstance(value, bool | int | float | str | list | dict)
     return value if is_supported and len(tables) == 1 else text
 
@@ -87,7 +90,7 @@ def _escape(character: str) -> str:
 
 
 def format_recipe(config: Section) -> str:
-    """Format a recipe as TOML with every default: load_recipe(parse_toml(…)) restores it."""
+    """Format a recipe, including all defaults, as TOML. load_recipe(parse_toml(…)) restores it."""
     return _format_section(config, ())
 
 
@@ -101,7 +104,7 @@ def _format_section(section: Section, path: tuple[str, ...]) -> str:
             tables.append(_format_table(value, (*path, name), "[{}]"))
         elif isinstance(value, tuple) and any(isinstance(item, Section) for item in value):
             tables += [_format_table(item, (*path, name), "[[{}]]") for item in value]
-        # None is written out only if it is not the default, which a missing key means.
+        # A missing key means the default, so None is written only where the default is another value.
         elif value is not None or (field_spec(field).optional and field.default is not None):
             plain.append(f"{name} = {format_value(value)}\n")
     return "".join(plain) + "".join(tables)

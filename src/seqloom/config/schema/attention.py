@@ -46,7 +46,7 @@ ScoreConfig = Annotated[
 
 
 def heads_problems(width: int, heads: int) -> list[str]:
-    """Return the problem if `width` is not a multiple of `heads`."""
+    """Return a message if `width` is not a multiple of `heads`; otherwise an empty list."""
     if width % heads == 0:
         return []
     nearest = max(width // heads, 1) * heads
@@ -63,11 +63,12 @@ class AttentionConfig(Section):
     score: ScoreConfig = BilinearScoreConfig()
     """How a query and a key are compared. Default: kind "bilinear"; "dot" in a Transformer."""
     projection: Literal["none", "linear", "sigmoid", "tanh"] = "none"
-    """How keys and queries are computed from states h: "none" uses h itself, "linear" W h,
-    "sigmoid" and "tanh" a nonlinearity of W h + b. Default: "none"; "linear" in a Transformer."""
+    """How keys and queries are computed from states h: "none" uses h itself, "linear" uses W h,
+    "sigmoid" and "tanh" apply that function to W h + b. Default: "none"; "linear" in a
+    Transformer."""
     values: Literal["states", "learned"] = "states"
-    """What attention averages: "states" are the states themselves, "learned" a learned linear map
-    of them. Default: "states"; "learned" in a Transformer."""
+    """The vectors that attention averages: "states" uses the states themselves, "learned" applies a
+    learned linear map to them. Default: "states"; "learned" in a Transformer."""
     selection: Literal["softmax", "argmax", "nearest"] = "softmax"
     """How weights are computed from scores: "softmax" mixes all values, "argmax" takes the value
     with the best score, "nearest" the value whose key is closest to the query. Default:
@@ -75,8 +76,8 @@ class AttentionConfig(Section):
     heads: int = Field(1, ge=1)
     """Number of attention heads. Must divide the width. Default: 1; 8 in a Transformer."""
     width: int | None = Field(None, gt=0)
-    """Width of projected keys, queries and learned values, of all heads together. Default: the
-    width of the decoder (in an encoder, of the encoder)."""
+    """Total width of all heads, for projected queries and keys and for learned values. Default: the
+    width of the encoder or decoder that contains this attention."""
     output_projection: bool = False
     """Apply a linear map to the concatenated contexts of all heads. Default: false; true in a
     Transformer."""
@@ -85,7 +86,7 @@ class AttentionConfig(Section):
     products beside it. Default: 0.0."""
 
     def head_widths(self, query_width: int, key_width: int) -> list[int]:
-        """Return every width that is split among the heads, for states of these widths."""
+        """Return all widths that must be multiples of `heads`, given the widths of the states."""
         inner = self.width or query_width
         compared = (query_width, key_width) if self.projection == "none" else (inner,)
         read = key_width if self.values == "states" else inner
@@ -93,7 +94,7 @@ class AttentionConfig(Section):
 
     @property
     def compares_states_directly(self) -> bool:
-        """True if queries and keys are unprojected states, which must then have equal widths."""
+        """True if states are compared without a learned matrix, so that their widths must be equal."""
         direct = self.score.kind in ("dot", "rbf") or self.selection == "nearest"
         return direct and self.projection == "none"
 
@@ -113,7 +114,7 @@ class AttentionConfig(Section):
 
 
 class NoAttentionConfig(Section):
-    """No attention: the decoder sees the source only through its initial state and the summary."""
+    """No attention: the decoder reads the source only through its initial state and `summary`."""
 
     kind: Literal["none"] = "none"
 
@@ -121,3 +122,4 @@ class NoAttentionConfig(Section):
 TRANSFORMER_ATTENTION = AttentionConfig(
     score=DotScoreConfig(), projection="linear", values="learned", heads=8, output_projection=True
 )
+"""The default attention of a Transformer."""

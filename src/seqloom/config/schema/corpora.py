@@ -10,7 +10,7 @@ from seqloom.config.schema.section import Section
 
 
 def _as_names(value: Any) -> Any:
-    """Accept a single name without brackets."""
+    """Accept a single string instead of a list of strings."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -20,13 +20,14 @@ def _as_pair(value: Any) -> Any:
 
 
 class TaggedCorpusConfig(Section):
-    """Settings of corpora of text pairs, for models that are trained on several languages."""
+    """Settings that all corpora of text pairs share. Needed only for several languages or tags."""
 
     tag: str | None = None
     """A token such as '<2de>' that selects the kind of output, for example the target language. If
     one corpus has a tag, all need one. Default: no tag."""
     name: str | None = None
-    """Name of this corpus in reports, for example 'en-de'. Default: its tag."""
+    """Name of this corpus in reports, for example 'en-de'. Default: its tag, or its key
+    in the recipe (data.train[1])."""
 
 
 class ParallelConfig(TaggedCorpusConfig):
@@ -38,7 +39,7 @@ class ParallelConfig(TaggedCorpusConfig):
     target: str
     """Path of the target file. May be compressed with gzip."""
     references: tuple[str, ...] = ()
-    """Paths of files with further correct targets, used for scoring. Default: []."""
+    """Paths of files with alternative targets that scoring also accepts. Default: []."""
     first_line: int = Field(1, ge=1)
     """First line to read, counted from 1. Default: 1."""
     last_line: int | None = Field(None, ge=1)
@@ -65,7 +66,7 @@ class TsvConfig(TaggedCorpusConfig):
     target_column: int = Field(1, ge=0)
     """Column of the target, counted from 0. Default: 1."""
     reference_columns: tuple[int, ...] = ()
-    """Columns of further correct targets, used for scoring. Default: []."""
+    """Columns with alternative targets that scoring also accepts. Default: []."""
 
 
 class CsvConfig(TaggedCorpusConfig):
@@ -79,7 +80,7 @@ class CsvConfig(TaggedCorpusConfig):
     target: str = "target"
     """Name of the target column. Default: "target"."""
     references: tuple[str, ...] = ()
-    """Names of columns with further correct targets, used for scoring. Default: []."""
+    """Names of columns with alternative targets that scoring also accepts. Default: []."""
 
 
 class JsonlConfig(TaggedCorpusConfig):
@@ -92,14 +93,14 @@ class JsonlConfig(TaggedCorpusConfig):
     path: str
     """Path of the file. May be compressed with gzip."""
     source: str = "src"
-    """Key of the source in the object, or else in its "translation". Default: "src"."""
+    """Key of the source, in the object itself or in its "translation". Default: "src"."""
     source_fallback: str | None = None
-    """Key to read instead if the source is missing or null. Default: none."""
+    """Key that is read if the source is missing or null. Default: no such key."""
     source_joiner: str | None = None
     """String to put between the items of a source that is a list. Default: lists are not
     accepted."""
     target: str = "tgt"
-    """Key of the target in the object, or else in its "translation". Default: "tgt"."""
+    """Key of the target, in the object itself or in its "translation". Default: "tgt"."""
 
 
 class LinesConfig(Section):
@@ -129,7 +130,8 @@ class CaptionsConfig(Section):
 class SeriesConfig(Section):
     """A time series in a CSV file with a header line and one row per time step.
 
-    Every sufficiently long range of rows is an example.
+    An example is a window of consecutive rows: task.observe rows to read, then task.predict rows to
+    forecast.
     """
 
     kind: Literal["series"] = "series"
@@ -138,28 +140,30 @@ class SeriesConfig(Section):
     columns: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
     """Names of the columns to forecast."""
     context: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
-    """Names of columns that are known in advance for the forecast rows too. The decoder reads them
-    at every step. Default: []."""
+    """Names of columns whose values are known in advance, also for the rows to forecast. The decoder
+    reads them at every step. Default: []."""
     rows: Annotated[tuple[int, int] | None, BeforeValidator(_as_pair)] = None
-    """Range [first, last) of rows to forecast, counted from 0 without the header. The observed rows
-    may begin earlier. Default: all rows."""
+    """Range [first, last) of the rows to forecast: `last` is not included. Rows are counted from 0
+    without the header. The rows to read may start before the range. Default: all rows."""
     stride: int = Field(1, ge=1)
     """Number of rows from the start of one example to the next. Default: 1."""
 
 
 class TracksConfig(Section):
-    """Recordings of pedestrians: each line has a frame, a pedestrian, x and y."""
+    """Recordings of pedestrians. Each line has a frame, the pedestrian's id, and the position x, y."""
 
     kind: Literal["tracks"] = "tracks"
     recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
     """Paths of the files. Give either this or `scene`. Default: []."""
     scene: str | None = None
-    """Scene to leave out of training, as `splits` defines it. The test split is the scene itself.
-    Give either this or `recordings`. Default: none."""
+    """Name of the scene to leave out of training; its recordings are the test split. The file
+    `splits` lists the recordings of each split. Give either this or `recordings`. Default: none."""
     splits: str = "splits.json"
-    """Path of the file that defines the splits of each scene. Default: "splits.json"."""
+    """Path of a JSON file that lists the recordings of the three splits for each scene. Default:
+    "splits.json"."""
     min_pedestrians: int = Field(2, ge=1)
-    """Minimum number of pedestrians that are present in all frames of an example. Default: 2."""
+    """Minimum number of pedestrians who are present in all frames of a window. Windows with fewer are
+    not used. Default: 2."""
 
     @model_validator(mode="after")
     def _check_recordings_or_scene(self) -> Self:
@@ -180,11 +184,12 @@ class LongTextConfig(Section):
     path: str
     """Path of the file. May be compressed with gzip."""
     begin: float = Field(0.0, ge=0, lt=1)
-    """Start of the text, as a share of the file's characters. Moved to the start of the next line.
-    Default: 0.0."""
+    """Start of the text, as a fraction of the file's characters. The text starts at the first line
+    that begins here or later. Default: 0.0."""
     end: float = Field(1.0, gt=0, le=1)
-    """End of the text, as a share of the file's characters. With train up to 0.9 and dev from 0.9
-    on, the two share no line. Default: 1.0."""
+    """End of the text, as a fraction of the file's characters. The last line is the last one that
+    begins before it, so that a train split that ends at 0.9 and a dev split that begins at 0.9 have
+    no line in common. Default: 1.0."""
     length: int = Field(256, ge=1)
     """Number of tokens of a window. Default: 256."""
     context: int | None = Field(None, ge=0)
@@ -226,8 +231,9 @@ class BundledLabelsConfig(Section):
 
     kind: Literal["bundled-labels"] = "bundled-labels"
     labels: Literal["language", "capitals"]
-    """Task. "language": the label is the language of the sentence. "capitals": the source is the
-    lowercased sentence, and each character gets the label U if it was a capital and l if not."""
+    """Labels to predict. "language": one label, the language of the sentence. "capitals": the source
+    is the lowercased sentence, and each character has the label U if it was a capital, otherwise
+    l."""
     languages: Annotated[tuple[Language, ...], Field(min_length=1)] = ("de", "en", "fr")
     """Languages to take sentences from. Default: ["de", "en", "fr"]."""
 
@@ -298,11 +304,13 @@ CorpusOrHoldOutConfig = CorpusConfig | HoldOutConfig
 """One corpus, or pairs held out of the training corpora."""
 
 LANGUAGE = "{language}"
+"""Placeholder for a language in `LanguagesConfig.path`."""
 PAIR = "{pair}"
+"""Placeholder for a pair of languages in `LanguagesConfig.path`."""
 
 
 def language_tag(language: str) -> str:
-    """Return the tag that requests a target language: de -> <2de>"""
+    """Return the tag that selects a target language: de -> <2de>"""
     return f"<2{language}>"
 
 
@@ -312,10 +320,11 @@ class LanguagesConfig(Section):
 
     kind: Literal["languages"] = "languages"
     path: str
-    """Path of the file of a language, for example 'train.{language}.gz'. If each pair has its own
-    files, '{pair}' stands for its languages in alphabetical order: 'train.{pair}.{language}'."""
+    """Path of the files, in which '{language}' stands for the language: 'train.{language}.gz'. If
+    each pair has its own files, '{pair}' stands for its languages in alphabetical order:
+    'train.{pair}.{language}'."""
     pairs: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Source and target languages, for example ["en-de", "de-en"]."""
+    """Pairs of source and target language, for example ["en-de", "de-en"]."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -337,6 +346,6 @@ class LanguagesConfig(Section):
         return self
 
     def file_of(self, pair: str, language: str) -> str:
-        """Return the path of one side of a pair."""
+        """Return the path of the file with this language's side of a pair."""
         sorted_pair = "-".join(sorted(pair.split("-")))
         return self.path.replace(LANGUAGE, language).replace(PAIR, sorted_pair)

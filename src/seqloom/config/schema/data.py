@@ -26,20 +26,20 @@ class FilterConfig(Section):
     """Filters of training pairs. Training reports how many pairs each filter drops."""
 
     max_source_tokens: int | None = Field(None, gt=0)
-    """Drop pairs with a longer source. Default: no limit."""
+    """Drop pairs whose source has more tokens. Default: no limit."""
     max_target_tokens: int | None = Field(None, gt=0)
-    """Drop pairs with a longer target. Default: no limit."""
+    """Drop pairs whose target has more tokens. Default: no limit."""
     max_ratio: float | None = Field(None, gt=1)
-    """Drop pairs in which one side has more than this many times the tokens of the other. Default:
-    no limit."""
+    """Drop pairs in which one side has more than this many times as many tokens as the other.
+    Default: no limit."""
 
 
 class DataConfig(Section):
     """The data of a run. Each split is one corpus or a list of corpora."""
 
     folder: str = "."
-    """Folder of the data. Relative paths in this section start here. Relative to the current
-    directory. Default: "."."""
+    """Folder that relative paths in this section start from. If it is a relative path itself, it
+    starts from the current directory. Default: "."."""
     train: Annotated[tuple[TrainSplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     """Corpora to train on."""
     dev: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = (
@@ -50,9 +50,10 @@ class DataConfig(Section):
     test: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple)] = ()
     """Corpora that `seqloom evaluate` scores. Default: []."""
     temperature: float = Field(1.0, ge=1)
-    """Balance between training corpora or language pairs of different sizes: one of n examples is
-    sampled in proportion to n^(1/temperature). 1 uses each example once per epoch; with 5, small
-    corpora are repeated and each epoch uses a different part of large ones. Default: 1.0."""
+    """Balance between training corpora or language pairs of different sizes: a corpus with n
+    examples is sampled in proportion to n^(1/temperature). With 1, each example is used once per
+    epoch. With 5, small corpora are repeated, and each epoch uses a different part of the large
+    ones. Default: 1.0."""
     filter: FilterConfig = FilterConfig()
     """Filters of training pairs. Default: no filters."""
     merge_references: bool = False
@@ -61,5 +62,5 @@ class DataConfig(Section):
 
     @property
     def is_long_text(self) -> bool:
-        """True if the data is long text instead of separate examples."""
+        """True if the training data is long text instead of separate examples."""
         return any(isinstance(corpus, LongTextConfig) for corpus in self.train)

@@ -9,7 +9,7 @@ from seqloom.config.schema.section import Section
 
 
 class SearchRulesConfig(Section):
-    """Constraints that every search respects."""
+    """Constraints on the outputs, shared by all searches."""
 
     min_length: int = Field(0, ge=0)
     """Minimum number of tokens before END. Default: 0."""
@@ -36,7 +36,7 @@ class SearchRulesConfig(Section):
 
 
 class GreedyConfig(SearchRulesConfig):
-    """Greedy search: the most probable token at every step."""
+    """Greedy search: selects the most probable token at every step."""
 
     kind: Literal["greedy"] = "greedy"
     length_penalty: float = Field(1.0, ge=0)
@@ -45,7 +45,7 @@ class GreedyConfig(SearchRulesConfig):
 
 
 class SamplingRulesConfig(SearchRulesConfig):
-    """Settings of random sampling of tokens."""
+    """Settings shared by all methods that sample tokens at random."""
 
     temperature: float = Field(1.0, gt=0)
     """Temperature of the softmax. Below 1 sharpens the distribution, above 1 flattens it. Default:
@@ -53,8 +53,8 @@ class SamplingRulesConfig(SearchRulesConfig):
     top_k: int = Field(0, ge=0)
     """Sample only from the k most probable tokens. 0 means all tokens. Default: 0."""
     top_p: float = Field(1.0, gt=0, le=1)
-    """Sample only from the smallest set of tokens with this total probability (nucleus sampling).
-    Default: 1.0."""
+    """Sample only from the smallest set of tokens whose total probability is at least this (nucleus
+    sampling). Default: 1.0."""
     epsilon: float = Field(0.0, ge=0, lt=1)
     """Sample only from tokens with at least this probability, or take the most probable one if
     there are none (epsilon sampling; Hewitt et al. 2022). Default: 0.0."""
@@ -66,7 +66,7 @@ class SamplingRulesConfig(SearchRulesConfig):
 
 
 class SampleConfig(SamplingRulesConfig):
-    """Sampling: a token drawn from the model's distribution at every step."""
+    """Sampling: draws a token from the model's distribution at every step."""
 
     kind: Literal["sample"] = "sample"
     samples: int = Field(1, ge=1)
@@ -96,17 +96,18 @@ class ExhaustiveConfig(SearchRulesConfig):
     """Length penalty: outputs are ranked by log p / length^penalty. 0 prefers short outputs, 1
     ranks by the mean per token. Default: 1.0."""
     max_sequences: int = Field(1_000_000, ge=1)
-    """Maximum number of outputs to score. If there are more, the search is rejected. Default:
-    1000000."""
+    """Maximum number of outputs to score. If there are more, the search stops with an error before
+    it starts. Default: 1000000."""
 
 
 class MinimumBayesRiskConfig(SamplingRulesConfig):
     """Minimum Bayes risk decoding: selects the candidate that is most similar to all others (Eikema
     and Aziz 2020; Freitag et al. 2022).
 
-    Candidates are sampled, or come from a beam, or both. Each is scored with every other one as its
-    reference, and the one with the highest mean wins. This needs `samples` + `beam` outputs for
-    each source where greedy search needs one, and a comparison of each pair on the CPU.
+    Candidates are sampled, or come from a beam, or both. Each candidate is scored with every other
+    candidate as its reference, and the one with the highest mean score is selected. This needs
+    `samples` + `beam` outputs per source, where greedy search needs one, and a comparison of each
+    pair of them on the CPU.
     """
 
     kind: Literal["minimum-bayes-risk"] = "minimum-bayes-risk"
@@ -130,7 +131,8 @@ class MinimumBayesRiskConfig(SamplingRulesConfig):
 
 
 SearchConfig = GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig
-"""Searches that work token by token. Minimum Bayes risk decoding compares complete outputs."""
+"""All searches except minimum Bayes risk decoding, which compares complete outputs instead of
+extending outputs token by token."""
 DecodingConfig = Annotated[
     GreedyConfig | SampleConfig | BeamConfig | ExhaustiveConfig | MinimumBayesRiskConfig,
     Field(discriminator="kind"),
@@ -145,5 +147,6 @@ class EngineConfig(Section):
     and "torch" otherwise. "compiled" is torch's search as compiled code, for one text at a time on
     a CPU. Default: "auto"."""
     precision: Literal["auto", "int8", "float32"] = "auto"
-    """Precision of ctranslate2. "auto" uses int8 on machines where it is faster (x86_64, aarch64)
-    if a check confirms that the outputs hold, and float32 otherwise. Default: "auto"."""
+    """Precision of ctranslate2. "auto" uses int8 on machines where it is faster (x86_64, aarch64), if
+    a check shows that int8 hardly changes the model's probabilities. Otherwise it uses float32.
+    Default: "auto"."""

@@ -38,7 +38,7 @@ class NoPositionsConfig(Section):
 
 
 class OneHotPositionsConfig(Section):
-    """Position t is the t-th unit vector."""
+    """One-hot: position t is encoded as the t-th unit vector."""
 
     kind: Literal["one-hot"] = "one-hot"
     max_length: int = Field(256, gt=0)
@@ -82,7 +82,7 @@ InputPositionsConfig = Annotated[
     NoPositionsConfig | OneHotPositionsConfig | SinusoidalPositionsConfig | LearnedPositionsConfig,
     Field(discriminator="kind"),
 ]
-"""Position encodings that are joined to the embeddings."""
+"""Position encodings that are added or appended to the embeddings."""
 PositionsConfig = Annotated[
     NoPositionsConfig
     | OneHotPositionsConfig
@@ -104,7 +104,7 @@ def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | No
 def position_problems(
     embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
 ) -> list[str]:
-    """Return the problem if these positions cannot be joined to these embeddings."""
+    """Return a message if these positions cannot be joined to these embeddings; otherwise an empty list."""
     if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
         width = _embedding_width(embedding, network_width)
         if width is not None and positions.max_length > width:

@@ -8,11 +8,11 @@ from seqloom.config.schema.section import Section
 from seqloom.config.schema.transformer import LayerStackConfig
 
 GROUPS = 8
-"""Groups of the group norm. Every number of channels is a multiple of it."""
+"""Number of groups in group normalisation. The channels of each stage must be a multiple of it."""
 
 
 class ImageAugmentationConfig(Section):
-    """Augmentation of training images, in addition to random crops and mirroring."""
+    """Augmentation of training images. They are always cropped and mirrored at random."""
 
     crop_scale: float = Field(1.0, gt=0, le=1)
     """Smallest side of a random crop, as a share of the image's side. Crops are scaled to
@@ -22,14 +22,14 @@ class ImageAugmentationConfig(Section):
 
 
 class ConvolutionEncoderConfig(ImageAugmentationConfig):
-    """A residual convolutional network. Each stage halves the grid."""
+    """A residual convolutional network. Each stage halves the height and width of the grid."""
 
     kind: Literal["convolution"] = "convolution"
     width: int = Field(256, gt=0)
     """Width of the vectors that the decoder attends to, one for each cell of the grid. Default:
     256."""
     channels: tuple[int, ...] = (64, 128, 256)
-    """Channels of each stage. The number of stages determines the grid: after three stages, 80
+    """Number of channels of each stage. The number of stages determines the grid: after three stages, 80
     pixels are 10 x 10 cells. Default: [64, 128, 256]."""
     blocks: int = Field(2, ge=1)
     """Number of residual blocks, of two convolutions each, per stage. Default: 2."""
@@ -38,7 +38,7 @@ class ConvolutionEncoderConfig(ImageAugmentationConfig):
 
     @property
     def state_width(self) -> int:
-        """Width of the state of one cell."""
+        """Width of the output vector of one grid cell."""
         return self.width
 
     @model_validator(mode="after")

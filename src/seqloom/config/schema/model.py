@@ -1,4 +1,4 @@
-"""[model]: an encoder, a decoder, and the rules between them."""
+"""[model]: an encoder, a decoder, and checks that they fit together."""
 
 from typing import Annotated, Literal, Self
 
@@ -21,8 +21,8 @@ class LabelsDecoderConfig(Section):
     the state there (sequence labelling). One label for the whole source (classification): "last",
     from the encoder's last state; "mean", from the mean of its states. Default: "none"."""
     previous: bool = False
-    """Also read the previous label. Decoding then searches for the best sequence of labels.
-    Default: false."""
+    """Let the decoder also read the previous label. Then decoding searches for the best sequence of
+    labels. Default: false."""
     embedding: int = Field(32, gt=0)
     """Width of the embedding of the previous label. Default: 32."""
     hidden: int | None = Field(None, gt=0)
@@ -58,7 +58,7 @@ DecoderConfig = Annotated[
 
 
 class ModelConfig(Section):
-    """An encoder-decoder model, or a decoder only."""
+    """A model: an encoder and a decoder, or a decoder only."""
 
     encoder: EncoderConfig
     """Encoder of the source."""
@@ -71,10 +71,10 @@ class ModelConfig(Section):
 
     @property
     def supports_packing(self) -> bool:
-        """True if a row of a batch can hold several pairs.
+        """True if a row of a batch can hold several pairs: only Transformers over tokens support it.
 
-        A recurrent state would continue from one pair into the next, and labels need the end of
-        one source.
+        A recurrent network would carry its state from one pair into the next. A labels decoder
+        expects one source per row.
         """
         unpackable = (
             RecurrentEncoderConfig

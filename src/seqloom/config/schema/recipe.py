@@ -1,4 +1,4 @@
-"""RunConfig: a complete recipe, and the rules between its sections."""
+"""RunConfig: a complete recipe, and checks that its sections fit together."""
 
 from typing import Self
 
@@ -48,7 +48,7 @@ class RunConfig(Section):
     training: TrainingConfig
     """Optimiser, schedule, batches, evaluation and stopping."""
     decoding: DecodingConfig = BeamConfig()
-    """Search for outputs. Default: kind "beam"; "greedy" for labels."""
+    """How outputs are searched for. Default: kind "beam"; "greedy" for labels."""
     engine: EngineConfig = EngineConfig()
     """Engine that computes outputs."""
 

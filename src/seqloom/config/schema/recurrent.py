@@ -71,24 +71,25 @@ class RecurrentDecoderConfig(Section):
     """Initial state of the decoder: "copy" takes the encoder's last states, "mlp" passes them
     through a learned layer, "zeros" starts from zeros. Default: "mlp"."""
     summary: tuple[Literal["input", "readout"], ...] = ()
-    """Where the encoder's last state is added at every step: to the cell's input, to the readout,
-    or both. Default: []."""
+    """Where the encoder's last state is appended at every step: "input", to the input of the cell;
+    "readout", to the input of the readout; or both. Default: []."""
     attention: Annotated[AttentionConfig | NoAttentionConfig, Field(discriminator="kind")] = (
         AttentionConfig()
     )
     """Attention over the encoder's states. Set attention.kind = "none" to switch it off. Default:
     kind "attention"."""
     query: Literal["current", "previous"] = "current"
-    """State that is the attention query: the "current" one, after this step's input (Luong), or
-    the "previous" one (Bahdanau). Default: "current"."""
+    """Decoder state that attention uses as its query: "current" is the state after this step's
+    input (Luong), "previous" the state before it (Bahdanau). Default: "current"."""
     context: tuple[Literal["input", "readout", "layer", "state"], ...] = ("readout",)
-    """Where the context vector of attention goes: into the cell's input, the readout, the input of
-    the next recurrent layer, or in place of the state. Default: ["readout"]."""
+    """Where the context vector of attention is used: "input" appends it to the input of the cell,
+    "readout" to the input of the readout, "layer" to the input of the second recurrent layer.
+    "state" replaces the hidden state with it. Default: ["readout"]."""
     readout: Literal["linear", "tanh"] = "linear"
-    """Layer between state and vocabulary: "linear" has none, "tanh" adds a tanh layer as wide as
-    the embedding. Default: "linear"."""
+    """Layers between the state and the logits: "linear" is the output layer only, "tanh" has a tanh
+    layer as wide as the embedding before it. Default: "linear"."""
     readout_input: bool = False
-    """Give the embedding of the previous token to the readout as well: y_t = g(y_{t-1}, s_t, c).
+    """Let the readout also read the embedding of the previous token: y_t = g(y_{t-1}, s_t, c).
     Default: false."""
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).

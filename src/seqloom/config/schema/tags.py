@@ -1,4 +1,4 @@
-"""Tags of a recipe: which ones training uses, and the rules for them."""
+"""The tags and language pairs of a recipe, and checks of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -32,7 +32,7 @@ def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
 
 
 def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
-    """Return the corpora of a split, with one corpus per pair of languages."""
+    """Return the corpora of a split. A table of several languages becomes one corpus per pair."""
     corpora: list[CorpusOrHoldOutConfig] = []
     for table in split:
         corpora += expand_languages(table) if isinstance(table, LanguagesConfig) else [table]
@@ -51,13 +51,17 @@ def training_tags(data: DataConfig) -> tuple[str, ...]:
 
 
 def tag_display_name(tag: str) -> str:
-    """Return the name by which users select a tag: its language if it has one. <2de> -> de"""
+    """Return the name by which users select a tag: the language of a language tag (<2de> -> de),
+    otherwise the tag itself."""
     language = tag.removeprefix("<2").removesuffix(">")
     return language if language and tag == language_tag(language) else tag
 
 
 def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
-    """Return the problems with the tags of this data. `declared` are the tags of [text]."""
+    """Return the problems with tags, language pairs and data.temperature in this data.
+
+    declared: the tags that text.tags lists
+    """
     tags = training_tags(data)
     problems = [
         f"data.train: the tag {tag!r} must be one word without spaces, such as '<2de>'"
@@ -88,7 +92,8 @@ def _splits(data: DataConfig) -> Iterator[tuple[str, Sequence[SplitConfig]]]:
 
 
 def _untagged_problems(data: DataConfig) -> Iterator[str]:
-    """If one corpus has a tag, all need one: otherwise the kind of output is not defined."""
+    """Yield a problem for each corpus without a tag. Called only if a training corpus has a tag:
+    without one, the model would not know which kind of output to produce."""
     for split, tables in _splits(data):
         for index, table in enumerate(tables):
             if isinstance(table, LanguagesConfig | HoldOutConfig):
@@ -109,7 +114,7 @@ def _undeclared_problems(data: DataConfig, known_tags: set[str]) -> Iterator[str
                 listed = ", ".join(sorted(known_tags)) or "none"
                 yield (
                     f"data.{split}: the tag {tag!r} is in no training corpus, so the model cannot "
-                    f"learn it; the tags of data.train are: {listed}"
+                    f"learn it; the tags of data.train and text.tags are: {listed}"
                 )
 
 
@@ -120,7 +125,10 @@ def _training_pairs(data: DataConfig) -> list[str]:
 
 
 def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
-    """Pairs that training does not have may be scored, but training must have each language."""
+    """Yield a problem for each source language in dev or test that no training pair contains.
+
+    The pair itself may be new: a model can translate between languages that training never paired.
+    """
     languages = {language for pair in _training_pairs(data) for language in pair.split("-")}
     for split, tables in (("dev", data.dev), ("test", data.test)):
         for table in tables:
@@ -129,13 +137,17 @@ def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
                 for language in sources:
                     if language not in languages:
                         yield (
-                            f"data.{split}: '{language}' is in no pair of data.train; its "
-                            f"languages are {', '.join(sorted(languages))}"
+                            f"data.{split}: '{language}' is in no pair of data.train; the languages "
+                            f"of data.train are {', '.join(sorted(languages))}"
                         )
 
 
 def _hold_out_problems(data: DataConfig) -> Iterator[str]:
-    """Pairs are held out by their source, which is a target in the reverse direction."""
+    """Yield a problem if pairs are held out of a language pair that is trained in both directions.
+
+    Pairs are held out by their source text. In the other direction that text is the target, so
+    training would use the held-out pairs.
+    """
     pairs = _training_pairs(data)
     reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}
     both_ways = [pair for pair in pairs if pair in reversed_pairs]

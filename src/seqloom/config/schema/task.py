@@ -11,7 +11,7 @@ Scores = Annotated[tuple[ScoreName | SourceScoreName, ...], Field(min_length=1)]
 
 
 class TranslationConfig(Section):
-    """A source sequence of tokens to a target sequence of tokens."""
+    """Predicts a target sequence of tokens from a source sequence of tokens."""
 
     has_text_source: ClassVar[bool] = True
 
@@ -26,7 +26,7 @@ class TranslationConfig(Section):
 
 
 class LabelsConfig(Section):
-    """A source sequence of tokens to one label, or to one label for each of its positions."""
+    """Predicts one label for a source sequence of tokens, or one label for each of its positions."""
 
     has_text_source: ClassVar[bool] = True
 
@@ -45,19 +45,19 @@ class LanguageModelConfig(Section):
 
 
 class CaptioningConfig(Section):
-    """An image to a sequence of tokens that describes it."""
+    """Predicts a sequence of tokens that describes an image."""
 
     has_text_source: ClassVar[bool] = False
     kind: Literal["captioning"] = "captioning"
     size: int = Field(80, ge=8, le=1024)
-    """Side in pixels of the square that the encoder reads. Default: 80."""
+    """Side length, in pixels, of the square image that the encoder reads. Default: 80."""
     margin: int = Field(8, ge=0)
-    """Images are stored this many pixels larger, and training crops the square at random. Default:
-    8."""
+    """Number of pixels by which stored images are larger than `size`. Training crops a random square
+    of this size out of them. Default: 8."""
 
 
 class ForecastConfig(Section):
-    """Real-valued vectors to the vectors that follow them, trained with a squared loss."""
+    """Predicts the real-valued vectors that follow a sequence of vectors. The loss is squared error."""
 
     has_text_source: ClassVar[bool] = False
     kind: Literal["forecast"] = "forecast"
@@ -66,16 +66,16 @@ class ForecastConfig(Section):
     predict: int = Field(ge=1)
     """Number of rows that the model forecasts."""
     representation: Literal["values", "relative", "differences"] = "relative"
-    """Representation of each column: "values" are the values themselves, "relative" the difference
-    from the last observed value, "differences" the difference from each row to the next. All are scaled
+    """Representation of each column: "values" uses the values themselves, "relative" their difference
+    from the last observed value, "differences" the difference between each row and the previous one. All are scaled
     to mean 0 and standard deviation 1 on the training split. Default: "relative"."""
     rollout: bool = False
     """Train with free running: the decoder reads its own predictions, and gradients flow through
     them. Requires a recurrent decoder. If false, it reads the targets (teacher forcing). Default:
     false."""
     random_rotation: bool = False
-    """Rotate and mirror the plane at random in training. For paths, which have no preferred
-    direction; needs two columns. Default: false."""
+    """Rotate and mirror the coordinates of each training example at random. For paths in a plane,
+    where no direction is special; needs two columns. Default: false."""
 
 
 TokenTaskConfig = TranslationConfig | LabelsConfig | LanguageModelConfig | CaptioningConfig

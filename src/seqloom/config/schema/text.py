@@ -21,7 +21,7 @@ class WordsConfig(Section):
     """Maximum size of the vocabulary, including special tokens. The most frequent words are kept.
     Default: 30000."""
     min_count: int = Field(1, ge=1)
-    """Minimum number of occurrences. Rarer words become the unknown token. Default: 1."""
+    """Minimum number of occurrences of a word in the training split. Rarer words become the unknown token. Default: 1."""
 
 
 class WhitespaceConfig(Section):
@@ -38,7 +38,8 @@ class SubwordsConfig(Section):
 
     kind: Literal["subwords"] = "subwords"
     algorithm: Literal["bpe", "unigram"] = "bpe"
-    """Byte-pair encoding or a unigram language model. Default: "bpe"."""
+    """Algorithm that learns the pieces: "bpe" is byte-pair encoding, "unigram" a unigram language
+    model. Default: "bpe"."""
     size: int = Field(8_000, gt=4)
     """Size of the vocabulary, including special tokens. Choose fewer pieces for less data, for
     example 3000 for ten thousand pairs. Default: 8000."""
@@ -58,8 +59,8 @@ class SubwordSamplingConfig(Section):
     """For BPE, the probability of skipping a merge (Provilkov et al. 2020). For unigram models,
     segmentations are sampled in proportion to p^alpha (Kudo 2018). Default: 0.1."""
     variants: int = Field(8, ge=1)
-    """Number of segmentations of the training split to sample and cache. Epochs use them one after
-    the other. Default: 8."""
+    """Number of times that the whole training split is segmented at random and cached. Each epoch
+    uses the next of these versions. Default: 8."""
 
 
 class TextConfig(Section):
@@ -71,7 +72,7 @@ class TextConfig(Section):
     """Tokenizer of the target, if it differs from that of the source. Default: text.tokenizer, with
     kind "whitespace" for labels."""
     shared: bool = False
-    """Use one vocabulary, learned from source and target together. Useful for related languages,
+    """Use one vocabulary for both sides, learned from source and target together. Useful for related languages,
     and required by copying and by model.tie = "all". Default: false."""
     lowercase: bool = False
     """Lowercase source and target. Outputs are then lowercase too. Default: false."""

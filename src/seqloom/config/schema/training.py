@@ -69,8 +69,8 @@ class FreeRunningConfig(Section):
 
 
 class ScheduledSamplingConfig(Section):
-    """Scheduled sampling (Bengio et al. 2015): at each position the decoder reads at random the
-    target token or its own prediction. The share of target tokens falls from `start` to `end`."""
+    """Scheduled sampling (Bengio et al. 2015): at each position the decoder reads either
+    the target token or its own prediction, chosen at random. The share of target tokens falls from `start` to `end`."""
 
     kind: Literal["scheduled-sampling"] = "scheduled-sampling"
     shape: Literal["linear", "exponential", "inverse-sigmoid"] = "linear"
@@ -90,7 +90,7 @@ DecoderInputConfig = Annotated[
 
 
 class MinimumRiskConfig(Section):
-    """Minimum risk training (Shen et al. 2016): from step `after` on, the model samples outputs and
+    """Minimum risk training (Shen et al. 2016): after step `after`, the model samples outputs and
     learns to prefer those with a higher score."""
 
     after: int = Field(ge=0)
@@ -98,9 +98,9 @@ class MinimumRiskConfig(Section):
     samples: int = Field(5, ge=2)
     """Number of outputs to sample per source. Default: 5."""
     utility: Literal["bleu", "chrf"] = "bleu"
-    """Score of an output against its reference, sentence by sentence. Default: "bleu"."""
+    """Score that compares each sampled output with its reference. Default: "bleu"."""
     share: float = Field(1.0, gt=0, le=1)
-    """Weight of this loss. The rest is the ordinary loss. Default: 1.0."""
+    """Weight of the minimum risk loss. The ordinary loss has the weight 1 - share. Default: 1.0."""
 
 
 class NoAveragingConfig(Section):
@@ -110,19 +110,21 @@ class NoAveragingConfig(Section):
 
 
 class LastWeightsConfig(Section):
-    """The mean of the weights at the last few evaluations."""
+    """Averages the weights of the last `count` evaluations."""
 
     kind: Literal["last"] = "last"
     count: int = Field(5, ge=2)
-    """Number of evaluations to average over. Default: 5."""
+    """Number of evaluations whose weights are averaged. Default: 5."""
 
 
 class MovingAverageConfig(Section):
-    """An exponential moving average of the weights, updated at every step."""
+    """Averages the weights exponentially: a moving average that is updated at every step."""
 
     kind: Literal["ema"] = "ema"
     decay: float = Field(0.999, gt=0, lt=1)
-    """Weight of the previous average. Smaller values suit short runs. Default: 0.999."""
+    """Weight of the previous average at each update, which rises to this value during the first
+    steps. The current weights have the weight 1 - decay. Smaller values suit short runs. Default:
+    0.999."""
 
 
 AveragingConfig = Annotated[

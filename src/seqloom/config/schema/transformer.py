@@ -44,7 +44,7 @@ class LayerStackConfig(Section):
 
     @property
     def state_width(self) -> int:
-        """Width of the state of one position."""
+        """Width of the output vector of one position."""
         return self.width
 
     @model_validator(mode="after")
