@@ -5,8 +5,8 @@
     a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
 `MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or
-several heads at once: (B, H, T, Dq) and (B, H, S, Dk). The parameters of a score, if it has any, are
-separate for each head.
+several heads at once: (B, H, T, Dq) and (B, H, S, Dk). The parameters of a score, if it has any,
+are separate for each head.
 """
 
 import math
@@ -26,19 +26,22 @@ class AttentionScore(nn.Module):
     """
 
     heads: int | None = None
-    """Number of heads, each with its own parameters. None: the score has no parameters and accepts any
-    number of heads."""
+    """Number of heads, each with its own parameters. None: the score has no parameters and accepts
+    any number of heads."""
     is_product = False
     """True if the score is q · prepared k / `divisor`. Fused kernels can compute such a score."""
     divisor = 1.0
     """Divisor of the dot product, if `is_product`."""
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Compute the part of the score that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)"""
+        """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)"""
         return keys
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        """Score queries against the result of `prepare`: (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)"""
+        """Compute the scores. `prepared` is the result of `prepare`.
+
+        (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)
+        """
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -131,7 +134,7 @@ class AdditiveScore(AttentionScore):
 class RbfScore(AttentionScore):
     """score(q, k) = -γ‖q - k‖², the logarithm of the radial basis function exp(-γ‖q - k‖²).
 
-    The softmax over these scores is therefore exp(-γ‖q - k‖²), normalised to sum to one over the keys.
+    The softmax over these scores is therefore exp(-γ‖q - k‖²), normalised over the keys.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -150,8 +153,9 @@ class RbfScore(AttentionScore):
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
     """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
-    einsum computes one product per head over all rows of the batch. `@` would broadcast the matrices
-    over the rows, and backward would compute a gradient as large as the matrices for each row.
+    einsum computes one product per head over all rows of the batch. `@` would broadcast the
+    matrices over the rows, and backward would compute a gradient as large as the matrices for each
+    row.
     """
     return torch.einsum("bhsd,hde->bhse", states, weights)
 

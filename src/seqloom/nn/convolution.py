@@ -9,8 +9,8 @@ GROUPS = 8
 features of an image do not depend on the other images of its batch."""
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
-"""`MEAN` and `DEVIATION`: the usual mean and standard deviation of the three ImageNet colour channels,
-for values from 0 to 1."""
+"""`MEAN` and `DEVIATION`: the usual mean and standard deviation of the three ImageNet colour
+channels, for values from 0 to 1."""
 
 
 class Crop(nn.Module):
@@ -94,8 +94,8 @@ class Crop(nn.Module):
 class ResidualBlock(nn.Module):
     """x + two 3 x 3 convolutions of x, with pre-activation (He et al. 2016).
 
-    (B, C, N, N) -> (B, C', N / stride, N / stride). If the shape changes, a 1 x 1 convolution maps x
-    to the new shape before the sum.
+    (B, C, N, N) -> (B, C', N / stride, N / stride). If the shape changes, a 1 x 1 convolution maps
+    x to the new shape before the sum.
     """
 
     def __init__(self, channels: int, out_channels: int, stride: int) -> None:

@@ -162,5 +162,5 @@ def _exact(tensor: Tensor) -> Tensor:
 
 
 def _log(probability: Tensor) -> Tensor:
-    """Return a logarithm that is finite and has a finite gradient even for a probability of zero."""
+    """Return the logarithm, with a finite value and gradient even for a probability of zero."""
     return probability.clamp(min=torch.finfo(probability.dtype).tiny).log()

@@ -190,9 +190,10 @@ NEGATIVE_INFINITY = float("-inf")
 class LabelReadout(Readout):
     """A readout for labels whose number is known in advance.
 
-    The last entry of each feature vector is 1 if all labels of the source have been predicted before
-    this position, otherwise 0. If it is 1, only END is possible. If it is 0, END is impossible. So
-    p(END) is 1 or 0: END adds nothing to the loss and takes no probability from the labels.
+    The last entry of each feature vector is 1 if all labels of the source have been predicted
+    before this position, otherwise 0. If it is 1, only END is possible. If it is 0, END is
+    impossible. So p(END) is 1 or 0: END adds nothing to the loss and takes no probability from the
+    labels.
 
     width:      width of the features, without that last entry
     end:        id of END

@@ -1,7 +1,7 @@
 """Losses as sums over positions.
 
-The training step divides the sum by the global number of targets: `training/step.py`, and for captured
-steps `training/fast/cuda_graphs.py`.
+The training step divides the sum by the global number of targets: `training/step.py`, and for
+captured steps `training/fast/cuda_graphs.py`.
 """
 
 import torch
@@ -14,8 +14,8 @@ def cross_entropy_sum(
 ) -> Tensor:
     """Σ -log p(target), in nats: (N, V), (N,) -> ()
 
-    smoothing: ε of label smoothing. The target distribution has probability 1 - ε on the target, and
-               ε is spread evenly over the vocabulary (including the target). Default: 0
+    smoothing: ε of label smoothing. The target distribution has probability 1 - ε on the target,
+               and ε is spread evenly over the vocabulary (including the target). Default: 0
     padding:   targets with this id are ignored. Default: None
     """
     # bf16 has eight significant bits, too few for a sum over a vocabulary.

@@ -6,8 +6,8 @@
 Queries are computed from the states s, keys and values from the states h, which are attended to.
 Each head uses its own part, of width D/H, of the queries, keys and values.
 
-In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means that
-every key is visible. `is_causal` hides all keys after the position of a query.
+In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
+that every key is visible. `is_causal` hides all keys after the position of a query.
 """
 
 from dataclasses import dataclass
@@ -84,8 +84,8 @@ class MultiHeadAttention(nn.Module):
     rotary:            rotate queries and keys by their positions. Default: False
     dropout:           dropout on the attention weights. Default: 0
 
-    If f is linear, the score is a product and positions are not rotary, bk adds the same value to all
-    scores of a query. The softmax cancels this value, so bk never gets a gradient.
+    If f is linear, the score is a product and positions are not rotary, bk adds the same value to
+    all scores of a query. The softmax cancels this value, so bk never gets a gradient.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         position_ids: PositionIds = 0,
     ) -> AttentionTrace:
-        """Attend from `states` (B, T, Dq) to `source` (B, S, Dk) and return all intermediate results."""
+        """Attend from states (B, T, Dq) to a source (B, S, Dk). Return all intermediate results."""
         queries = self._project_queries(states, position_ids)
         keys, values = self._project_keys_values(source, 0)
         scores = self.score(queries, keys)
@@ -292,7 +292,7 @@ class MultiHeadAttention(nn.Module):
         self, states: Tensor, position: PositionIds, projections: PackedLinear | None
     ) -> tuple[Tensor, KeysValues]:
         """(R, D) -> queries, keys and values of one position, (R, H, 1, D) each."""
-        if projections is None or torch.compiler.is_compiling():  # the compiler packs weights itself
+        if projections is None or torch.compiler.is_compiling():  # a compiler packs weights itself
             projected = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:
             query, key, value = projections(states).chunk(3, dim=1)

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 Join = Literal["add", "append"]
 
 PositionIds = int | Tensor
-"""Positions of tokens, counted from 0. Either the position of the first token of every row (an int or
-a 0-dim tensor), if the other tokens follow without gaps, or the position of each token (B, T)."""
+"""Positions of tokens, counted from 0. Either the position of the first token of every row (an int
+or a 0-dim tensor), if the other tokens follow without gaps, or the position of each token (B,
+T)."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
@@ -34,8 +35,9 @@ def sinusoid(positions: Tensor, width: int) -> Tensor:
 def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
     """Rotary position embedding (Su et al. 2021): (B, H, T, D) -> (B, H, T, D)
 
-    Rotates each pair of neighbouring entries by an angle proportional to the position. The positions
-    of a query and a key then affect their dot product only through the distance between them.
+    Rotates each pair of neighbouring entries by an angle proportional to the position. The
+    positions of a query and a key then affect their dot product only through the distance between
+    them.
     """
     length, width = vectors.shape[-2:]
     assert width % 2 == 0, "rotary positions need an even width: they rotate pairs of numbers"

@@ -12,8 +12,8 @@
              h' = o ∘ tanh(c')
 
 Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU in
-training on a CPU (`fast/gru.py`). A state is one tensor (B, C): the hidden vector h, followed by the
-cell c of an LSTM.
+training on a CPU (`fast/gru.py`). A state is one tensor (B, C): the hidden vector h, followed by
+the cell c of an LSTM.
 """
 
 import warnings
@@ -37,8 +37,8 @@ class RecurrentLayer(nn.Module):
     cell:           "rnn" (vanilla), "gru" or "lstm"
     input_width:    D, width of the inputs
     width:          N, width of the hidden vector h
-    weight_dropout: probability with which an entry of U is set to zero in training, for all positions
-                    of a sequence at once (Merity et al. 2018). Default: 0
+    weight_dropout: probability with which an entry of U is set to zero in training, for all
+                    positions of a sequence at once (Merity et al. 2018). Default: 0
     """
 
     def __init__(
@@ -96,7 +96,8 @@ class RecurrentLayer(nn.Module):
     def weights(self) -> list[Tensor]:
         """Return W, U and their biases.
 
-        In training with weight dropout, each call drops other entries of U. Call it once per sequence.
+        In training with weight dropout, each call drops other entries of U: call it once per
+        sequence.
         """
         input_weight, state_weight, *biases = self.network.all_weights[0]
         return [input_weight, self.weight_dropout(state_weight), *biases]
@@ -158,7 +159,7 @@ class RecurrentLayer(nn.Module):
         return torch.stack(hidden, dim=1).masked_fill(~mask, 0), state
 
     def _to_torch(self, state: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Convert a state (B, C) to that of torch's layer: (1, B, N), or for an LSTM a pair of these."""
+        """Convert a state (B, C) to torch's format: (1, B, N), or for an LSTM a pair of these."""
         if self.cell == "lstm":
             return tuple(part.unsqueeze(0).contiguous() for part in state.chunk(2, dim=-1))
         return state.unsqueeze(0).contiguous()

@@ -12,7 +12,7 @@ LEVELS = 1 << 16
 
 
 def dropout_mask(states: Tensor, keep: float) -> Tensor:
-    """Return a random mask of the shape of `states`: 1 / keep with probability `keep`, otherwise 0."""
+    """Return a mask of the shape of `states`: 1 / keep with probability `keep`, otherwise 0."""
     levels = round(keep * LEVELS)
     draws = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: states.numel()]

@@ -3,8 +3,8 @@
     r, z = σ(W x + U h)    n = tanh(W x + r ∘ U h)    h' = (1 - z) ∘ n + z ∘ h      (and biases)
 
 Autograd would go back operation by operation and, at every step, add to the gradients of W and U,
-which are large. Here the intermediate values of all steps are stored in one tensor, and the gradient
-of each matrix is one product over all steps.
+which are large. Here the intermediate values of all steps are stored in one tensor, and the
+gradient of each matrix is one product over all steps.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ from torch.autograd.function import once_differentiable
 def gru(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
     """(T, B, D) from state (B, N) -> (T, B, N), like torch.gru.
 
-    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). N is the width of the state. Each
-             holds the parts of r, z and n, in this order
+    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). N is the width of the state.
+             Each tensor holds the parts of r, z and n, in this order
     """
     hidden: Tensor = _Gru.apply(inputs, start, *weights)  # type: ignore[no-untyped-call]
     return hidden
@@ -52,7 +52,7 @@ class _Gru(torch.autograd.Function):
         inputs, input_weight, state_weight, gates, candidates, hidden = ctx.saved_tensors
         (grad_hidden,) = gradients  # (T, B, N)
         steps, _, width = grad_hidden.shape
-        # Gradients of W x and of U h (with biases), which are added before the activations.
+        # Gradients of W x and of U h, each with its bias.
         grad_gates, grad_from_state = torch.empty_like(gates), torch.empty_like(gates)
         grad_later = torch.zeros_like(hidden[0])  # (B, N) from the steps after this one
         for step in range(steps - 1, -1, -1):

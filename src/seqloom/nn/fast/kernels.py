@@ -1,8 +1,8 @@
 """Attention of one query position on a GPU, with Triton kernels that read each key and value once.
 
-torch's general kernels are made for hundreds of queries. With a single query they leave most of a GPU
-idle. Here a small program handles each query of each head. It reads its keys and values where they
-are stored and keeps everything else in registers.
+torch's general kernels are made for hundreds of queries. With a single query they leave most of a
+GPU idle. Here a small program handles each query of each head. It reads its keys and values where
+they are stored and keeps everything else in registers.
 
 `can_use_kernels` in `fast/dispatch.py` decides when these kernels run. Among other things they need
 Triton, a GPU, and a head width that is a power of two.

@@ -3,10 +3,10 @@
 torch.nn.Linear is the plain version. torch stores weights as (out, in). Two costs are avoided:
 
 few rows     A product with few rows spends much of its time transposing the weights. A search makes
-             thousands of such products with the same weights, so `PackedLinear` transposes the weights
-             once and stores the result.
-many rows    In training the weights change at every step. `linear` transposes them for each product,
-             and computes the gradient of the bias as a product instead of a sum.
+             thousands of such products with the same weights, so `PackedLinear` transposes the
+             weights once and stores the result.
+many rows    In training the weights change at every step. `linear` transposes them for each
+             product, and computes the gradient of the bias as a product instead of a sum.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ MAX_PACKED_ROWS, MAX_PACKED_ROWS_ONE_THREAD = (256, 16) if IS_ARM else (64, 64)
 """Maximum number of rows for which packed weights are faster: with several threads, and with one
 thread. On ARM torch's own product uses two cores even if torch is limited to one thread."""
 MAX_UNPACKED_ROWS = 1 if IS_ARM else 8
-"""Maximum number of rows for which torch's own product is faster than packed weights. This holds for
-every layer on ARM, elsewhere only for layers whose output is narrower than their input."""
+"""Maximum number of rows for which torch's own product is faster than packed weights. This holds
+for every layer on ARM, elsewhere only for layers whose output is narrower than their input."""
 MIN_TRANSPOSED_ROWS = 512
 """Minimum number of rows for which a product is faster if the weights are transposed first."""
 CACHE_LINE = 16
@@ -36,8 +36,8 @@ CACHE_LINE = 16
 class PackedLinear:
     """W x + b with a transposed copy of the weights. Several layers may be joined into one product.
 
-    weight: (in, out), with a gap in memory after each row. Without a gap, if `out` is a power of two,
-            all rows would compete for the same few sets of the processor's cache
+    weight: (in, out), with a gap in memory after each row. Without a gap, if `out` is a power of
+            two, all rows would compete for the same few sets of the processor's cache
     bias:   (out,)
     """
 
@@ -46,7 +46,10 @@ class PackedLinear:
 
     @classmethod
     def of(cls, layers: Sequence[nn.Linear], transpose: bool) -> "PackedLinear":
-        """Join layers with the same input. Without `transpose`, weights keep torch's memory layout."""
+        """Join layers with the same input.
+
+        transpose: copy the weights to a transposed layout. False: only concatenate them
+        """
         weight = torch.cat([layer.weight for layer in layers])  # (out, in)
         bias = torch.cat([layer.bias for layer in layers])
         if not transpose:
@@ -93,7 +96,7 @@ class PackedLinearCache:
 
     def get(self, layers: Sequence[nn.Linear]) -> PackedLinear | None:
         """Return the packed weights; None if they must not be packed (see the class)."""
-        # Weight and bias of each layer. Reading `_parameters` is ten times as fast as `layer.weight`.
+        # Weights and biases. Reading `_parameters` is ten times as fast as `layer.weight`.
         parameters = [layer._parameters.values() for layer in layers]
         tensors = [tensor for pair in parameters for tensor in pair if tensor is not None]
         if self._entry is not None:
@@ -102,7 +105,7 @@ class PackedLinearCache:
                 return packed
         if any(each.requires_grad or each.is_inference() or each.is_cuda for each in tensors):
             return None
-        with torch.inference_mode(False), torch.no_grad():  # so that the copy is usable in every mode
+        with torch.inference_mode(False), torch.no_grad():  # a copy for use in every mode
             packed = PackedLinear.of(layers, transpose=True)
         self._entry = (
             [_TensorVersion(each, each.data_ptr(), each._version) for each in tensors],
@@ -127,8 +130,8 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 class _TransposedLinear(torch.autograd.Function):
     """W x + b, with transposed weights and a hand-written gradient.
 
-    The gradient of the bias is a sum over all rows. It is computed as a product with a vector of ones,
-    because torch's sum, which runs down the columns, is slower.
+    The gradient of the bias is a sum over all rows. It is computed as a product with a vector of
+    ones, because torch's sum, which runs down the columns, is slower.
     """
 
     @staticmethod

@@ -15,8 +15,9 @@ def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLin
     Return None if one of them is not a linear layer. Without `static`, also return None if
     `PackedLinearCache` does not pack their weights (on a GPU, or if they need a gradient).
 
-    static: if the weights are not packed, concatenate them. This is faster for captured steps, because
-            the concatenation is done once, and each separate product would be a kernel launch per step
+    static: if the weights are not packed, concatenate them. This is faster for captured steps,
+            because the concatenation is done once, and each separate product would be a kernel
+            launch per step
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
@@ -29,9 +30,9 @@ def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLin
 def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
     """Convert a mask (B, 1, 1, S) to the form that is fastest for `step_cross` without weights.
 
-    On a GPU, or if no fused kernel is used, return the mask itself. Otherwise return None if all keys
-    are visible, or else a tensor to add to the scores, with 0 for visible and -inf for hidden keys. The
-    fused kernel would make this conversion at every step.
+    On a GPU, or if no fused kernel is used, return the mask itself. Otherwise return None if all
+    keys are visible, or else a tensor to add to the scores, with 0 for visible and -inf for hidden
+    keys. The fused kernel would make this conversion at every step.
     """
     if mask.is_cuda or not attention.is_plain_softmax:
         return mask

@@ -1,11 +1,12 @@
-"""Attention to the same keys and values at many steps, with a shared gradient. For training on a CPU.
+"""Attention to the same keys and values at many steps, for training on a CPU.
 
     w = softmax(K q)        a = V^T w
 
-A recurrent decoder that uses the context as an input of the next step attends to the source once per
-step. Autograd would compute the gradient of all keys and values at every step and add these gradients
-up, which moves far more memory than attention itself. Here the gradients of the scores and contexts
-of all steps are collected first. The gradients of keys and values are then one product each.
+A recurrent decoder that uses the context as an input of the next step attends to the source once
+per step. Autograd would compute the gradient of all keys and values at every step and add these
+gradients up, which moves far more memory than attention itself. Here the gradients of the scores
+and contexts of all steps are collected first. The gradients of keys and values are then one product
+each.
 """
 
 from collections.abc import Callable
@@ -65,8 +66,8 @@ class _AttentionStep(torch.autograd.Function):
     """One step of attention, (B H, 1, D) -> (B H, 1, Dv).
 
     Two of its arguments are slots of zeros. They do not change the result: backward passes the
-    gradient of the scores to one and that of the context to the other, as if the slots had been added
-    to scores and context. In this way the gradients of all steps arrive at `_GradientSlots`.
+    gradient of the scores to one and that of the context to the other, as if the slots had been
+    added to scores and context. In this way the gradients of all steps arrive at `_GradientSlots`.
     """
 
     @staticmethod
@@ -87,10 +88,12 @@ class _AttentionStep(torch.autograd.Function):
 
 
 class _GradientSlots(torch.autograd.Function):
-    """Returns the slots of all steps: zeros, (T, B H, 1, S) for scores and (T, B H, 1, Dv) for contexts.
+    """Returns the slots of all steps: zeros.
 
-    Backward gets the gradients of the scores and contexts of all steps. Together with the queries and
-    weights of the steps they give the gradients of keys and values.
+    The slots of the scores are (T, B H, 1, S), those of the contexts (T, B H, 1, Dv).
+
+    Backward gets the gradients of the scores and contexts of all steps. Together with the queries
+    and weights of the steps they give the gradients of keys and values.
 
     computed: queries and weights of each step, appended by `_AttentionStep`
     """

@@ -10,8 +10,9 @@ class SlotTable:
     """Records in which slots of a static cache the positions of each hypothesis are stored.
 
     A cache has one slot per position and row, capacity · R in all. Each row writes to slots that no
-    other row writes to. When beam search moves a hypothesis to another row, its keys and values stay
-    in their slots; only its row of this table moves. One table serves the caches of all layers.
+    other row writes to. When beam search moves a hypothesis to another row, its keys and values
+    stay in their slots; only its row of this table moves. One table serves the caches of all
+    layers.
 
     position: () the decoder state's position, a tensor that is incremented in place
     """
@@ -41,8 +42,8 @@ class SlotTable:
     def select(self, rows: Tensor) -> "SlotTable":
         """Keep the rows with these indices, in place, and return self.
 
-        Call it after a step, before `position` is incremented. A change of the number of rows resets
-        the table, so it is possible only before the first step.
+        Call it after a step, before `position` is incremented. A change of the number of rows
+        resets the table, so it is possible only before the first step.
         """
         if len(rows) != self.rows:
             self._reset(len(rows))
@@ -55,12 +56,12 @@ class SlotTable:
 class StaticCache:
     """Keys and values of one layer: (capacity · R, H, D).
 
-    The addresses and shapes of its tensors are the same at every position, so a step can be captured
-    once and replayed.
+    The addresses and shapes of its tensors are the same at every position, so a step can be
+    captured once and replayed.
     """
 
     def __init__(self, table: SlotTable, example: KeysValues) -> None:
-        """example: keys and values of one position and row, (1, H, 1, D) each, for shape and dtype"""
+        """example: keys and values of one position and row, (1, H, 1, D), with the right dtype"""
         self.table = table
         self._example = example
         self._rows = 0
