@@ -50,9 +50,9 @@ from seqloom.text.vocabulary import END, PAD, START
 
 
 def build_model(config: ModelConfig, signature: Signature) -> Model:
-    """The model of a config, for the source and target of a signature.
+    """Build the model that the config describes, for the signature's source and target types.
 
-    Raises ConfigError if the config does not fit the vocabularies.
+    Raise a ConfigError if the config does not match the size of a vocabulary.
     """
     problems = _vocabulary_problems(config, signature)
     if problems:
@@ -62,7 +62,10 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
 
 
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
-    """Problems that depend on the vocabularies: one-hot positions wider than one-hot tokens."""
+    """Return an error message for each side with one-hot positions wider than one-hot tokens.
+
+    This depends on the vocabulary, so the config alone cannot be checked for it.
+    """
     sides = (
         ("encoder", config.encoder, signature.source),
         ("decoder", config.decoder, signature.target),
@@ -82,7 +85,7 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
 
 
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
-    """The encoder; None without a source."""
+    """Build the encoder; None without a source."""
     part = config.encoder
     match part:
         case NoEncoderConfig():
@@ -117,7 +120,10 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
 def build_decoder(
     config: ModelConfig, signature: Signature, encoder: EncoderModule | None
 ) -> DecoderModule:
-    """The decoder. With `tie = "all"` it shares its embedding with that of the encoder."""
+    """Build the decoder.
+
+    With `model.tie = "all"`, also replace the encoder's embedding weight by that of the decoder.
+    """
     part = config.decoder
     match part:
         case RecurrentDecoderConfig():
@@ -255,8 +261,8 @@ def _build_transformer_decoder(
 
 
 def _transformer_embedder(part: TransformerLayersConfig, inputs: Tokens | Vectors) -> Embedder:
-    # Embeddings are multiplied by √d, shared with the output layer or not (Vaswani et al. 2017,
-    # section 3.4).
+    # Embeddings are multiplied by √d even if the output layer does not share them (Vaswani et al.
+    # 2017, section 3.4).
     lookup = build_lookup(part.embedding, inputs, part.width, scaled=True)
     return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
@@ -264,16 +270,20 @@ def _transformer_embedder(part: TransformerLayersConfig, inputs: Tokens | Vector
 def _encoder_layers(
     part: LayerStackConfig, rotary: bool, without_skip: int | None = None
 ) -> list[EncoderLayer]:
-    """without_skip: number, from 1, of the layer without a skip connection around its attention"""
+    """Build the layers of an encoder.
+
+    without_skip: index, from 1, of the layer without a skip connection around its attention. None:
+                  every layer has a skip connection. Default: None
+    """
     return [
         EncoderLayer(
             build_attention(part.attention, part.width, part.width, rotary),
             build_feedforward(part),
             part.norm,
             part.dropout,
-            skip=number != without_skip,
+            skip=index != without_skip,
         )
-        for number in range(1, part.layers + 1)
+        for index in range(1, part.layers + 1)
     ]
 
 
@@ -294,22 +304,22 @@ def _build_label_decoder(
     return LabelDecoder(selectors[part.pooling], previous, readout, part.dropout)
 
 
-# Parts of several decoders
+# Shared by several decoders
 
 
 def _input_spec(signature: Signature) -> Tokens | Vectors:
-    """The decoder input: previous tokens, or previous vectors with their context appended."""
+    """Return the type of the decoder input: tokens, or vectors followed by the context values."""
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
 
 
 def _output_count(target: Tokens | Vectors) -> int:
-    """Number of outputs of the readout: one per token, or one per entry of a vector."""
+    """Return the number of outputs of the readout: one per token, or one per entry of a vector."""
     return target.count if isinstance(target, Tokens) else target.width
 
 
 def _summary_width(config: ModelConfig) -> int:
-    """Width of one layer of the encoder summary. An LSTM appends its cell state."""
+    """Return the width of `Memory.summary` for one layer; 0 without a source."""
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)
@@ -326,7 +336,7 @@ def _summary_width(config: ModelConfig) -> int:
 def _cross_attention(
     config: ModelConfig, attention: AttentionConfig, width: int
 ) -> MultiHeadAttention | None:
-    """Attention to the source; None without a source."""
+    """Build the attention to the source; None without a source."""
     if isinstance(config.encoder, NoEncoderConfig):
         return None
     return build_attention(attention, width, config.encoder.state_width)
@@ -335,7 +345,10 @@ def _cross_attention(
 def _build_copying(
     config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
 ) -> Copying | None:
-    """The copy mechanism for features of this width; None if the decoder only generates."""
+    """Build the copy mechanism; None if the decoder does not copy.
+
+    features: width of the readout's feature vectors
+    """
     if not part.copying or isinstance(config.encoder, NoEncoderConfig):
         return None
     return Copying(features, config.encoder.state_width, part.width)
@@ -344,7 +357,13 @@ def _build_copying(
 def _tie_embeddings(
     config: ModelConfig, lookup: Lookup, encoder: EncoderModule | None
 ) -> nn.Parameter | None:
-    """Share embeddings as `model.tie` says. Returns the weight of the output layer; None: its own."""
+    """Share embedding weights according to `model.tie`.
+
+    With "all", give the encoder the decoder's embedding weight. Return the embedding weight that
+    the output layer shares; None if it has its own.
+
+    lookup: the decoder's embedding
+    """
     if config.tie == "none":
         return None
     assert isinstance(lookup, LearnedLookup)

@@ -10,7 +10,7 @@ from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 
 
 def compile_model(model: Model) -> None:
-    """Compile layers and losses in place. Each new shape of a batch is compiled again."""
+    """Compile layers and losses in place. torch compiles them again for each new batch shape."""
     for part in (model.encoder, model.decoder):
         match part:
             case TransformerEncoder() | TransformerDecoder() | PatchEncoder():

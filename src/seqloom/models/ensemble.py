@@ -1,9 +1,9 @@
-"""Several models as one: at every step the mean of their probabilities.
+"""Ensembles: several models that predict as one, with the mean of their probabilities.
 
     p(y_t | y_<t, x) = 1/n Σ_i p_i(y_t | y_<t, x)
 
 Members may be of different kinds, such as a recurrent network and a Transformer, if they use the
-same token ids. An ensemble is a `Model`, so search treats it like any other.
+same token ids. An ensemble is a `Model`, so search treats it like any other model.
 """
 
 import math
@@ -45,7 +45,7 @@ class EnsembleMemory(Memory):
 
 
 class EnsembleEncoder(EncoderModule):
-    """Every member encodes the source."""
+    """Encodes the source with the encoder of every member."""
 
     def __init__(self, members: Sequence[EncoderModule]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class EnsembleEncoder(EncoderModule):
 
 
 class IdentityReadout(Readout):
-    """A readout for features that are log-probabilities already."""
+    """A readout that returns its features unchanged, because they are log-probabilities already."""
 
     def __init__(self) -> None:
         nn.Module.__init__(self)  # without the parameters of Readout
@@ -72,7 +72,7 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The states of all members, in the order of the members."""
+    """The `fixed` (or the `moving`) parts of the states of all members, in their order."""
 
     members: tuple[Rows, ...]
 
@@ -81,10 +81,10 @@ class MemberRows:
 
 
 class EnsembleDecoder(DecoderModule):
-    """Every member takes its own step; the ensemble averages their probabilities, not their logits.
+    """Runs the decoder of every member and averages their probabilities, not their logits.
 
-    Attention is the mean over the members with attention. The layers and heads of each member are
-    averaged first, because members may differ in their number: (R, 1, 1, S).
+    `Step.attention` is the mean over the members with attention: (R, 1, 1, S). It is averaged over
+    the layers and heads of each member first, because members may have different numbers of them.
     """
 
     def __init__(self, members: Sequence[DecoderModule]) -> None:
@@ -119,7 +119,7 @@ class EnsembleDecoder(DecoderModule):
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        """The features of the output are log-probabilities (B, T, V)."""
+        """Return log-probabilities (B, T, V) as the features of the output."""
         assert packing is None, "packing is for training, and ensembles are not trained"
         logits = [
             member(tokens, member_memory).logits()
@@ -128,7 +128,7 @@ class EnsembleDecoder(DecoderModule):
         return DecoderOutput(mean_log_probability(logits), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
-        """The memory of each member. Without a source all members share the empty one."""
+        """Return the memory of each member. Without a source all members share the empty memory."""
         if isinstance(memory, EnsembleMemory):
             return memory.members
         assert memory.mask.shape[1] == 0, "an ensemble needs the memory of its own encoder"
@@ -136,23 +136,24 @@ class EnsembleDecoder(DecoderModule):
 
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
-    """log 1/n Σ_i softmax(logits_i): n tensors (…, V) -> (…, V), in float32 at least.
+    """Return log(1/n Σ_i softmax(logits_i)): n tensors (…, V) -> (…, V), in float32 at least.
 
-    Computed with logsumexp, so that small probabilities do not underflow.
+    It is computed with logsumexp, so that small probabilities do not underflow.
     """
-    exact = [one.float() if one.dtype in (torch.bfloat16, torch.float16) else one for one in logits]
-    log_probabilities = torch.stack([one.log_softmax(dim=-1) for one in exact])
+    half = (torch.bfloat16, torch.float16)
+    exact = [each.float() if each.dtype in half else each for each in logits]
+    log_probabilities = torch.stack([each.log_softmax(dim=-1) for each in exact])
     return log_probabilities.logsumexp(dim=0) - math.log(len(exact))
 
 
 def _min_max_length(members: Sequence[EncoderModule] | Sequence[DecoderModule]) -> int | None:
-    """The smallest `max_length` of the members; None if all are unlimited."""
+    """Return the smallest `max_length` of the members; None if all are unlimited."""
     lengths = (member.max_length for member in members if member.max_length is not None)
     return min(lengths, default=None)
 
 
 def build_ensemble(models: Sequence[Model]) -> Model:
-    """One model from several that use the same token ids."""
+    """Combine models that use the same token ids into one model, in evaluation mode."""
     encoders = [model.encoder for model in models if model.encoder is not None]
     assert len(encoders) in (0, len(models)), "either all members have an encoder, or none"
     encoder = EnsembleEncoder(encoders) if encoders else None

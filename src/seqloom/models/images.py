@@ -1,4 +1,4 @@
-"""Encoders of images. Their memory is a grid of cells, so that decoders need no change."""
+"""Encoders of images. The cells of a grid over the image take the place of source positions."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from seqloom.nn.transformer import EncoderLayer
 class ImageEncoder(EncoderModule):
     """Base class: crops the images and encodes them as a grid of G cells, in reading order.
 
-    The summary, from which a decoder without attention starts, is the mean over the grid.
+    The summary of the memory is the mean of the cells. A recurrent decoder can start from it.
     """
 
     max_length = None
@@ -23,7 +23,7 @@ class ImageEncoder(EncoderModule):
         self.crop = crop
 
     def encode_grid(self, images: Tensor) -> Tensor:
-        """(B, 3, N, N) -> (B, G, D)"""
+        """Encode cropped images: (B, 3, N, N) -> (B, G, D)"""
         raise NotImplementedError
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
@@ -35,7 +35,7 @@ class ImageEncoder(EncoderModule):
 
 
 class ConvolutionEncoder(ImageEncoder):
-    """A residual network, followed by a projection to the width of the memory."""
+    """An image encoder with a residual network and a projection to the width of the memory."""
 
     def __init__(self, crop: Crop, network: ResidualNetwork, width: int, dropout: float) -> None:
         super().__init__(crop)
@@ -50,9 +50,9 @@ class ConvolutionEncoder(ImageEncoder):
 
 
 class PatchEncoder(ImageEncoder):
-    """A Transformer over patches (Dosovitskiy et al. 2021).
+    """A Transformer encoder over the patches of an image (Dosovitskiy et al. 2021).
 
-    Unlike a convolution, it has to learn which patches are neighbours.
+    Unlike a convolutional network, it has to learn which patches are neighbours.
     """
 
     def __init__(

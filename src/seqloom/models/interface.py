@@ -2,9 +2,9 @@
 
 A model is an encoder, which turns a source into a `Memory`, and a decoder with three methods:
 
-    start    the state before the first token
-    step     one more token for every row -> logits of the next token, new state
-    forward  all target positions at once, teacher-forced -> `DecoderOutput`
+    start    returns the state before the first token
+    step     consumes one token per row and returns the logits of the next token and the new state
+    forward  computes all target positions at once, with teacher forcing: `DecoderOutput`
 
 Training calls `forward`, search calls `start` and `step`. Neither depends on the kind of model.
 """
@@ -27,8 +27,9 @@ class Memory:
 
     states:  (B, S, D) one vector per source position
     mask:    (B, S)    True where a position is real
-    summary: (B, L, D) final state of every encoder layer; an LSTM appends its cell state:
-             (B, L, 2 D). Empty without a source
+    summary: (B, L, D) final state of every layer of a recurrent encoder; an LSTM appends its cell
+             state: (B, L, 2 D). Other encoders: the mean of the states, (B, 1, D). Without a
+             source: (B, 0, 0)
     tokens:  (B, S)    source token ids; None if the source is not text
     """
 
@@ -38,12 +39,12 @@ class Memory:
     tokens: Tensor | None = None
 
     def only(self, source: int) -> "Memory":
-        """The memory of one source of the batch."""
-        here = slice(source, source + 1)
-        return self._map(lambda tensor: tensor[here])
+        """Return the memory of the source with this index: a batch of one."""
+        row = slice(source, source + 1)
+        return self._map(lambda tensor: tensor[row])
 
     def repeated(self, count: int) -> "Memory":
-        """Each source repeated `count` times; the copies of one source are adjacent rows."""
+        """Repeat each source `count` times. The copies of a source are adjacent rows."""
         return self._map(lambda tensor: tensor.repeat_interleave(count, dim=0))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Memory":
@@ -52,33 +53,34 @@ class Memory:
 
 
 class Rows(Protocol):
-    """Tensors with one row per source or per hypothesis."""
+    """Protocol of the parts of a state: tensors with one row per source or per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
-        """Keep these rows (R',), in this order; a row may be repeated."""
+        """Return the rows with these indices (R',), in this order. Indices may be repeated."""
         ...
 
 
 @dataclass(frozen=True)
 class NoRows:
-    """The empty part of a state."""
+    """The `moving` part of the state of a decoder that keeps nothing per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
         return self
 
     def copy_(self, later: "NoRows") -> None:
-        """There is nothing to copy."""
+        """Do nothing: there are no tensors to overwrite."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Everything a decoder keeps between two steps. Search reorders it and never reads it.
+    """Everything a decoder keeps between two steps. Search only selects its rows.
 
-    fixed:          one row per source (keys, values): shared by its hypotheses, never copied
-    moving:         one row per hypothesis (hidden state, cache). The rows of one source are
-                    adjacent: row r belongs to source r // K
+    fixed:          tensors with one row per source (keys, values), which its hypotheses share
+    moving:         tensors with one row per hypothesis (hidden state, cache). The hypotheses of one
+                    source are adjacent: row r belongs to source r // K
     position:       number of tokens consumed so far; a 0-dim tensor in a static state
-    need_attention: if False, `Step.attention` is None, which is faster
+    need_attention: if False, attention weights are not returned (`Step.attention` is None), which
+                    is faster
 
     Caches are updated in place, so a state must not be used again after `step`.
 
@@ -91,15 +93,18 @@ class State:
     need_attention: bool = True
 
     def select(self, rows: Tensor) -> "State":
-        """Keep these hypotheses (R',); the sources stay."""
+        """Keep the hypotheses with these indices (R',). All sources stay."""
         return replace(self, moving=self.moving.select(rows))
 
     def keep_sources(self, sources: Tensor) -> "State":
-        """Keep these sources (B',). `select` must keep the matching hypotheses."""
+        """Keep the sources with these indices (B',).
+
+        The caller must also `select` the hypotheses of these sources, and no others.
+        """
         return replace(self, fixed=self.fixed.select(sources))
 
     def after(self, moving: Rows) -> "State":
-        """The state after one more token."""
+        """Return the state after one more token, with this `moving` part."""
         return replace(self, moving=moving, position=self.position + 1)
 
 
@@ -107,7 +112,9 @@ class State:
 class Step:
     """The result of `Decoder.step`.
 
-    logits:    (R, V) unnormalised scores of the next token
+    logits:    (R, V) logits of the next token. A decoder that copies and an ensemble return
+               log-probabilities, which are logits as well
+    state:     the new state
     attention: (R, L, H, S) cross-attention weights per layer and head; None if the decoder has no
                attention or the state was started with `need_attention=False`
     """
@@ -121,8 +128,8 @@ class Step:
 class DecoderOutput:
     """The result of `Decoder.forward`: features (B, T, D) and the readout that maps them to logits.
 
-    Logits over the vocabulary are the largest tensor of a training step. They are computed only on
-    request, so that `loss` can avoid holding all of them.
+    Logits over the vocabulary are the largest tensor of a training step. They are computed only
+    when `logits` is called. `loss` can work without holding all of them in memory.
     """
 
     features: Tensor
@@ -139,7 +146,7 @@ class DecoderOutput:
 
 @dataclass(frozen=True)
 class CopyDecoderOutput(DecoderOutput):
-    """The output of a decoder with a copy mechanism: a mixture of generating and copying."""
+    """The result of `Decoder.forward` for a decoder with a copy mechanism."""
 
     copying: Copying
     source: Copyable
@@ -161,20 +168,30 @@ class Encoder(Protocol):
 
 
 class Decoder(Protocol):
-    """Generates a target token by token. `step` over all tokens equals `forward`."""
+    """Generates a target token by token.
+
+    Calling `step` for one token after another gives the same logits as `forward` for all tokens.
+    """
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
-        """The state before the first token, one row per source, for at most `max_steps` steps."""
+        """Return the state before the first token, with one hypothesis per source.
+
+        max_steps:      maximum number of steps that may follow
+        need_attention: see `State`. Default: True
+        """
         ...
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        """Consume one token per row (R,). R is a multiple of the number of sources."""
+        """Consume one token per hypothesis (R,). Every source has the same number of hypotheses."""
         ...
 
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        """All positions at once: target tokens shifted right (B, T) -> output for each position."""
+        """Compute the output at all positions at once, with teacher forcing.
+
+        tokens: (B, T) the target shifted right: START y1 … y_{T-1}
+        """
         ...
 
 
@@ -186,10 +203,10 @@ class StaticDecoder(Protocol):
     """
 
     def start_static(self, memory: Memory, max_steps: int) -> State:
-        """A state for static steps.
+        """Return the state before the first token, for static steps.
 
         `position` is a tensor, caches are updated in place, and `moving` has a method `copy_` that
-        overwrites its tensors with those of a later state. The number of hypotheses may only grow
+        overwrites its tensors with those of a later state. The number of hypotheses may change only
         before the first step, and no source may be dropped. Attention weights are not returned.
         """
         ...
@@ -198,12 +215,12 @@ class StaticDecoder(Protocol):
 
 
 def static_position(device: torch.device) -> Tensor:
-    """The position before the first token of a static state: a 0-dim tensor."""
+    """Return the initial position of a static state: 0, as a 0-dim tensor."""
     return torch.zeros((), dtype=torch.long, device=device)
 
 
 def row_at(table: Tensor, position: int | Tensor) -> Tensor:
-    """One row of a table: (T, P) -> (1, P)"""
+    """Return the row of a table at this position: (T, P) -> (1, P)"""
     if isinstance(position, Tensor):
         return table.index_select(0, position.view(1))
     return table[position : position + 1]
@@ -214,7 +231,7 @@ class DecoderModule(nn.Module):
 
     readout: Readout
     max_length: int | None
-    """Maximum number of target tokens (the size of its position table); None means unlimited."""
+    """Maximum number of target tokens (the size of the position table); None means unlimited."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,9 +239,10 @@ class DecoderModule(nn.Module):
         """The copy mechanism; None if the decoder only generates."""
 
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
-        """The source tokens that can be copied; None without a copy mechanism.
+        """Return the source tokens that can be copied; None without a copy mechanism.
 
-        mask: (B, 1 or T, S) source positions that each target position may copy; None means all
+        mask: (B, 1 or T, S) True for source positions that a target position may copy. None: all
+              source positions except padding
         """
         if self.copying is None:
             return None
@@ -233,14 +251,17 @@ class DecoderModule(nn.Module):
         return self.copying.prepare(memory.states, memory.tokens, visible)
 
     def next_logits(self, features: Tensor, source: Copyable | None) -> Tensor:
-        """One position of every hypothesis: (R, D) -> (R, V)"""
+        """Compute the logits of the next token of every hypothesis from its features.
+
+        (R, D) -> (R, V). With a copy mechanism, these are log-probabilities.
+        """
         logits: Tensor = self.readout(features)
         if self.copying is None or source is None:
             return logits
         return self.copying.step(logits, features, source)
 
     def output(self, features: Tensor, source: Copyable | None) -> DecoderOutput:
-        """The result of `forward` for features (B, T, D)."""
+        """Return the result of `forward` for features (B, T, D)."""
         if self.copying is None or source is None:
             return DecoderOutput(features, self.readout)
         return CopyDecoderOutput(features, self.readout, self.copying, source)
@@ -261,7 +282,7 @@ class EncoderModule(nn.Module):
     """Base class of encoders: an nn.Module that implements `Encoder`."""
 
     max_length: int | None
-    """Maximum number of source tokens (the size of its position table); None means unlimited."""
+    """Maximum number of source tokens (the size of the position table); None means unlimited."""
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError
@@ -271,5 +292,5 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def module_list(layers: Sequence[Layer]) -> Sequence[Layer]:
-    """An nn.ModuleList that type checkers treat as a sequence of `Layer`."""
+    """Return an nn.ModuleList that type checkers treat as a sequence of `Layer`."""
     return cast("Sequence[Layer]", nn.ModuleList(layers))

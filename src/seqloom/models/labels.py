@@ -1,4 +1,4 @@
-"""Labels for every source position, or one label for the whole source."""
+"""A decoder that predicts a label for every source position, or one label for the whole source."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,23 +20,27 @@ from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import LabelReadout, Lookup
 
 VectorSelector = Callable[[Memory], tuple[Tensor, Tensor]]
-"""Selects the vectors that get a label: (B, N, D), and their number in each row, (B,)."""
+"""Function that selects vectors (B, N, D) from the encoder output, one for each label to predict.
+It also returns the number of labels of each row (B,)."""
 
 
 def select_positions(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Many to many: the state at every position. The last one is END, which gets no label."""
+    """Select the state at every position, for a label per position.
+
+    The last position of a source is END, which gets no label.
+    """
     return memory.states, memory.mask.sum(1) - 1
 
 
 def select_last(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Many to one: the final state of the encoder."""
+    """Select the final state of the encoder (`Memory.summary` of the top layer), for one label."""
     return memory.summary[:, -1:], _one_per_row(memory)
 
 
 def select_mean(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Many to one: the mean of the states."""
+    """Select the mean of the encoder states, for one label."""
     total = memory.states.masked_fill(~memory.mask.unsqueeze(-1), 0).sum(1, keepdim=True)
-    lengths = memory.mask.sum(1).clamp(min=1)  # rows that only fill up a batch are empty
+    lengths = memory.mask.sum(1).clamp(min=1)  # a row may be empty, if it only fills up a batch
     return total / lengths[:, None, None], _one_per_row(memory)
 
 
@@ -46,9 +50,9 @@ def _one_per_row(memory: Memory) -> Tensor:
 
 @dataclass(frozen=True)
 class LabelSource:
-    """The vectors that get a label: the `fixed` part of the decoder state.
+    """The `fixed` part of the decoder state.
 
-    vectors: (B, N, D)
+    vectors: (B, N, D) the vectors from which labels are predicted
     counts:  (B,) number of labels of each row
     """
 
@@ -109,7 +113,10 @@ class LabelDecoder(DecoderModule):
         return self.output(self._features(labelled, tokens), None)
 
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
-        """(…, D + 1), previous labels (…) -> (…, D' + 1)"""
+        """Append the embedding of the previous label, if it is used, and apply dropout.
+
+        vectors with their end flag (…, D + 1), previous labels (…) -> (…, D' + 1)
+        """
         vectors, ends = labelled[..., :-1], labelled[..., -1:]
         if self.previous is not None:
             vectors = torch.cat((vectors, self.previous(tokens)), dim=-1)
@@ -117,10 +124,11 @@ class LabelDecoder(DecoderModule):
 
 
 def _gather_labelled(vectors: Tensor, counts: Tensor, positions: Tensor) -> Tensor:
-    """The vector at each position, followed by 1 if the labels have ended there, otherwise 0.
+    """Return the vector at each position, with an end flag appended.
 
-    (B, N, D), (B,), (B, T) -> (B, T, D + 1). Positions after the end repeat the last vector, so that
-    padding has no effect.
+    (B, N, D), (B,), (B, T) -> (B, T, D + 1). The flag is 1 if all labels of the row are before this
+    position, otherwise 0. Positions after the last label repeat its vector, so that padding has no
+    effect.
     """
     last = (counts - 1).clamp(min=0).unsqueeze(1)
     index = torch.minimum(positions, last).unsqueeze(-1).expand(-1, -1, vectors.shape[-1])

@@ -28,7 +28,9 @@ from seqloom.nn.recurrent import RecurrentLayer, reverse
 
 
 class InitialState(nn.Module):
-    """Encoder summary (B, L, C) -> initial decoder state (B, L', C'). This base class gives zeros.
+    """Computes the initial decoder state (B, L', C') from the encoder summary (B, L, C).
+
+    This base class returns zeros.
 
     layers:      L', number of decoder layers
     state_width: C', width of the state of a decoder layer
@@ -45,7 +47,10 @@ class InitialState(nn.Module):
 
 
 class CopiedInitialState(InitialState):
-    """The final state of the encoder itself, layer by layer (Sutskever et al. 2014)."""
+    """Uses the final state of each encoder layer for the decoder layer at the same level.
+
+    Sutskever et al. 2014
+    """
 
     def forward(self, summary: Tensor) -> Tensor:
         return summary
@@ -54,7 +59,7 @@ class CopiedInitialState(InitialState):
 class ProjectedInitialState(InitialState):
     """tanh(W summary + b). Encoder and decoder may differ in layers, widths and cells.
 
-    summary_width: L · C, width of the summaries of all encoder layers together
+    summary_width: L · C, width of the concatenated summaries of all encoder layers
     """
 
     def __init__(self, summary_width: int, layers: int, state_width: int) -> None:
@@ -72,8 +77,9 @@ SummaryUse = Literal["input", "readout"]
 class RecurrentEncoder(EncoderModule):
     """Recurrent layers that run forwards, backwards, or in both directions.
 
-    The annotation h_s is the state of the top layer at position s; with both directions, the two
-    states of a position are concatenated (Bahdanau et al. 2015, section 3.2).
+    `Memory.states` holds the hidden vector of the top layer at every position. With both
+    directions, the two hidden vectors of a position are concatenated (Bahdanau et al. 2015, section
+    3.2).
     """
 
     def __init__(
@@ -104,7 +110,7 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
 
     def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
-        """One layer in all its directions: states (B, S, D), final states (B, C)"""
+        """Run one layer in each of its directions: hidden vectors (B, S, D), final state (B, C)"""
         states, ends = [], []
         if self.forward_layers:
             hidden, end = self.forward_layers[level].encode(source)
@@ -115,7 +121,7 @@ class RecurrentEncoder(EncoderModule):
             # Reversed again, so that position s of the memory is token s of the source.
             states.append(reverse(Padded(hidden, source.lengths)).values)
             ends.append(end)
-        # The final state of an LSTM is [h; c]: first h of all directions, then c.
+        # The final state of an LSTM is [h; c]. Concatenate h of all directions, then c.
         parts = zip(*(end.split(hidden.shape[-1], dim=-1) for end in ends), strict=True)
         return torch.cat(states, -1), torch.cat([torch.cat(part, -1) for part in parts], -1)
 
@@ -124,10 +130,11 @@ class RecurrentEncoder(EncoderModule):
 class RecurrentSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
-    keys_values: None without attention
+    keys_values: keys and values of the source; None without attention
     mask:        (B, 1, 1, S), or the result of `prepare_mask`
-    summary:     (B, D) final state of the top encoder layer
-    positions:   (T, P) the position table, shared by all rows; None without one
+    summary:     (B, D) `Memory.summary` of the top encoder layer
+    copyable:    source tokens that can be copied; None without a copy mechanism
+    positions:   (T, P) table of position vectors, shared by all rows; None if there is no table
     """
 
     keys_values: KeysValues | None
@@ -148,7 +155,11 @@ class RecurrentSource:
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """The `moving` part of a decoder state: states (R, L, C) of all layers, context (R, A)."""
+    """The `moving` part of a decoder state.
+
+    states:  (R, L, C) states of all layers
+    context: (R, A)    attention context of the previous step
+    """
 
     states: Tensor
     context: Tensor
@@ -163,23 +174,25 @@ class RecurrentState:
 
 
 class RecurrentDecoder(DecoderModule):
-    """s_t from s_{t-1} and the previous token y_{t-1}, with or without attention to the source.
+    """Computes s_t from s_{t-1} and the previous token y_{t-1}, with or without attention.
 
-    Attention runs once per step. Its query is h of one layer, before or after the step. The context
-    a can be used in several places, which may be combined:
+    Attention to the source runs once per step. Its query is h of one layer, the query layer: the
+    lowest layer if `context_uses` contains "layer", otherwise the top layer. `context_uses` lists
+    where the context a is used:
 
-        input    the lowest layer gets [y_{t-1}; a]. If the query is the state after the step, this
-                 is the context of the previous step, because the current one is not yet computed
+        input    the lowest layer gets [y_{t-1}; a]. If the query is the state after the step, a is
+                 the context of the previous step, because the current context is not yet computed
         layer    the layer above the query layer gets [h; a]
-        state    a replaces the h that was the query: the old h before the cell uses it, or the new
-                 h before any other part uses it
+        state    a replaces h of the query layer after attention: before the step if the query is
+                 the previous state, otherwise after the step, before any other part uses the new h
         readout  logits = W [h; a] + b
 
     initial_state:           computes s_0 from the encoder summary
-    query_is_previous_state: the query is the state before the step (True) or after it (False)
-    summary_uses:            the encoder summary c is appended to the "input", the "readout" or both
-    readout_uses_input:      y_{t-1} is appended to the features of the readout
-    dropout:                 between layers and before the readout
+    attention:               attention to the source; None: no attention
+    query_is_previous_state: True: the query is the state before the step. False: after the step
+    summary_uses:            the encoder summary is appended to the "input", the "readout" or both
+    readout_uses_input:      True: the embedding of y_{t-1} is appended to the readout's features
+    dropout:                 dropout between layers and before the readout
     """
 
     def __init__(
@@ -211,7 +224,8 @@ class RecurrentDecoder(DecoderModule):
         self.dropout = dropout
         self.max_length = embedder.positions.max_length
         self.width = layers[-1].width
-        # A context for the next layer must come from a layer below it; otherwise the top layer.
+        # With "layer" the context goes into the layer above the query layer, so the query layer
+        # cannot be the top layer.
         self.query_layer = 0 if "layer" in self.context_uses else len(layers) - 1
         context_width = 0 if attention is None else attention.context_width
         self.context_width = context_width
@@ -260,7 +274,7 @@ class RecurrentDecoder(DecoderModule):
     def _forward_stepwise(
         self, embedded: Tensor, source: RecurrentSource, moving: RecurrentState
     ) -> Tensor:
-        """The context feeds back into the recurrence, so positions are computed one by one."""
+        """Compute positions one by one, because the context feeds back into the recurrence."""
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
             steps = embedded.shape[1]
@@ -275,7 +289,10 @@ class RecurrentDecoder(DecoderModule):
     def _forward_parallel(
         self, embedded: Tensor, source: RecurrentSource, states: Tensor
     ) -> Tensor:
-        """No state depends on a context: run each layer, then attention, over all positions."""
+        """Run each layer, and attention, over all positions at once.
+
+        This is possible because the context is not an input of the query layer or a layer below it.
+        """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)
         hidden = torch.cat((embedded, summary), -1) if "input" in self.summary_uses else embedded
@@ -299,7 +316,11 @@ class RecurrentDecoder(DecoderModule):
     def advance(
         self, inputs: Tensor, source: RecurrentSource, moving: RecurrentState, need_attention: bool
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
-        """One position: features (R, F), the new state, weights (R, H, S) if `need_attention`."""
+        """Compute one position from its embedded tokens (R, E).
+
+        Return the readout's features (R, F), the new state, and the attention weights (R, H, S), or
+        None without attention or `need_attention`.
+        """
         weights: Tensor | None = None
         states, context = moving.states, moving.context
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
@@ -330,7 +351,7 @@ class RecurrentDecoder(DecoderModule):
     def features(
         self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
     ) -> Tensor:
-        """The input of the readout: (…, F)"""
+        """Concatenate the features of the readout: (…, F)"""
         parts = [hidden]
         if context is not None and "readout" in self.context_uses:
             parts.append(context)
@@ -343,7 +364,10 @@ class RecurrentDecoder(DecoderModule):
     def _attend(
         self, state: Tensor, source: RecurrentSource, need_attention: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attention with the h of a state (R, C) as query: context (R, A), weights (R, H, S)."""
+        """Attend to the source with h of a state (R, C) as query.
+
+        Return the context (R, A), and the weights (R, H, S) if `need_attention`, otherwise None.
+        """
         assert self.attention is not None
         assert source.keys_values is not None
         return self.attention.step_cross(
@@ -351,14 +375,18 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """The state with h replaced by the context if the context is used as "state": (R, C)"""
+        """Replace h of a state (R, C) by the context if `context_uses` contains "state"."""
         if "state" not in self.context_uses:
             return state
         cell = state[:, self.width :]  # c of an LSTM; empty for other cells
         return torch.cat((self.to_state(context), cell), dim=-1)
 
     def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
-        """like: a tensor with the dtype and device of the position table"""
+        """Compute the `fixed` part of the state.
+
+        max_steps: number of rows of the position table; 0: no table
+        like:      a tensor with the dtype and device of the position table
+        """
         attention, positions = self.attention, self.embedder.positions
         return RecurrentSource(
             keys_values=None if attention is None else attention.project_keys_values(memory.states),
@@ -369,6 +397,6 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def _initial(self, memory: Memory) -> RecurrentState:
-        """The state before the first step: the initial state and a context of zeros."""
+        """Return the state before the first step, with a context of zeros."""
         states = self.initial_state(memory.summary)  # (B, L, C)
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))

@@ -26,7 +26,10 @@ class Model(nn.Module):
         return self.decoder.max_length
 
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
-        """The encoder output of `size` rows; empty rows without a source."""
+        """Encode the source.
+
+        Without a source (language model), return a memory of `size` rows with zero positions.
+        """
         if source is not None:
             assert self.encoder is not None, "a model without encoder cannot encode a source"
             return self.encoder(source, packing)
@@ -38,6 +41,6 @@ class Model(nn.Module):
         )
 
     def forward(self, batch: Batch) -> DecoderOutput:
-        """Teacher-forced output for every target position."""
+        """Compute the output at every target position, with teacher forcing."""
         memory = self.encode(batch.source, batch.size, batch.packing)
         return self.decoder(batch.inputs.values, memory, batch.packing)

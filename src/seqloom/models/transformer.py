@@ -27,7 +27,10 @@ from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLay
 
 
 def build_final_norm(norm: Norm, width: int) -> nn.Module:
-    """Pre-norm layers never normalise the residual stream itself, so one norm follows the last."""
+    """Build the layer normalisation after the last layer.
+
+    Only pre-norm layers need it, because they do not normalise their own output.
+    """
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
 
 
@@ -50,7 +53,8 @@ class TransformerEncoder(EncoderModule):
         for layer in self.layers:
             stream = layer(stream, visible, position_ids)
         states = self.norm(stream)
-        # A Transformer has no final state. The mean initialises a recurrent decoder.
+        # A Transformer has no final state. Its summary, from which a recurrent decoder can start,
+        # is the mean of the states.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
         return Memory(states, mask, total / source.lengths[:, None, None], source.tokens)
 
@@ -59,10 +63,11 @@ class TransformerEncoder(EncoderModule):
 class TransformerSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
-    keys_values: one entry per layer; None without cross-attention
+    keys_values: keys and values of the source for each layer; None without cross-attention
     mask:        (B, 1, 1, S), or the result of `prepare_mask`
-    positions:   (T, P) the position table, shared by all rows; None without one
-    projections: joined query, key and value projections of each layer, shared by all rows
+    positions:   (T, P) table of position vectors, shared by all rows; None if there is no table
+    projections: result of `joined_projections` for each layer, shared by all rows
+    copyable:    source tokens that can be copied; None without a copy mechanism
     """
 
     keys_values: tuple[KeysValues | None, ...]
@@ -84,7 +89,8 @@ class TransformerSource:
 class TransformerCache:
     """The `moving` part of a decoder state: keys and values of all previous target positions.
 
-    slots: where each hypothesis finds its positions in static caches; None in ordinary ones
+    layers: cache of each layer
+    slots:  the slot table of static caches; None if the caches are not static
     """
 
     layers: tuple[KeyValueCache | StaticCache, ...]
@@ -95,12 +101,15 @@ class TransformerCache:
         return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
-        """Static caches are updated in place, so there is nothing to copy."""
+        """Do nothing: static caches are updated in place, so both states have the same tensors."""
         assert self.slots is later.slots
 
 
 class TransformerDecoder(DecoderModule):
-    """All target positions at once in training; one at a time, with a cache, in search."""
+    """Layers of causal self-attention and cross-attention.
+
+    `forward` computes all target positions at once; `step` computes one position, with a cache.
+    """
 
     def __init__(
         self,
@@ -184,7 +193,7 @@ class TransformerDecoder(DecoderModule):
         return self.output(self.norm(stream), self.copyable(memory, memory_mask.squeeze(1)))
 
     def _project_memory(self, memory: Memory) -> list[KeysValues | None]:
-        """Keys and values of the source for every layer; None without cross-attention."""
+        """Return the keys and values of the source for each layer; None without cross-attention."""
         return [
             None
             if layer.cross_attention is None

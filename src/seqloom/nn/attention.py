@@ -5,7 +5,8 @@
     a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
 `MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or
-several heads at once: (B, H, T, Dq) and (B, H, S, Dk). Each head has its own parameters.
+several heads at once: (B, H, T, Dq) and (B, H, S, Dk). The parameters of a score, if it has any,
+are separate for each head.
 """
 
 import math
@@ -25,17 +26,22 @@ class AttentionScore(nn.Module):
     """
 
     heads: int | None = None
-    """Number of heads with parameters of their own; None: no parameters, any number of heads."""
+    """Number of heads, each with its own parameters. None: the score has no parameters and accepts
+    any number of heads."""
     is_product = False
-    """True if the score is queries · prepared keys / `divisor`, which fused kernels can compute."""
+    """True if the score is q · prepared k / `divisor`. Fused kernels can compute such a score."""
     divisor = 1.0
+    """Divisor of the dot product, if `is_product`."""
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """(B, H, S, Dk) -> (B, H, S, ·), the second argument of `compare`."""
+        """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)"""
         return keys
 
     def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        """(B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)"""
+        """Compute the scores. `prepared` is the result of `prepare`.
+
+        (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)
+        """
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -128,7 +134,7 @@ class AdditiveScore(AttentionScore):
 class RbfScore(AttentionScore):
     """score(q, k) = -γ‖q - k‖², the logarithm of the radial basis function exp(-γ‖q - k‖²).
 
-    The softmax of the logarithm is the function itself, normalised over the keys.
+    The softmax over these scores is therefore exp(-γ‖q - k‖²), normalised over the keys.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -147,8 +153,9 @@ class RbfScore(AttentionScore):
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
     """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
-    One product per head over all rows. With `@` the matrices would be broadcast over the rows, and
-    backward would compute a gradient of the size of the matrix for each row.
+    einsum computes one product per head over all rows of the batch. `@` would broadcast the
+    matrices over the rows, and backward would compute a gradient as large as the matrices for each
+    row.
     """
     return torch.einsum("bhsd,hde->bhse", states, weights)
 
@@ -156,18 +163,19 @@ def map_heads(states: Tensor, weights: Tensor) -> Tensor:
 def attention_weights(
     scores: Tensor, mask: Tensor | None = None, selection: Selection = "softmax"
 ) -> Tensor:
-    """Weights that sum to one over the keys and are zero for hidden keys.
+    """Turn scores into weights that sum to one over the keys and are zero for hidden keys.
 
     scores:    (…, T, S)
     mask:      broadcastable to the scores, True where a key is visible; None: all keys are visible
-    selection: "softmax", or "argmax" for all weight on the best key
+    selection: "softmax", or "argmax", which gives all weight to the key with the highest score
     """
     visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
         # torch accumulates in float32 even if the scores are bf16, whose eight significant bits
-        # cannot distinguish the weights of a few hundred keys. Autocast also widens the result.
+        # cannot distinguish the weights of a few hundred keys. Under autocast the result is float32
+        # as well, so it is converted back.
         return visible.softmax(dim=-1).to(scores.dtype)
-    # The choice is constant around almost every query and key, so they get no gradient. The chosen
-    # value still gets one.
+    # argmax is piecewise constant, so queries and keys get no gradient. The value of the chosen key
+    # still gets a gradient, through the product of weights and values.
     best = visible.argmax(dim=-1, keepdim=True)
     return torch.zeros_like(scores).scatter_(-1, best, 1.0)

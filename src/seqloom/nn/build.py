@@ -32,9 +32,9 @@ from seqloom.nn.transformer import FeedForward
 def build_lookup(
     config: EmbeddingConfig, inputs: Tokens | Vectors, width: int, scaled: bool
 ) -> Lookup:
-    """Token ids to vectors; a linear projection if the inputs are vectors.
+    """Build the layer that maps token ids to vectors, or projects inputs that are vectors already.
 
-    width:  width of the vectors if the config sets none
+    width:  output width, unless the config of a learned embedding sets its own
     scaled: see `LearnedLookup`
     """
     if isinstance(inputs, Vectors):
@@ -49,7 +49,10 @@ def build_lookup(
 
 
 def build_positions(config: PositionsConfig, width: int) -> Positions:
-    """Positions for vectors of this width. Attention applies rotary positions, not the embedder."""
+    """Build the positions that the embedder joins to vectors of this width.
+
+    Rotary positions are not among them: attention applies them to queries and keys.
+    """
     match config:
         case NoPositionsConfig() | RotaryPositionsConfig():
             return Positions()
@@ -64,7 +67,7 @@ def build_positions(config: PositionsConfig, width: int) -> Positions:
 
 
 def build_feedforward(config: LayerStackConfig) -> FeedForward:
-    """The feed-forward network of a Transformer layer."""
+    """Build the feed-forward network of a Transformer layer."""
     return FeedForward(
         config.width, config.feedforward, config.activation, config.feedforward_dropout
     )
@@ -73,7 +76,10 @@ def build_feedforward(config: LayerStackConfig) -> FeedForward:
 def build_attention(
     config: AttentionConfig, query_width: int, key_width: int, rotary: bool = False
 ) -> MultiHeadAttention:
-    """Attention from states of one width to states of another."""
+    """Build attention from states of width `query_width` to states of width `key_width`.
+
+    rotary: rotate queries and keys by their positions. Default: False
+    """
     width = config.width or query_width
     projects = config.projection != "none"
     score = build_score(
@@ -97,9 +103,9 @@ def build_attention(
 
 
 def build_score(config: AttentionConfig, query_width: int, key_width: int) -> AttentionScore:
-    """The score of an attention. The widths are those of one head."""
+    """Build the score of an attention layer. The widths are those of one head."""
     if config.selection == "nearest":
-        # The nearest key is the best one under the score that measures distance.
+        # The score is minus the squared distance, so the nearest key has the highest score.
         return RbfScore(1.0)
     score = config.score
     match score:

@@ -9,31 +9,35 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """What attention reads: keys (B, H, S, ·), prepared by the score, and values (B, H, S, Dv)."""
+    """The inputs of attention besides the queries.
+
+    keys:   (B, H, S, ·) the result of `AttentionScore.prepare`
+    values: (B, H, S, Dv)
+    """
 
     keys: Tensor
     values: Tensor
 
     def select(self, rows: Tensor) -> "KeysValues":
-        """Keep these rows."""
+        """Return the rows with these indices."""
         return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
 
 class Cache(Protocol):
-    """Keys and values of all previous positions of every row."""
+    """Protocol of a cache: keys and values of all previous positions of every row."""
 
     @property
     def position(self) -> int | Tensor:
-        """The position that the next `append` stores."""
+        """Index, from 0, of the position that the next `append` stores."""
         ...
 
     @property
     def mask(self) -> Tensor | None:
-        """(1, capacity) True for the positions that are filled; None: `append` returns only those."""
+        """(1, capacity) True for filled positions. None: `append` returns only filled positions."""
         ...
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store one position, (R, H, 1, D) each. Returns all positions."""
+        """Store the keys and values of one position, (R, H, 1, D) each, and return those of all."""
         ...
 
 
@@ -53,7 +57,10 @@ class KeyValueCache:
         self.spare: tuple[Tensor, Tensor] | None = None
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store one position, (R, H, 1, D) each. Returns views of all positions so far."""
+        """Store the keys and values of one position, (R, H, 1, D) each.
+
+        Return views of the keys and values of all positions so far.
+        """
         if self.store is None:
             self.store = (self._allocate(new.keys), self._allocate(new.values))
         assert self.position < self.capacity, "the cache was allocated for fewer steps"
@@ -70,7 +77,10 @@ class KeyValueCache:
         return example.new_empty(self.capacity, rows, heads, width)
 
     def select(self, rows: Tensor) -> "KeyValueCache":
-        """Keep these rows, in place. Two blocks of memory alternate as source and destination."""
+        """Keep the rows with these indices, in place, and return self.
+
+        Two blocks of memory alternate as the source and the destination of the copy.
+        """
         if self.store is None:
             return self
         if self.spare is None or self.spare[0].shape[1] != len(rows):

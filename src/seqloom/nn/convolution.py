@@ -1,27 +1,29 @@
-"""Images to feature maps: cropping and augmentation, residual convolutions, and patches."""
+"""Layers that turn images into feature maps: cropping, residual convolutions, and patches."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 GROUPS = 8
-"""Number of groups of GroupNorm. It normalises each image separately, so that the features of an
-image do not depend on the others of its batch."""
+"""Number of channel groups in GroupNorm. GroupNorm normalises each image separately, so that the
+features of an image do not depend on the other images of its batch."""
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
-"""Mean and standard deviation of the colours of ImageNet, as commonly used."""
+"""`MEAN` and `DEVIATION`: the usual mean and standard deviation of the three ImageNet colour
+channels, for values from 0 to 1."""
 
 
 class Crop(nn.Module):
-    """Normalises bytes and crops a square: (B, C, height, width) -> (B, C, N, N)
+    """Crops a square and normalises the bytes to floats: (B, 3, height, width) -> (B, 3, N, N)
 
-    In training the square is at a random position and mirrored with probability ½; otherwise it is
-    the centre. The output shape never depends on the data, as a captured training step needs it.
+    In training the square is at a random position and mirrored with probability ½. Outside training
+    it is the centre of the image. The output shape does not depend on the data, because a captured
+    training step (CUDA graph) needs fixed shapes.
 
     size:  N, side of the square in pixels
-    zoom:  in training, the minimum side of the square relative to the image; it is then resized to
-           N. 1 disables resizing. Default: 1
-    light: in training, maximum relative change of brightness and contrast. Default: 0
+    zoom:  in training, the side of the square is a random fraction of the image's side, between
+           `zoom` and 1, and the square is resized to N. 1: no resizing, the side is N. Default: 1
+    light: maximum relative change of brightness and contrast in training. Default: 0
     """
 
     mean: Tensor
@@ -50,15 +52,15 @@ class Crop(nn.Module):
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.deviation
 
     def _random_resized_crop(self, images: Tensor) -> Tensor:
-        """A square of random size and position, resized to N."""
+        """Crop at a random size and position, mirror with probability ½, and resize to (N, N)."""
         count = len(images)
         share = torch.empty(count, 1, device=images.device).uniform_(self.zoom, 1)
         mirror = (torch.rand(count, 1, device=images.device) < 0.5).to(share.dtype) * -2 + 1
         centre = (torch.rand(count, 2, device=images.device) * 2 - 1) * (1 - share)
         zero = torch.zeros_like(share)
         # Affine maps from crop to image coordinates, both from -1 to 1: (B, 2, 3)
-        rows = [share * mirror, zero, centre[:, :1], zero, share, centre[:, 1:]]
-        affine = torch.cat(rows, dim=1).view(count, 2, 3)
+        entries = [share * mirror, zero, centre[:, :1], zero, share, centre[:, 1:]]
+        affine = torch.cat(entries, dim=1).view(count, 2, 3)
         shape = [count, images.shape[1], self.size, self.size]
         # bf16 has too few significant bits for pixel coordinates.
         with torch.autocast(images.device.type, enabled=False):
@@ -68,7 +70,7 @@ class Crop(nn.Module):
             )
 
     def _jitter(self, images: Tensor) -> Tensor:
-        """Random brightness and contrast; values stay between 0 and 255."""
+        """Change brightness and contrast at random. Values stay between 0 and 255."""
         count = len(images)
         factors = torch.empty(2, count, 1, 1, 1, device=images.device)
         brightness, contrast = factors.uniform_(1 - self.light, 1 + self.light)
@@ -92,7 +94,8 @@ class Crop(nn.Module):
 class ResidualBlock(nn.Module):
     """x + two 3 x 3 convolutions of x, with pre-activation (He et al. 2016).
 
-    (B, C, N, N) -> (B, C', N / stride, N / stride)
+    (B, C, N, N) -> (B, C', N / stride, N / stride). If the shape changes, a 1 x 1 convolution maps
+    x to the new shape before the sum.
     """
 
     def __init__(self, channels: int, out_channels: int, stride: int) -> None:
@@ -115,7 +118,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualNetwork(nn.Module):
-    """Stages of residual blocks. Each stage halves the grid.
+    """Stages of residual blocks. Each stage halves height and width.
 
     (B, 3, N, N) -> (B, C, N / 2^stages, N / 2^stages)
 
@@ -129,8 +132,8 @@ class ResidualNetwork(nn.Module):
         stages = []
         width = channels[0]
         for stage_channels in channels:
-            for number in range(blocks):
-                stages.append(ResidualBlock(width, stage_channels, stride=2 if number == 0 else 1))
+            for block in range(blocks):
+                stages.append(ResidualBlock(width, stage_channels, stride=2 if block == 0 else 1))
                 width = stage_channels
         self.stages = nn.Sequential(*stages)
         self.norm = nn.GroupNorm(GROUPS, width)
@@ -143,12 +146,12 @@ class ResidualNetwork(nn.Module):
 class Patches(nn.Module):
     """Cuts an image into G square patches and maps each to a vector: (B, 3, N, N) -> (B, G, D)
 
-    Patches are in reading order, from left to right and top to bottom. Each has a learned position
-    vector.
+    Patches are in reading order, from left to right and top to bottom. A learned
+    position vector is added to each.
 
     size:  N, side of the image in pixels
     patch: side of a patch in pixels
-    width: D
+    width: D, width of the vectors
     """
 
     def __init__(self, size: int, patch: int, width: int) -> None:

@@ -2,11 +2,11 @@
 
     p(y) = g · softmax(W f)_y + (1 - g) · Σ_s a_s [x_s = y]    (See et al. 2017)
 
-f are the features of the readout. The pointer a is attention with one head and parameters of its
-own; the gate g depends on f and on the states that the pointer selects. The attention of the decoder
-is not reused as a pointer: it collects information from many positions with many heads and uses
-fused kernels, while a pointer selects one position. Tokens are compared by their ids, so source and
-target must share a vocabulary.
+f is the feature vector that the readout maps to logits, and x_s is the source token at position s.
+The pointer a is a separate attention with one head. The gate g depends on f and on the mean of the
+pointer's keys, weighted with a. The decoder's own attention is not reused as a pointer: it collects
+information from many positions with many heads and uses fused kernels, while a pointer selects one
+position. Tokens are compared by their ids, so source and target must share a vocabulary.
 """
 
 import math
@@ -33,14 +33,14 @@ class Copyable:
     mask: Tensor
 
     def select(self, rows: Tensor) -> "Copyable":
-        """Keep the sources of these rows."""
+        """Return the sources with these indices."""
         parts = (self.keys, self.tokens, self.mask)
         return Copyable(*(part.index_select(0, rows) for part in parts))
 
 
 @dataclass(frozen=True)
 class CopyMixture:
-    """The weights of the mixture at each position.
+    """The weights with which generating and copying are mixed, at each target position.
 
     log_generate: (…, 1) log g
     log_copy:     (…, 1) log (1 - g)
@@ -53,9 +53,9 @@ class CopyMixture:
 
 
 class Copying(nn.Module):
-    """The pointer and the gate.
+    """Computes the pointer and the gate, and mixes generating with copying.
 
-    features:  width of the features of the readout
+    features:  width of the readout's feature vectors
     key_width: width of the encoder states
     width:     width of the pointer's queries and keys
     """
@@ -63,7 +63,7 @@ class Copying(nn.Module):
     def __init__(self, features: int, key_width: int, width: int) -> None:
         super().__init__()
         self.to_query = Linear(features, width)
-        # No bias: it would add the same number to all scores of a query.
+        # No bias: it would add the same value to all scores of a query, and the softmax cancels it.
         self.to_key = nn.Linear(key_width, width, bias=False)
         self.gate = Linear(features + width, 1)
         for part in (self.to_query, self.to_key, self.gate):
@@ -73,11 +73,15 @@ class Copying(nn.Module):
         self.scale = 1 / math.sqrt(width)
 
     def prepare(self, states: Tensor, tokens: Tensor, mask: Tensor) -> Copyable:
-        """Encoder states (B, S, D) and token ids (B, S) -> the tokens that can be copied"""
+        """Compute the pointer's keys from encoder states (B, S, D).
+
+        tokens: (B, S)    source token ids
+        mask:   (B, 1, S) or (B, T, S), True where a position may be copied
+        """
         return Copyable(self.to_key(states), tokens, mask)
 
     def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
-        """features (B, T, F) -> the gate and the pointer at each position"""
+        """Compute the gate and the pointer at each target position from features (B, T, F)."""
         scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
         pointer = _exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
         selected = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
@@ -85,7 +89,7 @@ class Copying(nn.Module):
         return CopyMixture(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
 
     def mix(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """log p of every token, normalised: logits (B, T, V), features (B, T, F) -> (B, T, V)"""
+        """Return log p(y) for every token y: logits (B, T, V), features (B, T, F) -> (B, T, V)"""
         mixture = self.mixture(features, source)
         tokens = source.tokens.unsqueeze(1).expand_as(mixture.pointer)
         generated = _exact(logits).log_softmax(dim=-1)
@@ -97,9 +101,9 @@ class Copying(nn.Module):
     def loss(
         self, logits: Tensor, features: Tensor, source: Copyable, targets: Tensor, smoothing: float
     ) -> Tensor:
-        """-log p of the targets, smoothed: (B, T, V), (B, T, F), (B, T) -> (B, T)"""
+        """Return -log p(target), with label smoothing: (B, T, V), (B, T, F), (B, T) -> (B, T)"""
         mixture = self.mixture(features, source)
-        # Probabilities are added up, which needs float32.
+        # The loss adds up probabilities, which needs float32.
         with torch.autocast(logits.device.type, enabled=False):
             return copying_loss(_exact(logits), targets, mixture, source, smoothing)
 
@@ -116,30 +120,31 @@ class Copying(nn.Module):
 def copying_loss(
     logits: Tensor, targets: Tensor, mixture: CopyMixture, source: Copyable, smoothing: float
 ) -> Tensor:
-    """-log p of the targets, smoothed: (B, T, V), (B, T) -> (B, T)
+    """Return -log p(target), with label smoothing: (B, T, V), (B, T) -> (B, T)
 
-    Copy probabilities are never spread over the vocabulary: at most S tokens occur in the source,
-    and for all others p = g · softmax(W f).
+    No (B, T, V) tensor of copy probabilities is created: at most S tokens occur in the source, and
+    for all others p(y) = g · softmax(W f)_y.
     """
     # log(g · softmax(W f)) = logits - normaliser
     normaliser = logits.logsumexp(dim=-1, keepdim=True) - mixture.log_generate  # (B, T, 1)
     target = targets.unsqueeze(-1)
     matches = (source.tokens.unsqueeze(1) == target) * mixture.pointer  # (B, T, S)
     copied = mixture.log_copy + _log(matches.sum(-1, keepdim=True))
-    of_target = torch.logaddexp(logits.gather(-1, target) - normaliser, copied).squeeze(-1)
+    log_target = torch.logaddexp(logits.gather(-1, target) - normaliser, copied).squeeze(-1)
     if not smoothing:
-        return -of_target
+        return -log_target
     mean = (logits.mean(-1, keepdim=True) - normaliser).squeeze(-1)
     mean = mean + _copy_gain(logits, normaliser, mixture, source) / logits.shape[-1]
-    return -(1 - smoothing) * of_target - smoothing * mean
+    return -(1 - smoothing) * log_target - smoothing * mean
 
 
 def _copy_gain(
     logits: Tensor, normaliser: Tensor, mixture: CopyMixture, source: Copyable
 ) -> Tensor:
-    """Σ log p(v) - log(g · softmax(W f)_v) over the tokens v of the source: (B, T)
+    """Sum log p(v) - log(g · softmax(W f)_v) over the distinct tokens v of the source: (B, T)
 
-    A token that occurs n times in the source is counted n times, each time with weight 1/n.
+    This is what copying adds to Σ log p over the vocabulary. The sum runs over source positions: a
+    token that occurs n times is counted n times, each time with weight 1/n.
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)
@@ -152,10 +157,10 @@ def _copy_gain(
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """In float32 at least: bf16 has too few significant bits to add up probabilities."""
+    """Convert bf16 and fp16, which are too inexact for sums of probabilities, to float32."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def _log(probability: Tensor) -> Tensor:
-    """A logarithm that is finite and has a finite gradient, also for a probability of zero."""
+    """Return the logarithm, with a finite value and gradient even for a probability of zero."""
     return probability.clamp(min=torch.finfo(probability.dtype).tiny).log()

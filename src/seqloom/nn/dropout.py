@@ -9,7 +9,7 @@ from seqloom.nn.fast.dropout import dropout_mask
 class Dropout(nn.Dropout):
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
-    Only in training. On a CPU the mask comes from `fast/dropout.py`.
+    Outside training it changes nothing. On a CPU the mask comes from `fast/dropout.py`.
     """
 
     def forward(self, states: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ class Dropout(nn.Dropout):
 class LockedDropout(Dropout):
     """Dropout with one mask per sequence, the same at every position (Gal and Ghahramani 2016).
 
-    A new mask at each position would add up along a recurrence until nothing is left of the state.
+    With a new mask at each position, the noise would accumulate in a recurrent state.
     """
 
     def forward(self, states: Tensor) -> Tensor:
@@ -35,5 +35,5 @@ class LockedDropout(Dropout):
 
 
 def build_dropout(rate: float, locked: bool) -> Dropout:
-    """Dropout per sequence if `locked`, otherwise per entry."""
+    """Return `LockedDropout` if `locked`, otherwise `Dropout`."""
     return LockedDropout(rate) if locked else Dropout(rate)

@@ -1,4 +1,4 @@
-"""Token ids to vectors, and feature vectors to logits over the vocabulary."""
+"""Embeddings, which map token ids to vectors, and readouts, which map feature vectors to logits."""
 
 import math
 from collections.abc import Sequence
@@ -16,20 +16,22 @@ from seqloom.nn.positions import PositionIds, Positions
 
 
 class Lookup(nn.Module):
-    """Base class: ids to vectors, (B, T) -> (B, T, D)."""
+    """Base class: maps token ids (B, T), or input vectors (B, T, ·), to vectors (B, T, D)."""
 
     width: int
+    """D, the width of the vectors."""
 
 
 class LearnedLookup(Lookup):
-    """A learned vector for each token.
+    """Maps each token to a learned vector.
 
     vocabulary:   number of tokens
     width:        D, the width of a vector
-    noise:        standard deviation of Gaussian noise that training adds to the vectors. This
-                  changes a word a little without making it another word
-    scaled:       if True, entries start with standard deviation 1/√D, as an output layer that shares
-                  them needs, and are multiplied by √D here; otherwise they start with 1
+    noise:        standard deviation of Gaussian noise that is added to the vectors in training. It
+                  should be small, so that a vector stays closest to its own token
+    scaled:       if True, weights are initialised with standard deviation 1/√D, which suits an
+                  output layer that shares them, and vectors are multiplied by √D after the lookup.
+                  If False, weights are initialised with standard deviation 1
     word_dropout: probability with which training sets the vector of a token to zero. The other
                   vectors are not rescaled. Default: 0
     """
@@ -54,7 +56,7 @@ class LearnedLookup(Lookup):
 
     def forward(self, tokens: Tensor) -> Tensor:
         # With or without `scaled`, vectors start with standard deviation 1. A recurrent network
-        # needs a thousand steps to learn to distinguish much smaller ones.
+        # needs a thousand steps to learn to distinguish much smaller vectors.
         vectors = self.table(tokens) * self.scale
         if self.training and self.noise > 0:
             vectors = vectors + self.noise * torch.randn_like(vectors)
@@ -65,7 +67,7 @@ class LearnedLookup(Lookup):
 
 
 class OneHotLookup(Lookup):
-    """Token i is the i-th unit vector. Nothing is learned."""
+    """Maps token i to the i-th unit vector. Nothing is learned."""
 
     anchor: Tensor
 
@@ -80,7 +82,7 @@ class OneHotLookup(Lookup):
 
 
 class VectorLookup(Lookup):
-    """For sources and targets that are vectors: a linear projection to the width of the network."""
+    """Projects sources or targets that are vectors, not token ids, to the width of the network."""
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__()
@@ -93,11 +95,11 @@ class VectorLookup(Lookup):
 
 
 class Embedder(nn.Module):
-    """Token vectors with positions: the input of a network.
+    """Computes the input vectors of a network: looks up token vectors and joins position vectors.
 
-    width:  output width; a linear projection is added if lookup and positions give another width.
-            None: the width that lookup and positions give
-    locked: dropout uses one mask per sequence. Default: False
+    width:  output width. If lookup and positions give another width, a linear projection follows.
+            None: no projection
+    locked: use one dropout mask per sequence (`LockedDropout`). Default: False
     """
 
     def __init__(
@@ -125,7 +127,8 @@ class Embedder(nn.Module):
     def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
         """Tokens at one position (R,) -> (R, width)
 
-        row: (1, P) the row of `positions.tabulate` for this position; None without a table
+        row: (1, P) the row of the table from `positions.tabulate` for this position; None if there
+             is no table
         """
         vectors = self.lookup(tokens)
         joined = vectors if row is None else self.positions.join_row(vectors, row)
@@ -133,14 +136,15 @@ class Embedder(nn.Module):
 
 
 class Readout(nn.Module):
-    """Features to logits of the next token: W [s; a; …] + b.
+    """Maps features to the logits of the next token: W f + b.
 
-    One matrix over concatenated features equals the sum W_s s + W_a a + … of separate matrices.
+    If the features are a concatenation f = [s; a; …], this equals W_s s + W_a a + … + b with one
+    matrix for each part.
 
     width:      width of the features
     vocabulary: V, number of logits
-    hidden:     size of a tanh layer before the output layer; None: no such layer
-    tied:       weight (V, D) of an embedding that the output layer shares; None: its own weight
+    hidden:     width of a tanh layer before the output layer; None: no such layer
+    tied:       embedding weight (V, D) that the output layer uses as W; None: W is not shared
     """
 
     def __init__(
@@ -174,8 +178,8 @@ class Readout(nn.Module):
             return linear_cross_entropy_sum(
                 hidden, weight, bias, targets.flatten()[real], smoothing
             )
-        # A GPU computes padding too: the number of real positions would have to be copied to the
-        # host, which waits for all work in progress.
+        # On a GPU the padding is not dropped: that would copy the number of real positions to the
+        # host, and the copy waits for all work in progress.
         logits = self(features).flatten(0, 1)
         return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)
 
@@ -184,15 +188,16 @@ NEGATIVE_INFINITY = float("-inf")
 
 
 class LabelReadout(Readout):
-    """A readout that is given where the labels end.
+    """A readout for labels whose number is known in advance.
 
-    The last number of each feature vector is 1 if the source ends at this position, otherwise 0. If
-    it ends, only END is possible; otherwise everything except END. So p(END) is 1 or 0, it adds
-    nothing to the loss, and it takes no probability from the labels.
+    The last entry of each feature vector is 1 if all labels of the source have been predicted
+    before this position, otherwise 0. If it is 1, only END is possible. If it is 0, END is
+    impossible. So p(END) is 1 or 0: END adds nothing to the loss and takes no probability from the
+    labels.
 
-    width:      width of the features, without that last number
+    width:      width of the features, without that last entry
     end:        id of END
-    impossible: ids of other tokens that are no labels
+    impossible: ids of other tokens that are never predicted, because they are not labels
     """
 
     def __init__(

@@ -1,4 +1,8 @@
-"""Losses as sums over positions. `training/step.py` divides by the number of targets, once."""
+"""Losses as sums over positions.
+
+The training step divides the sum by the global number of targets: `training/step.py`, and for
+captured steps `training/fast/cuda_graphs.py`.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +14,9 @@ def cross_entropy_sum(
 ) -> Tensor:
     """Σ -log p(target), in nats: (N, V), (N,) -> ()
 
-    smoothing: ε of label smoothing: the target distribution is 1 - ε on the target plus ε spread
-               evenly over the vocabulary
-    padding:   targets with this id are ignored
+    smoothing: ε of label smoothing. The target distribution has probability 1 - ε on the target,
+               and ε is spread evenly over the vocabulary (including the target). Default: 0
+    padding:   targets with this id are ignored. Default: None
     """
     # bf16 has eight significant bits, too few for a sum over a vocabulary.
     exact = logits.float() if logits.dtype == torch.bfloat16 else logits

@@ -3,10 +3,11 @@
     q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv
     a = Wo [head_1; …; head_H] + bo         head_i = Σ_s α_s v_s    α = softmax(score(q, k))
 
-Each head works on its own D/H numbers of queries, keys and values.
+Queries are computed from the states s, keys and values from the states h, which are attended to.
+Each head uses its own part, of width D/H, of the queries, keys and values.
 
-One mask convention: True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None
-means that every key is visible. `is_causal` hides all keys after the position of a query.
+In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
+that every key is visible. `is_causal` hides all keys after the position of a query.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ Values = Literal["learned", "states"]
 class AttentionOutput(NamedTuple):
     """The result of attention.
 
-    context: (B, T, C)    what each query read
+    context: (B, T, C)    context vector of each query
     weights: (B, H, T, S) attention weights of each head
     """
 
@@ -42,7 +43,7 @@ class AttentionOutput(NamedTuple):
 
 @dataclass(frozen=True)
 class AttentionTrace:
-    """Every value between queries and context, for all heads.
+    """Every intermediate result of attention, from queries to context, for all heads.
 
     queries: (B, H, T, Dq)
     keys:    (B, H, S, Dk) before the score prepares them
@@ -50,7 +51,7 @@ class AttentionTrace:
     weights: (B, H, T, S)
     values:  (B, H, S, Dv)
     read:    (B, H, T, Dv) the context of each head: weights @ values
-    context: (B, T, C)     all heads side by side, after the output projection
+    context: (B, T, C)     contexts of all heads concatenated, after the output projection
     """
 
     queries: Tensor
@@ -63,27 +64,28 @@ class AttentionTrace:
 
 
 class MultiHeadAttention(nn.Module):
-    """H attention heads in parallel.
+    """Multi-head attention: H attention heads in parallel.
 
         attention = MultiHeadAttention(64, heads=8)
         context, weights = attention(queries, states, mask=mask)
 
     query_width:       width of the queries
-    heads:             number of heads; divides the widths. Default: 1
+    heads:             number of heads, a divisor of the widths. Default: 1
     key_width:         width of the states that are attended to. Default: query_width
-    width:             width of projected queries, keys and values, all heads together. Default:
+    width:             total width, over all heads, of projected queries, keys and values. Default:
                        query_width
     score:             similarity of queries and keys. Default: dot product / √d
     projection:        f above: "linear" (identity), "sigmoid" or "tanh"; "none" uses the states
                        themselves as queries and keys. Default: "linear"
     values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
-    output_projection: project the heads, side by side, to query_width with Wo. Default: True
-    selection:         "softmax", or "argmax" to read only the best key. Default: "softmax"
+    output_projection: project the concatenated heads to query_width with Wo. Default: True
+    selection:         "softmax", or "argmax" for all weight on the key with the highest score.
+                       Default: "softmax"
     rotary:            rotate queries and keys by their positions. Default: False
     dropout:           dropout on the attention weights. Default: 0
 
-    If f is linear and the score is a product, bk adds the same number to all scores of a query. The
-    softmax cancels it, so it never gets a gradient; it matters only for the other choices of f.
+    If f is linear, the score is a product and positions are not rotary, bk adds the same value to
+    all scores of a query. The softmax cancels this value, so bk never gets a gradient.
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def value_width(self) -> int:
-        """Width of the values, all heads together."""
+        """Total width of the values over all heads."""
         return self.width if self.learned_values else self.key_width
 
     def forward(
@@ -157,7 +159,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend_with_weights(queries, memory, mask, is_causal=is_causal)
 
     def project_keys_values(self, states: Tensor, position_ids: PositionIds = 0) -> KeysValues:
-        """(B, S, Dk) -> keys, prepared by the score, and values: (B, H, S, ·) each."""
+        """(B, S, Dk) -> keys, after `AttentionScore.prepare`, and values: (B, H, S, ·) each."""
         keys, values = self._project_keys_values(states, position_ids)
         return KeysValues(self.score.prepare(keys), values)
 
@@ -181,7 +183,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, C): `attend` to the states themselves."""
+        """(B, T, D) -> (B, T, C): self-attention, where the states attend to themselves."""
         if self.projection != "linear" or not self.learned_values:
             memory = self.project_keys_values(states, position_ids)
             return self.attend(states, memory, mask, is_causal=is_causal, position_ids=position_ids)
@@ -214,7 +216,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         position_ids: PositionIds = 0,
     ) -> AttentionTrace:
-        """Attend to the states of a source (B, S, Dk), and return every value on the way."""
+        """Attend from states (B, T, Dq) to a source (B, S, Dk). Return all intermediate results."""
         queries = self._project_queries(states, position_ids)
         keys, values = self._project_keys_values(source, 0)
         scores = self.score(queries, keys)
@@ -225,7 +227,8 @@ class MultiHeadAttention(nn.Module):
     def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
         """Self-attention of one position to itself and all before it: (R, D) -> (R, C)
 
-        projections: `fast.multihead.joined_projections`, which is faster. Default: None
+        projections: the result of `fast.multihead.joined_projections`, which computes queries, keys
+                     and values faster. Default: None
         """
         queries, new = self._project_position(states, cache.position, projections)
         if (
@@ -241,7 +244,9 @@ class MultiHeadAttention(nn.Module):
     def step_cross(
         self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """One query per hypothesis: (R, Dq) -> context (R, C), weights (R, H, S) or None.
+        """Attend from one query per hypothesis to its source.
+
+        (R, Dq) -> context (R, C), and weights (R, H, S) if `need_weights`, otherwise None
 
         The K hypotheses of a source are K queries to the same keys, so the keys are not copied.
 
@@ -263,7 +268,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain_softmax(self) -> bool:
-        """True if fused kernels compute it: the softmax of dot products, without dropout."""
+        """True if this is a softmax of dot products without dropout, as in fused kernels."""
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
 
@@ -275,7 +280,7 @@ class MultiHeadAttention(nn.Module):
     def _project_keys_values(
         self, states: Tensor, position_ids: PositionIds
     ) -> tuple[Tensor, Tensor]:
-        """(B, S, Dk) -> keys, not yet prepared by the score, and values: (B, H, S, ·) each."""
+        """(B, S, Dk) -> keys, before `AttentionScore.prepare`, and values: (B, H, S, ·) each."""
         if self.projection != "none" and self.learned_values:
             projected, values = joined_linear(states, self.to_key, self.to_value)
         else:
@@ -287,7 +292,7 @@ class MultiHeadAttention(nn.Module):
         self, states: Tensor, position: PositionIds, projections: PackedLinear | None
     ) -> tuple[Tensor, KeysValues]:
         """(R, D) -> queries, keys and values of one position, (R, H, 1, D) each."""
-        if projections is None or torch.compiler.is_compiling():  # which packs weights itself
+        if projections is None or torch.compiler.is_compiling():  # a compiler packs weights itself
             projected = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:
             query, key, value = projections(states).chunk(3, dim=1)
@@ -302,7 +307,7 @@ class MultiHeadAttention(nn.Module):
     def _attend(
         self, queries: Tensor, memory: KeysValues, mask: Tensor | None, is_causal: bool
     ) -> Tensor:
-        """(B, H, T, D) -> (B, T, C), with torch's fused kernel where it computes the same."""
+        """(B, H, T, D) -> (B, T, C), with torch's fused kernel if it supports this attention."""
         dropout = self.dropout if self.training else 0.0
         # The fused kernel takes either a mask or the causal flag.
         one_mask = mask is None or not is_causal
@@ -325,7 +330,7 @@ class MultiHeadAttention(nn.Module):
         """(B, H, T, D) -> (B, H, T, Dv): the context of each head at one decoding step."""
         if isinstance(memory, RepeatedKeysValues):
             return memory.attend(queries)
-        # On a GPU torch would plan the fused kernel again for each new length.
+        # Not on a GPU, where torch would plan the fused kernel again for each new number of keys.
         if self.is_plain_softmax and not queries.is_cuda:
             return F.scaled_dot_product_attention(
                 queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self.score.divisor
@@ -346,7 +351,7 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(scores, mask, self.selection)
 
     def _activate(self, projected: Tensor) -> Tensor:
-        """f of the formula above."""
+        """Apply f, the activation of queries and keys (see the formulas at the top of the file)."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()
@@ -365,5 +370,5 @@ class MultiHeadAttention(nn.Module):
 
 
 def _broadcastable(mask: Tensor | None) -> Tensor | None:
-    """A mask (B, S) as (B, 1, 1, S); other masks unchanged."""
+    """Return a mask (B, S) as (B, 1, 1, S), and other masks unchanged."""
     return mask[:, None, None] if mask is not None and mask.dim() == 2 else mask

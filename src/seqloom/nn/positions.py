@@ -1,4 +1,4 @@
-"""Positions: how a network learns where in the sequence a token is."""
+"""Position encodings, which give a network the position of each token in its sequence."""
 
 import math
 from typing import Literal
@@ -9,12 +9,13 @@ from torch import Tensor, nn
 Join = Literal["add", "append"]
 
 PositionIds = int | Tensor
-"""Positions of tokens, from 0. Either the position of the first token (an int or a 0-dim tensor),
-with the others following it, or the position of each token (B, T)."""
+"""Positions of tokens, counted from 0. Either the position of the first token of every row (an int
+or a 0-dim tensor), if the other tokens follow without gaps, or the position of each token (B,
+T)."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
-    """The position of each token: (T,), or (B, T) if rows differ."""
+    """Return the position of each token: (T,) if it is the same in all rows, otherwise (B, T)."""
     if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
         return position_ids
     return torch.arange(length, device=device) + position_ids
@@ -23,7 +24,7 @@ def expand_position_ids(position_ids: PositionIds, length: int, device: torch.de
 def sinusoid(positions: Tensor, width: int) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
-    Vaswani et al. 2017, section 3.5. Each pair of numbers is a point on a circle; the frequency
+    Vaswani et al. 2017, section 3.5. Each pair of entries is a point on a circle; the frequency
     decreases from pair to pair.
     """
     k = torch.arange(1, (width + 1) // 2 + 1, device=positions.device, dtype=torch.float64)
@@ -34,8 +35,9 @@ def sinusoid(positions: Tensor, width: int) -> Tensor:
 def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
     """Rotary position embedding (Su et al. 2021): (B, H, T, D) -> (B, H, T, D)
 
-    Rotates each pair of neighbouring numbers by an angle proportional to the position. The dot
-    product of a rotated query and a rotated key then depends only on the distance between them.
+    Rotates each pair of neighbouring entries by an angle proportional to the position. The
+    positions of a query and a key then affect their dot product only through the distance between
+    them.
     """
     length, width = vectors.shape[-2:]
     assert width % 2 == 0, "rotary positions need an even width: they rotate pairs of numbers"
@@ -53,13 +55,14 @@ def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Adds or appends a vector for each position. This base class adds nothing."""
+    """Base class: adds or appends a position vector to each token vector. The base class itself
+    returns the token vectors unchanged."""
 
     max_length: int | None = None
     """Maximum number of positions; None means unlimited."""
 
     def output_width(self, width: int) -> int:
-        """The width of the output for an input of this width."""
+        """Return the width of the output for token vectors of this width."""
         return width
 
     def forward(self, vectors: Tensor, position_ids: PositionIds) -> Tensor:
@@ -67,23 +70,28 @@ class Positions(nn.Module):
         return vectors
 
     def tabulate(self, length: int, like: Tensor) -> Tensor | None:
-        """(T, P) the vectors of the first positions, for decoding step by step; None if none.
+        """Return the vectors (T, P) of the first T positions, for decoding step by step.
+
+        T is `length` or, if it is smaller, `max_length`. None: there are no position vectors.
 
         like: a tensor with the dtype and device of the table
         """
         return None
 
     def join_row(self, vectors: Tensor, row: Tensor) -> Tensor:
-        """Vectors at one position (R, D) and its row of the table (1, P) -> (R, D or D + P)"""
+        """Join the position vector (1, P) to token vectors at one position.
+
+        (R, D), (1, P) -> (R, D or D + P)
+        """
         return vectors
 
 
 class PositionTable(Positions):
-    """Base class of positions that are vectors from a table.
+    """Base class of positions that have one vector for each position.
 
-    join:       "add" to the token vectors or "append" to them
-    width:      P, the width of a row
-    max_length: number of rows; None means unlimited
+    join:       "add" the position vectors to the token vectors, or "append" them
+    width:      P, the width of a position vector
+    max_length: maximum number of positions; None means unlimited
     """
 
     def __init__(self, join: Join, width: int, max_length: int | None) -> None:
@@ -93,7 +101,7 @@ class PositionTable(Positions):
         self.max_length = max_length
 
     def rows(self, positions: Tensor) -> Tensor:
-        """(T,) -> (T, P)"""
+        """Return the vectors of these positions: (T,) -> (T, P)"""
         raise NotImplementedError
 
     def output_width(self, width: int) -> int:
@@ -102,8 +110,8 @@ class PositionTable(Positions):
     def forward(self, vectors: Tensor, position_ids: PositionIds) -> Tensor:
         size, length = vectors.shape[:2]
         if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
-            # Positions count from the start of a packed pair, and no pair is longer than its row:
-            # the table needs at most `length` rows, and they are computed once.
+            # Positions are counted from the start of each packed pair, and no pair is longer than
+            # its row. So a table of the first `length` positions suffices for all rows.
             needed = length if self.max_length is None else min(length, self.max_length)
             table = self.rows(torch.arange(needed, device=vectors.device))
             rows = table.to(vectors.dtype)[position_ids]  # (B, T, P)
@@ -134,7 +142,7 @@ class SinusoidalPositions(PositionTable):
 
 
 class OneHotPositions(PositionTable):
-    """Position t is the t-th unit vector."""
+    """The vector of position t is the t-th unit vector."""
 
     def __init__(self, join: Join, width: int, max_length: int) -> None:
         super().__init__(join, width, max_length)
@@ -144,7 +152,7 @@ class OneHotPositions(PositionTable):
 
 
 class LearnedPositions(PositionTable):
-    """A learned vector for each position."""
+    """The vector of each position is learned."""
 
     def __init__(self, join: Join, width: int, max_length: int) -> None:
         super().__init__(join, width, max_length)

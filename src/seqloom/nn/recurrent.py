@@ -12,8 +12,8 @@
              h' = o ∘ tanh(c')
 
 Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU in
-training on a CPU (`fast/gru.py`). A state is one tensor (B, C): the hidden vector h, followed by the
-cell c of an LSTM.
+training on a CPU (`fast/gru.py`). A state is one tensor (B, C): the hidden vector h, followed by
+the cell c of an LSTM.
 """
 
 import warnings
@@ -32,12 +32,13 @@ Cell = Literal["rnn", "gru", "lstm"]
 
 
 class RecurrentLayer(nn.Module):
-    """One layer of one kind of cell, run over a sequence or one step at a time.
+    """A recurrent layer, run over a whole sequence or one step at a time.
 
+    cell:           "rnn" (vanilla), "gru" or "lstm"
     input_width:    D, width of the inputs
-    width:          W, width of the hidden vector
-    weight_dropout: probability with which training sets an entry of U to zero, the same entries at
-                    every position (Merity et al. 2018). Default: 0
+    width:          N, width of the hidden vector h
+    weight_dropout: probability with which an entry of U is set to zero in training, for all
+                    positions of a sequence at once (Merity et al. 2018). Default: 0
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class RecurrentLayer(nn.Module):
         self.width = width
         kind = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
         self.network: nn.RNNBase = kind(input_width, width, batch_first=True)
-        # Orthogonal matrices keep the norm of a state, step after step.
+        # A product with an orthogonal matrix does not change the norm of a state.
         for block in self.network.all_weights[0][1].detach().chunk(self._gate_count):
             nn.init.orthogonal_(block)
 
@@ -59,20 +60,21 @@ class RecurrentLayer(nn.Module):
 
     @property
     def state_width(self) -> int:
-        """C: width of a state."""
+        """C: width of a state, N or, for an LSTM, 2 N."""
         return self.width * (2 if self.cell == "lstm" else 1)
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, D) from state (B, C) -> hidden vectors (B, T, W), last state (B, C)"""
+        """(B, T, D) from state (B, C) -> hidden vectors (B, T, N), final state (B, C)"""
         if self.cell == "gru" and trains_on_cpu(inputs, self.network.all_weights[0][1]):
-            hidden = gru(inputs.transpose(0, 1).contiguous(), state, self.weights())  # (T, B, W)
+            hidden = gru(inputs.transpose(0, 1).contiguous(), state, self.weights())  # (T, B, N)
             return hidden.transpose(0, 1), hidden[-1]
         if not self._drops_weights:
             hidden, last = self.network(inputs, self._to_torch(state))
             return hidden, self._from_torch(last)
         run: Any = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}[self.cell]
         with warnings.catch_warnings():
-            # The dropped weights are new tensors, and cuDNN copies them into one block.
+            # Weight dropout creates new tensors, so cuDNN has to copy the weights into one block.
+            # torch warns about this copy.
             warnings.filterwarnings("ignore", "RNN module weights are not part of single")
             hidden, *last = run(
                 inputs,
@@ -92,14 +94,18 @@ class RecurrentLayer(nn.Module):
         return self.training and isinstance(self.weight_dropout, Dropout)
 
     def weights(self) -> list[Tensor]:
-        """W, U and their biases. In training, U after weight dropout: call it once per sequence."""
+        """Return W, U and their biases.
+
+        In training with weight dropout, each call drops other entries of U: call it once per
+        sequence.
+        """
         input_weight, state_weight, *biases = self.network.all_weights[0]
         return [input_weight, self.weight_dropout(state_weight), *biases]
 
     def step(self, inputs: Tensor, state: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        """(B, D) from state (B, C) -> next state (B, C); its first W numbers are h
+        """(B, D) from state (B, C) -> next state (B, C); its first N entries are h
 
-        weights: the result of `weights`. Default: call it
+        weights: the result of `self.weights()`. Default: computed by this call
         """
         weights = self.weights() if weights is None else weights
         match self.cell:
@@ -112,13 +118,14 @@ class RecurrentLayer(nn.Module):
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
     def encode(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """(B, S, D) from a state of zeros -> hidden vectors (B, S, W), state at each row's end
+        """Run over padded rows (B, S, D) from a state of zeros.
 
-        The network runs over the padding, and the result there is ignored. Skipping it with torch's
-        packed sequences costs far more than the padding.
+        Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
+        last real position of each row. A GRU and a vanilla cell compute the padding as well and
+        discard the result: torch's packed sequences, which skip it, cost far more.
         """
         if self.cell == "lstm":
-            # torch returns the cell only for the last position, and a row may end before.
+            # torch returns c only for the last position of a batch, but shorter rows end earlier.
             stepwise = source.values.is_cuda or self._drops_weights
             return self.encode_stepwise(source) if stepwise else self._encode_packed(source)
         start = source.values.new_zeros(len(source.lengths), self.state_width)
@@ -127,7 +134,10 @@ class RecurrentLayer(nn.Module):
         return hidden.masked_fill(~source.mask.unsqueeze(-1), 0), hidden.gather(1, ends).squeeze(1)
 
     def _encode_packed(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """`encode` with packed sequences. On a GPU it would wait for the lengths on the host."""
+        """Implement `encode` with packed sequences.
+
+        Not used on a GPU: copying the lengths to the host would wait for all work in progress.
+        """
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False
         )
@@ -139,7 +149,7 @@ class RecurrentLayer(nn.Module):
         return padded, self._from_torch(last)
 
     def encode_stepwise(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """`encode` position by position; the state of a row does not change after its end."""
+        """Implement `encode` step by step. The state of a row does not change after its end."""
         mask = source.mask.unsqueeze(-1)  # (B, S, 1)
         state = source.values.new_zeros(len(source.lengths), self.state_width)
         hidden, weights = [], self.weights()
@@ -149,7 +159,7 @@ class RecurrentLayer(nn.Module):
         return torch.stack(hidden, dim=1).masked_fill(~mask, 0), state
 
     def _to_torch(self, state: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """(B, C) -> the state of torch's layer: (1, B, W), or a pair of them for an LSTM."""
+        """Convert a state (B, C) to torch's format: (1, B, N), or for an LSTM a pair of these."""
         if self.cell == "lstm":
             return tuple(part.unsqueeze(0).contiguous() for part in state.chunk(2, dim=-1))
         return state.unsqueeze(0).contiguous()
@@ -160,7 +170,10 @@ class RecurrentLayer(nn.Module):
 
 
 def reverse(source: Padded) -> Padded:
-    """Reverse each row up to its end; the padding stays on the right. Its own inverse."""
+    """Reverse the real positions of each row. Padding stays on the right.
+
+    Applied twice, this restores the source.
+    """
     length = source.values.shape[1]
     positions = torch.arange(length, device=source.values.device).expand(len(source.lengths), -1)
     mirrored = source.lengths.unsqueeze(1) - 1 - positions  # (B, S)

@@ -19,11 +19,11 @@ Norm = Literal["pre", "post"]
 
 @dataclass(frozen=True)
 class CrossAttentionInput:
-    """What a decoder layer needs for one step of cross-attention.
+    """The inputs of a decoder layer for one step of cross-attention.
 
     memory:         keys and values of the source
     mask:           (B, 1, 1, S), or the result of `fast.multihead.prepare_mask`
-    need_attention: return the attention weights
+    need_attention: True if the layer should return the attention weights
     """
 
     memory: KeysValues
@@ -60,7 +60,8 @@ class Residual(nn.Module):
 class FeedForward(nn.Module):
     """W2 f(W1 x + b1) + b2, at each position separately.
 
-    inner: width of the hidden layer
+    inner:      width of the hidden layer
+    activation: f
     """
 
     def __init__(
@@ -78,8 +79,9 @@ class FeedForward(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
         inner = self.widen(states.flatten(0, -2))
-        # In place, because this is the widest tensor of a layer and its negative part is not used
-        # again. Two-dimensional, because backward through a view changed in place is slow.
+        # ReLU runs in place, because this is the widest tensor of a layer and its negative part is
+        # not used again. It runs on a two-dimensional tensor, because backward through a view that
+        # was changed in place is slow.
         activated = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
         return self.narrow(self.dropout(activated)).view(states.shape)
 
@@ -87,8 +89,8 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network.
 
-    skip: if False, there is no skip connection around attention, and a position keeps of itself only
-          what it attends to. Default: True
+    skip: if False, there is no skip connection around attention, so the input of a position reaches
+          its output only through attention. Default: True
     """
 
     def __init__(
@@ -117,7 +119,10 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, then cross-attention to the source, then a feed-forward network."""
+    """Causal self-attention, then cross-attention to the source, then a feed-forward network.
+
+    cross_attention: None for a decoder without a source (language model)
+    """
 
     def __init__(
         self,
@@ -149,8 +154,8 @@ class DecoderLayer(nn.Module):
         """All positions at once: (B, T, D) -> (B, T, D)
 
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
-        causal_mask: broadcastable to (B, H, T, T), True where a target position is visible, for rows
-                     with several targets. Default: each position and all before it
+        causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
+                     for packed rows. Default: each position sees itself and all before it
         """
 
         def attend(states: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Faster versions of parts of `seqloom.nn`. Each computes the same function as its plain version.
 
-    module                plain version                              used
+    module                plain version                              used for
     linear                torch.nn.Linear                            CPU
     gru                   torch.nn.GRU                               CPU, training
     repeated_attention    attention, one query position at a time    CPU, training
@@ -10,5 +10,5 @@
     static_cache          cache.KeyValueCache                        captured and compiled steps
     multihead             MultiHeadAttention without preparation     inference, and training on a CPU
 
-`dispatch` holds the conditions under which a fast version runs.
+`dispatch` holds the conditions under which most fast versions replace the plain ones.
 """

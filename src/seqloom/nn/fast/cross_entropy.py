@@ -8,7 +8,7 @@ from torch import Tensor
 
 BITS_PER_NAT = 1 / math.log(2)
 CHUNK = 512
-"""Number of positions whose logits are in memory at a time."""
+"""Maximum number of positions whose logits are in memory at a time."""
 
 
 def linear_cross_entropy_sum(
@@ -18,9 +18,9 @@ def linear_cross_entropy_sum(
 
     features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
 
-    Logits over a vocabulary are the largest tensor of a training step. Chunk by chunk they stay in
-    the processor's cache, and their gradient, softmax(logits) - target, overwrites them. On a CPU
-    nearly all of the remaining time is spent on matrix products.
+    Logits over a vocabulary are the largest tensor of a training step. They are computed in chunks
+    that fit in the processor's cache, and their gradient, softmax(logits) - target distribution,
+    overwrites them. Nearly all of the remaining time is spent on matrix products.
     """
     loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, weight, bias, targets, smoothing
@@ -67,9 +67,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """The summed loss of logits (n, V), in bits, with targets (n, 1).
+    """Return the summed loss, in nats, for logits (n, V), in bits, and targets (n, 1).
 
-    Overwrites the logits with the gradient of the loss with respect to logits in nats.
+    Overwrite the logits with the gradient of the loss with respect to logits in nats.
     """
     vocabulary = logits.shape[1]
     target_logits = logits.gather(1, targets)

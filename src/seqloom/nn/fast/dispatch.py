@@ -1,7 +1,8 @@
 """The conditions under which a fast version replaces the plain one.
 
-Most fast versions are written for a CPU and for the precision of the weights. A GPU has its own
-kernels for the same work, and autocast would have to choose a precision inside them.
+Most fast versions run only on a CPU and only without autocast: a GPU has its own kernels for the
+same work, and the fast versions compute in the precision of their inputs, which autocast would
+change.
 """
 
 import importlib.util
@@ -20,19 +21,22 @@ TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def on_cpu_without_autocast(tensor: Tensor) -> bool:
-    """True if operations on the tensor run on a CPU and in its own precision."""
+    """Return True if operations on the tensor run on a CPU and in the tensor's own precision."""
     return tensor.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
 
 
 def trains_on_cpu(tensor: Tensor, weight: Tensor) -> bool:
-    """True if operations on the tensor run on a CPU and `weight` gets a gradient."""
+    """Return True if `on_cpu_without_autocast(tensor)` and `weight` gets a gradient."""
     return torch.is_grad_enabled() and weight.requires_grad and on_cpu_without_autocast(tensor)
 
 
 def can_use_kernels(queries: Tensor, values: Tensor) -> bool:
-    """True if the kernels in `fast/kernels.py` support these tensors.
+    """Return True if the kernels in `fast/kernels.py` can run and support these tensors.
 
-    queries (R, H, …, D), values (·, H, ·, Dv). The kernels have no gradient.
+    The kernels compute no gradient, so tensors that need one are not supported.
+
+    queries: (R, H, …, D)
+    values:  (·, H, ·, Dv)
     """
     width = queries.shape[-1]
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or values.requires_grad)

@@ -1,18 +1,18 @@
 """A dropout mask that needs a quarter of the random numbers that torch draws on a CPU.
 
-torch draws 32 bits for each entry, which takes longer than the matrix product beside it. Sixteen
-bits are enough to decide, so one draw of 64 bits serves four entries.
+torch draws 32 random bits for each entry, which takes longer than the matrix product before it. 16
+bits are enough to decide whether an entry is dropped, so one draw of 64 bits serves four entries.
 """
 
 import torch
 from torch import Tensor
 
 LEVELS = 1 << 16
-"""The probability of keeping an entry is rounded to a multiple of 1/65,536."""
+"""The probability of keeping an entry is rounded to a multiple of 1 / LEVELS."""
 
 
 def dropout_mask(states: Tensor, keep: float) -> Tensor:
-    """In the shape of `states`: 0 with probability 1 - keep, otherwise 1 / keep."""
+    """Return a mask of the shape of `states`: 1 / keep with probability `keep`, otherwise 0."""
     levels = round(keep * LEVELS)
     draws = torch.empty(-(-states.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: states.numel()]

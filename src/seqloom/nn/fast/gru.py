@@ -2,9 +2,9 @@
 
     r, z = σ(W x + U h)    n = tanh(W x + r ∘ U h)    h' = (1 - z) ∘ n + z ∘ h      (and biases)
 
-Autograd goes back operation by operation and at every step adds to the gradient of the same large
-matrices. Here all steps store their values side by side, and each matrix gets its gradient from
-one product over all steps.
+Autograd would go back operation by operation and, at every step, add to the gradients of W and U,
+which are large. Here the intermediate values of all steps are stored in one tensor, and the
+gradient of each matrix is one product over all steps.
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ from torch.autograd.function import once_differentiable
 
 
 def gru(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
-    """(T, B, D) from state (B, W) -> (T, B, W), like torch.gru.
+    """(T, B, D) from state (B, N) -> (T, B, N), like torch.gru.
 
-    weights: W (3 W, D), U (3 W, W) and their biases (3 W,), (3 W,), each in the order reset,
-             update, new
+    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). N is the width of the state.
+             Each tensor holds the parts of r, z and n, in this order
     """
     hidden: Tensor = _Gru.apply(inputs, start, *weights)  # type: ignore[no-untyped-call]
     return hidden
@@ -37,7 +37,7 @@ class _Gru(torch.autograd.Function):
         hidden = inputs.new_empty(steps + 1, rows, width)
         hidden[0] = start
         for step in range(steps):
-            from_state = torch.addmm(state_bias, hidden[step], transposed)  # (B, 3 W)
+            from_state = torch.addmm(state_bias, hidden[step], transposed)  # (B, 3 N)
             both = gates[step, :, : 2 * width].add_(from_state[:, : 2 * width]).sigmoid_()
             reset, update = both.chunk(2, dim=1)
             candidates[step] = from_state[:, 2 * width :]
@@ -50,11 +50,11 @@ class _Gru(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         inputs, input_weight, state_weight, gates, candidates, hidden = ctx.saved_tensors
-        (grad_hidden,) = gradients  # (T, B, W)
+        (grad_hidden,) = gradients  # (T, B, N)
         steps, _, width = grad_hidden.shape
-        # Gradients before the activations: of W x, and of U h.
+        # Gradients of W x and of U h, each with its bias.
         grad_gates, grad_from_state = torch.empty_like(gates), torch.empty_like(gates)
-        grad_later = torch.zeros_like(hidden[0])  # (B, W) from the steps after this one
+        grad_later = torch.zeros_like(hidden[0])  # (B, N) from the steps after this one
         for step in range(steps - 1, -1, -1):
             reset, update, new = gates[step].chunk(3, dim=1)
             grad_reset, grad_update, grad_new = grad_gates[step].chunk(3, dim=1)
@@ -69,7 +69,7 @@ class _Gru(torch.autograd.Function):
             grad_from_state[step, :, : 2 * width] = grad_gates[step, :, : 2 * width]
             torch.mul(grad_new, reset, out=grad_from_state[step, :, 2 * width :])
             grad_later = grad_previous.addmm_(grad_from_state[step], state_weight)
-        of_inputs, of_states = grad_gates.flatten(0, 1), grad_from_state.flatten(0, 1)  # (T B, 3 W)
+        of_inputs, of_states = grad_gates.flatten(0, 1), grad_from_state.flatten(0, 1)  # (T B, 3 N)
         ones = of_inputs.new_ones(len(of_inputs))
         return (
             (of_inputs @ input_weight).view(inputs.shape) if ctx.needs_input_grad[0] else None,

@@ -1,11 +1,11 @@
 """Attention of one query position on a GPU, with Triton kernels that read each key and value once.
 
-torch's general kernels are made for hundreds of queries and leave most of a GPU idle with one. Here
-each query of each head is a small program that reads its keys and values where they are stored and
-keeps everything else in registers.
+torch's general kernels are made for hundreds of queries. With a single query they leave most of a
+GPU idle. Here a small program handles each query of each head. It reads its keys and values where
+they are stored and keeps everything else in registers.
 
-`fast/dispatch.py` decides when these kernels run: not without Triton, on other devices, or for
-widths that are no power of two.
+`can_use_kernels` in `fast/dispatch.py` decides when these kernels run. Among other things they need
+Triton, a GPU, and a head width that is a power of two.
 """
 
 import importlib
@@ -18,11 +18,11 @@ from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.static_cache import StaticCache
 
 BLOCK = 16
-"""Number of keys that a program reads at a time."""
+"""Number of keys that a kernel program reads at a time."""
 
 
 def _kernels() -> Any:
-    """The module with the kernels. Imported on first use, because it needs Triton."""
+    """Import the module with the kernels. This happens on first use, because it needs Triton."""
     return importlib.import_module("seqloom.nn.fast.triton_kernels")
 
 
@@ -49,7 +49,7 @@ def self_attention_step(
 
 
 def cross_attention_step(queries: Tensor, memory: KeysValues, mask: Tensor, scale: float) -> Tensor:
-    """Attend from each of the R / B hypotheses of a source to its keys.
+    """Attend from every hypothesis to the keys of its source. A source has R / B hypotheses.
 
     queries (R, H, D), keys and values (B, H, S, D), mask (B, 1, 1, S) -> (R, H, D)
     """

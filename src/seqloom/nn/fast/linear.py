@@ -3,10 +3,10 @@
 torch.nn.Linear is the plain version. torch stores weights as (out, in). Two costs are avoided:
 
 few rows     A product with few rows spends much of its time transposing the weights. A search makes
-             thousands of such products with the same weights, so `PackedLinear` stores them
-             transposed, once.
-many rows    In training the weights change at every step, so they are transposed for one product,
-             and the gradient of the bias is a product instead of a sum (`linear`).
+             thousands of such products with the same weights, so `PackedLinear` transposes the
+             weights once and stores the result.
+many rows    In training the weights change at every step. `linear` transposes them for each
+             product, and computes the gradient of the bias as a product instead of a sum.
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ from seqloom.nn.fast.dispatch import IS_ARM, trains_on_cpu
 
 # Measured on x86_64 (MKL) and aarch64 (OpenBLAS) with two cores.
 MAX_PACKED_ROWS, MAX_PACKED_ROWS_ONE_THREAD = (256, 16) if IS_ARM else (64, 64)
-"""Maximum number of rows for which packed weights are faster, with several threads and with one.
-On ARM torch's own product uses two cores even if torch is limited to one thread."""
+"""Maximum number of rows for which packed weights are faster: with several threads, and with one
+thread. On ARM torch's own product uses two cores even if torch is limited to one thread."""
 MAX_UNPACKED_ROWS = 1 if IS_ARM else 8
-"""Maximum number of rows for which torch's own product is faster: on ARM for every layer, elsewhere
-for layers that reduce the width."""
+"""Maximum number of rows for which torch's own product is faster than packed weights. This holds
+for every layer on ARM, elsewhere only for layers whose output is narrower than their input."""
 MIN_TRANSPOSED_ROWS = 512
-"""Minimum number of rows for which transposing the weights for one product is faster."""
+"""Minimum number of rows for which a product is faster if the weights are transposed first."""
 CACHE_LINE = 16
 """Size of a cache line in float32 numbers."""
 
 
 @dataclass(frozen=True)
 class PackedLinear:
-    """W x + b with a transposed copy of the weights. Several layers may be joined side by side.
+    """W x + b with a transposed copy of the weights. Several layers may be joined into one product.
 
-    weight: (in, out), with unused columns between its rows. If `out` is a power of two, rows without
-            a gap would all compete for the same few sets of the processor's cache
+    weight: (in, out), with a gap in memory after each row. Without a gap, if `out` is a power of
+            two, all rows would compete for the same few sets of the processor's cache
     bias:   (out,)
     """
 
@@ -46,7 +46,10 @@ class PackedLinear:
 
     @classmethod
     def of(cls, layers: Sequence[nn.Linear], transpose: bool) -> "PackedLinear":
-        """Join layers with the same input. Without `transpose`, the weights are only concatenated."""
+        """Join layers with the same input.
+
+        transpose: copy the weights to a transposed layout. False: only concatenate them
+        """
         weight = torch.cat([layer.weight for layer in layers])  # (out, in)
         bias = torch.cat([layer.bias for layer in layers])
         if not transpose:
@@ -56,7 +59,7 @@ class PackedLinear:
         return cls(storage[:, :outputs].copy_(weight.T), bias)
 
     def select(self, rows: Tensor) -> "PackedLinear":
-        """Weights do not depend on the rows of a decoder state."""
+        """Return self: weights do not depend on the rows of a decoder state."""
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -66,7 +69,7 @@ class PackedLinear:
 
 @dataclass(frozen=True, slots=True)
 class _TensorVersion:
-    """Identifies a tensor and the values it had."""
+    """Identifies a tensor and its contents at one moment, to detect later changes."""
 
     tensor: Tensor
     address: int
@@ -82,7 +85,7 @@ class _TensorVersion:
 
 
 class PackedLinearCache:
-    """Keeps the packed weights of one layer, or of several joined ones, until the weights change.
+    """Keeps the packed weights of one layer, or of several joined layers, until they change.
 
     Only weights on a CPU that need no gradient are packed: an optimiser may change weights without
     increasing their version.
@@ -92,20 +95,20 @@ class PackedLinearCache:
         self._entry: tuple[list[_TensorVersion], PackedLinear] | None = None
 
     def get(self, layers: Sequence[nn.Linear]) -> PackedLinear | None:
-        """The packed weights; None if these weights must not be packed."""
-        # Weight and bias. Attribute access by name takes ten times as long in an nn.Module.
+        """Return the packed weights; None if they must not be packed (see the class)."""
+        # Weights and biases. Reading `_parameters` is ten times as fast as `layer.weight`.
         parameters = [layer._parameters.values() for layer in layers]
         tensors = [tensor for pair in parameters for tensor in pair if tensor is not None]
         if self._entry is not None:
             versions, packed = self._entry
             if all(map(_TensorVersion.is_current, versions, tensors)):
                 return packed
-        if any(one.requires_grad or one.is_inference() or one.is_cuda for one in tensors):
+        if any(each.requires_grad or each.is_inference() or each.is_cuda for each in tensors):
             return None
-        with torch.inference_mode(False), torch.no_grad():  # usable in every mode
+        with torch.inference_mode(False), torch.no_grad():  # a copy for use in every mode
             packed = PackedLinear.of(layers, transpose=True)
         self._entry = (
-            [_TensorVersion(one, one.data_ptr(), one._version) for one in tensors],
+            [_TensorVersion(each, each.data_ptr(), each._version) for each in tensors],
             packed,
         )
         return packed
@@ -115,7 +118,7 @@ class PackedLinearCache:
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """W x + b for any number of rows: (…, in) -> (…, out)"""
+    """Compute W x + b: (…, in) -> (…, out). In training on a CPU, many rows are computed faster."""
     if not trains_on_cpu(states, weight) or states.numel() < MIN_TRANSPOSED_ROWS * weight.shape[1]:
         return F.linear(states, weight, bias)
     mapped: Tensor = _TransposedLinear.apply(  # type: ignore[no-untyped-call]
@@ -125,10 +128,10 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class _TransposedLinear(torch.autograd.Function):
-    """W x + b and its gradient.
+    """W x + b, with transposed weights and a hand-written gradient.
 
-    The gradient of the bias is a sum over all rows. As a product with ones it is faster, because
-    torch's sum runs down the columns.
+    The gradient of the bias is a sum over all rows. It is computed as a product with a vector of
+    ones, because torch's sum, which runs down the columns, is slower.
     """
 
     @staticmethod
@@ -144,7 +147,7 @@ class _TransposedLinear(torch.autograd.Function):
 
 
 def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
-    """Several linear layers with the same input as one product, which is faster than several.
+    """Compute several linear layers with the same input as one product, which is faster.
 
     (…, in) -> one tensor (…, out) per layer
     """
@@ -156,7 +159,7 @@ def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
 
 
 class Linear(nn.Linear):
-    """torch.nn.Linear that packs its weights for the few rows of a decoding step."""
+    """torch.nn.Linear, faster on a CPU: packed weights for few rows, `linear` for many rows."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__(width, outputs)
@@ -167,11 +170,11 @@ class Linear(nn.Linear):
         """(…, in) -> (…, out)"""
         if torch.compiler.is_compiling():  # the compiler packs weights itself
             return super().forward(states)
-        most = MAX_PACKED_ROWS if torch.get_num_threads() > 1 else MAX_PACKED_ROWS_ONE_THREAD
-        few = (
+        max_rows = MAX_PACKED_ROWS if torch.get_num_threads() > 1 else MAX_PACKED_ROWS_ONE_THREAD
+        has_few_rows = (
             states.dim() == 2
-            and self._min_packed_rows <= states.shape[0] <= most
+            and self._min_packed_rows <= states.shape[0] <= max_rows
             and not states.is_cuda
         )
-        packed = self._packed.get([self]) if few else None
+        packed = self._packed.get([self]) if has_few_rows else None
         return linear(states, self.weight, self.bias) if packed is None else packed(states)

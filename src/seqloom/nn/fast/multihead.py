@@ -10,12 +10,14 @@ from seqloom.nn.multihead import MultiHeadAttention
 
 
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
-    """The query, key and value projections of self-attention as one product, for `step`.
+    """Join the query, key and value projections of self-attention into one product, for `step`.
 
-    Returns None if they are not three linear layers, and if their weights must not be packed.
+    Return None if one of them is not a linear layer. Without `static`, also return None if
+    `PackedLinearCache` does not pack their weights (on a GPU, or if they need a gradient).
 
-    static: concatenate the weights anyway. This is faster if the steps are captured, because the
-            concatenation is done once and each product of a step costs a kernel launch
+    static: if the weights are not packed, concatenate them. This is faster for captured steps,
+            because the concatenation is done once, and each separate product would be a kernel
+            launch per step
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
@@ -26,25 +28,29 @@ def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLin
 
 
 def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
-    """A mask (B, 1, 1, S) in the form that `step_cross` without weights processes fastest.
+    """Convert a mask (B, 1, 1, S) to the form that is fastest for `step_cross` without weights.
 
-    On a CPU, None if all keys are visible, otherwise numbers to add to the scores: 0 or -inf. The
-    fused kernel would convert the mask at every step.
+    On a GPU, or if no fused kernel is used, return the mask itself. Otherwise return None if all
+    keys are visible, or else a tensor to add to the scores, with 0 for visible and -inf for hidden
+    keys. The fused kernel would make this conversion at every step.
     """
     if mask.is_cuda or not attention.is_plain_softmax:
         return mask
     if bool(mask.all()):
         return None
-    visible = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-    return visible.masked_fill_(~mask, float("-inf"))
+    additive = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return additive.masked_fill_(~mask, float("-inf"))
 
 
 def prepare_steps(
     attention: MultiHeadAttention, memory: KeysValues, mask: Tensor, steps: int
 ) -> KeysValues:
-    """Keys and values for at most `steps` calls of `step_cross`, which share their gradient.
+    """Return keys and values whose gradient is computed once for all calls of `step_cross`.
 
-    Only for training on a CPU; otherwise `memory` itself. See `fast/repeated_attention.py`.
+    This is done for a plain softmax in training on a CPU. Otherwise return `memory` itself. See
+    `fast/repeated_attention.py`.
+
+    steps: maximum number of calls
     """
     if not attention.is_plain_softmax:
         return memory

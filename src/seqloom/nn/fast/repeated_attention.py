@@ -1,11 +1,12 @@
-"""Attention to the same keys and values at many steps, with a shared gradient. For training on a CPU.
+"""Attention to the same keys and values at many steps, for training on a CPU.
 
     w = softmax(K q)        a = V^T w
 
-A recurrent decoder whose context feeds back attends to the source once per step. Autograd would
-compute a gradient of all keys and values at every step and add them up, which moves far more memory
-than attention itself. Here the gradients of the scores and contexts of all steps are collected
-first, and keys and values get their gradient from one product each.
+A recurrent decoder that uses the context as an input of the next step attends to the source once
+per step. Autograd would compute the gradient of all keys and values at every step and add these
+gradients up, which moves far more memory than attention itself. Here the gradients of the scores
+and contexts of all steps are collected first. The gradients of keys and values are then one product
+each.
 """
 
 from collections.abc import Callable
@@ -20,12 +21,12 @@ from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.dispatch import trains_on_cpu
 
 Gradients = tuple[Tensor | None, ...]
-"""One gradient per argument of a function."""
+"""One gradient per argument of a function; None for arguments that need none."""
 
 
 @dataclass(frozen=True)
 class RepeatedKeysValues(KeysValues):
-    """Keys and values that are attended to at many steps.
+    """Keys and values that are attended to at many steps, with a function that does one step.
 
     attend: queries (B, H, 1, D) -> context of each head (B, H, 1, Dv)
     """
@@ -34,21 +35,23 @@ class RepeatedKeysValues(KeysValues):
 
 
 def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
-    """Keys and values whose gradient is computed once for at most `steps` steps.
+    """Return keys and values whose gradient is computed once for all steps.
 
-    Returns `memory` unchanged where autograd computes the gradient.
+    If the model is not in training on a CPU, return `memory` unchanged.
 
-    mask: (B, 1, 1, S) added to the scores, -inf where a key is hidden; None: all keys are visible
+    mask:  (B, 1, 1, S) added to the scores, -inf where a key is hidden; None: all keys are visible
+    scale: factor of the scores
+    steps: maximum number of steps
     """
     if not trains_on_cpu(memory.keys, memory.keys):
         return memory
     rows, heads = memory.keys.shape[:2]
     keys, values = memory.keys.flatten(0, 1) * scale, memory.values.flatten(0, 1)  # (B H, S, ·)
-    hidden = keys.new_zeros(()) if mask is None else mask.expand(-1, heads, -1, -1).flatten(0, 1)
+    additive = keys.new_zeros(()) if mask is None else mask.expand(-1, heads, -1, -1).flatten(0, 1)
     computed: list[tuple[Tensor, Tensor]] = []
     slots = _GradientSlots.apply(computed, steps, keys, values)  # type: ignore[no-untyped-call]
     unused_slots = zip(*(slot.unbind() for slot in slots), strict=True)
-    constants = keys.detach(), values.detach(), hidden
+    constants = keys.detach(), values.detach(), additive
 
     def attend(queries: Tensor) -> Tensor:
         context: Tensor = _AttentionStep.apply(  # type: ignore[no-untyped-call]
@@ -60,16 +63,17 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 
 
 class _AttentionStep(torch.autograd.Function):
-    """One step, (B H, 1, D) -> (B H, 1, Dv).
+    """One step of attention, (B H, 1, D) -> (B H, 1, Dv).
 
-    Each step has a slot for the gradient of its scores and one for that of its context, as if zeros
-    from these slots were added to both.
+    Two of its arguments are slots of zeros. They do not change the result: backward passes the
+    gradient of the scores to one and that of the context to the other, as if the slots had been
+    added to scores and context. In this way the gradients of all steps arrive at `_GradientSlots`.
     """
 
     @staticmethod
     def forward(ctx: Any, computed: list[tuple[Tensor, Tensor]], *arguments: Tensor) -> Tensor:
-        queries, _score_slot, _context_slot, keys, values, hidden = arguments
-        weights = torch.baddbmm(hidden, queries, keys.transpose(1, 2)).softmax(-1)
+        queries, _score_slot, _context_slot, keys, values, additive = arguments
+        weights = torch.baddbmm(additive, queries, keys.transpose(1, 2)).softmax(-1)
         computed.append((queries, weights))
         ctx.save_for_backward(weights, keys, values)
         return weights @ values
@@ -84,10 +88,14 @@ class _AttentionStep(torch.autograd.Function):
 
 
 class _GradientSlots(torch.autograd.Function):
-    """Zeros, (T, B H, 1, S) and (T, B H, 1, Dv), whose gradients are those of all steps.
+    """Returns the slots of all steps: zeros.
 
-    Backward turns them, with the queries and weights of the steps, into the gradients of keys and
-    values.
+    The slots of the scores are (T, B H, 1, S), those of the contexts (T, B H, 1, Dv).
+
+    Backward gets the gradients of the scores and contexts of all steps. Together with the queries
+    and weights of the steps they give the gradients of keys and values.
+
+    computed: queries and weights of each step, appended by `_AttentionStep`
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A key-value cache whose tensors never move, for steps that are captured once and replayed."""
+"""A key-value cache whose tensors keep their memory, for steps that are captured and replayed."""
 
 import torch
 from torch import Tensor
@@ -7,13 +7,14 @@ from seqloom.nn.cache import KeysValues
 
 
 class SlotTable:
-    """Where the positions of each hypothesis are stored in caches that are never reordered.
+    """Records in which slots of a static cache the positions of each hypothesis are stored.
 
-    A cache has one slot per position and row, capacity · R in all, and each row writes to slots of
-    its own. When beam search moves a hypothesis to another row, its keys and values stay where they
-    are; only its row of this table moves. One table serves the caches of all layers.
+    A cache has one slot per position and row, capacity · R in all. Each row writes to slots that no
+    other row writes to. When beam search moves a hypothesis to another row, its keys and values
+    stay in their slots; only its row of this table moves. One table serves the caches of all
+    layers.
 
-    position: () the position of the decoder state, which is incremented in place
+    position: () the decoder state's position, a tensor that is incremented in place
     """
 
     def __init__(self, rows: int, capacity: int, position: Tensor) -> None:
@@ -23,10 +24,10 @@ class SlotTable:
 
     def _reset(self, rows: int) -> None:
         self.rows = rows
-        row_numbers = torch.arange(rows, device=self.position.device).unsqueeze(1)
-        self._own = self._columns * rows + row_numbers
-        self.slots = self._own.clone()
-        """(R, capacity) slots of each row's earlier positions, and of those it will write."""
+        row_indices = torch.arange(rows, device=self.position.device).unsqueeze(1)
+        self._write_slots = self._columns * rows + row_indices
+        self.slots = self._write_slots.clone()
+        """(R, capacity) slot of each position of each row, including positions not yet written."""
 
     @property
     def capacity(self) -> int:
@@ -39,24 +40,28 @@ class SlotTable:
         return self._columns <= self.position
 
     def select(self, rows: Tensor) -> "SlotTable":
-        """Keep these rows, in place. Called after a step but before `position` is incremented."""
+        """Keep the rows with these indices, in place, and return self.
+
+        Call it after a step, before `position` is incremented. A change of the number of rows
+        resets the table, so it is possible only before the first step.
+        """
         if len(rows) != self.rows:
             self._reset(len(rows))
         else:
             inherited = self.slots.index_select(0, rows)
-            self.slots.copy_(torch.where(self.mask, inherited, self._own))
+            self.slots.copy_(torch.where(self.mask, inherited, self._write_slots))
         return self
 
 
 class StaticCache:
     """Keys and values of one layer: (capacity · R, H, D).
 
-    Only the contents of its tensors depend on the position, so a step can be captured once and
-    replayed.
+    The addresses and shapes of its tensors are the same at every position, so a step can be
+    captured once and replayed.
     """
 
     def __init__(self, table: SlotTable, example: KeysValues) -> None:
-        """example: one position of one row, (1, H, 1, D) each"""
+        """example: keys and values of one position and row, (1, H, 1, D), with the right dtype"""
         self.table = table
         self._example = example
         self._rows = 0
@@ -64,7 +69,7 @@ class StaticCache:
 
     @property
     def position(self) -> Tensor:
-        """() the position that the next `append` stores."""
+        """() index, from 0, of the position that the next `append` stores."""
         return self.table.position
 
     @property
@@ -74,7 +79,7 @@ class StaticCache:
 
     @property
     def store(self) -> tuple[Tensor, Tensor]:
-        """Keys and values. Allocated by the first `select`, at the latest by the first step."""
+        """Keys and values. Allocated at the first use: by `select` or, without it, by a step."""
         if self._store is None:
             self._rows = self.table.rows
             self._store = (
@@ -85,11 +90,14 @@ class StaticCache:
 
     def _allocate(self, example: Tensor) -> Tensor:
         _, heads, _, width = example.shape
-        # Zeros, because unused slots are multiplied with a weight of zero, and 0 · NaN is NaN.
+        # Zeros, because attention multiplies unused slots by a weight of zero, and 0 · NaN is NaN.
         return example.new_zeros(self.table.capacity * self._rows, heads, width)
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store one position, (R, H, 1, D) each. Returns all slots: (R, H, capacity, D) each."""
+        """Store the keys and values of one position, (R, H, 1, D) each.
+
+        Return the keys and values of each row's slots, filled or not: (R, H, capacity, D) each.
+        """
         current = self.table.slots.gather(1, self.position.expand(self.table.rows, 1))
         gathered = []
         for store, tensor in zip(self.store, (new.keys, new.values), strict=True):
@@ -98,7 +106,10 @@ class StaticCache:
         return KeysValues(*gathered)
 
     def select(self, rows: Tensor) -> "StaticCache":
-        """Keys and values stay where they are; the slot table must select the rows first."""
+        """Return self: keys and values stay in their slots. The slot table must select first.
+
+        If the number of rows has changed, the tensors are allocated again and start empty.
+        """
         if len(rows) != self._rows:
             assert self.table.rows == len(rows), "select the rows of the slot table first"
             self._store = None

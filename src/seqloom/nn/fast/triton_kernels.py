@@ -1,4 +1,4 @@
-"""The Triton kernels behind `nn/fast/kernels.py`. One program is one query of one head.
+"""The Triton kernels behind `nn/fast/kernels.py`. Each program handles one query of one head.
 
 The softmax is computed online (Milakov and Gimelshein 2018): a program reads the keys block by
 block and, when it finds a greater score, rescales its sums by exp(old maximum - new maximum).
@@ -39,7 +39,7 @@ def self_attention_kernel(
     tl.store(keys + current_slot + column, new_key)
     tl.store(values + current_slot + column, new_value)
 
-    # The current position is the first key.
+    # The sums start with the key and value of the current position.
     maximum = tl.sum(query * new_key.to(tl.float32), axis=0)
     total = tl.exp(maximum - maximum)
     context = new_value.to(tl.float32)
