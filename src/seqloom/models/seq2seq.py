@@ -33,6 +33,9 @@ class Model(nn.Module):
         if source is not None:
             assert self.encoder is not None, "a model without encoder cannot encode a source"
             return self.encoder(source, packing)
+        return self._empty_memory(size)
+
+    def _empty_memory(self, size: int) -> Memory:
         parameter = next(self.parameters())
         return Memory(
             states=parameter.new_zeros(size, 0, 0),
@@ -42,5 +45,8 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> DecoderOutput:
         """Compute the output at every target position, with teacher forcing."""
-        memory = self.encode(batch.source, batch.size, batch.packing)
+        if self.encoder is None:
+            memory = self._empty_memory(batch.size)
+        else:
+            memory = self.encoder(batch.source, batch.packing)
         return self.decoder(batch.inputs.values, memory, batch.packing)
