@@ -2,10 +2,10 @@
 
 explain/            every value of one decoder step, with its formula
 gradients           gradient norms at every step of a sentence
-gradient_flow       the gradients themselves, for any model and batch
+gradient_flow       the complete gradients at every step, for any model and batch
 error_propagation   the effect of the first wrong token on the rest of an output
-search_inspection   a traced search, alternatives, and the replacement of a token
-comparison          two runs on the same sentences
+search_inspection   traces a search, lists alternative tokens, replaces a token
+comparison          compares two runs on the same sentences
 attention           checks for commands that show attention
 """
 

@@ -26,7 +26,7 @@ def check_has_text_source(run: Run) -> None:
 
 
 def no_attention_error(run: Run) -> ConfigError:
-    """The error for a run without attention, with the setting that adds it."""
+    """Build the error for a run without attention. It names the setting that adds attention."""
     decoder = run.config.model.decoder
     match decoder:
         case RecurrentDecoderConfig() | TransformerDecoderConfig():

@@ -1,4 +1,4 @@
-"""Compares two runs sentence by sentence: outputs, chrF, and differences."""
+"""Compares the outputs of two runs sentence by sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class OutputPair:
 
     number:    position of the sentence in the data, counted from 1
     qualities: chrF of both outputs; None without references
-    distance:  100 - chrF of the second output against the first
+    distance:  100 - chrF of the second output, with the first as its reference
     """
 
     number: int
@@ -52,7 +52,7 @@ class RunComparison:
     """The comparison of two runs.
 
     names:  names of the runs
-    pairs:  all sentences, largest difference first
+    pairs:  outputs for all sentences, sorted by the size of `gain`, then `distance`, largest first
     scores: scores of each run over all sentences; empty without references
     """
 
@@ -66,7 +66,7 @@ class RunComparison:
         return [pair for pair in self.pairs if pair.outputs[0].text != pair.outputs[1].text]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         return {
             "runs": list(self.names),
             "sentences": len(self.pairs),
@@ -81,7 +81,10 @@ def compare_runs(
     examples: Sequence[Example],
     decodings: tuple[DecodingConfig, DecodingConfig],
 ) -> RunComparison:
-    """Run both models on the same sentences. Scores need references for all examples."""
+    """Decode the same sentences with both runs, and compare the outputs.
+
+    Scores over all sentences are computed only if every example has references.
+    """
     check_comparable(runs)
     if not examples:
         raise DataError("there are no sentences to compare the runs on; give some")
@@ -89,7 +92,7 @@ def compare_runs(
         [
             best
             for [best] in run.predict(
-                _questions(run, examples), PredictionOptions(1), decoding=decoding
+                _source_texts(run, examples), PredictionOptions(1), decoding=decoding
             )
         ]
         for run, decoding in zip(runs, decodings, strict=True)
@@ -129,17 +132,20 @@ def _compare_outputs(
     )
 
 
-def _questions(run: Run, examples: Sequence[Example]) -> list[str]:
+def _source_texts(run: Run, examples: Sequence[Example]) -> list[str]:
     return [run.task.source_text(example) for example in examples]
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise ConfigError unless the runs have the same task. Cheap: call it before decoding."""
+    """Raise ConfigError unless the runs have the same task and read a source.
+
+    Call this before decoding, so that the error does not come late.
+    """
     kinds = {run.config.task.kind: run.name for run in runs}
     if len(kinds) > 1:
         listed = " and ".join(f"{name} is for {kind}" for kind, name in kinds.items())
         raise ConfigError(
-            f"{listed}, so their outputs cannot be compared; give two runs of one task"
+            f"{listed}, so their outputs cannot be compared; give two runs with the same task"
         )
     if isinstance(runs[0].task.signature.source, NoSource):
         raise ConfigError(

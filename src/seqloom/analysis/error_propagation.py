@@ -1,14 +1,15 @@
 """Error propagation: the effect of the first wrong token on the rest of an output.
 
-Training feeds the decoder the reference; in use it reads its own output (exposure bias). At the
-first token that differs from the reference, position s, the output makes an error. From there on,
-three prefixes can precede position t of the reference:
+In training the decoder reads the reference, in use it reads its own output (exposure bias). Let s be
+the position of the first output token that differs from the reference. For a later position t, the
+decoder can read three prefixes:
 
     reference     r_1 … r_{t-1}                         as in training
     one error     r_1 … r_{s-1} o_s r_{s+1} … r_{t-1}   one wrong token, otherwise the reference
     output        o_1 … o_{t-1}                         as in use
 
-The loss of log p(r_t) after the second and the third prefix is the cost of the error.
+The cost of the error is the amount by which log p(r_t) is lower after the second or the third prefix
+than after the first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START
 
 BATCH_SIZE = 64
-"""Sentences per batch."""
+"""Number of sentences per batch."""
 
 Tokens = tuple[int, ...]
 
@@ -49,9 +50,9 @@ class SentenceErrors:
     after_reference:  log p of each reference token after the reference
     after_error:      the same after the reference with one wrong token. Ends at the error if the
                       wrong token is END, because no token follows END.
-    after_output:     the same after the model's own output; ends with the output
+    after_output:     the same after the model's own output. Ends where the output ends.
 
-    The three are equal up to and including the error.
+    The three sequences are equal up to and including the error.
     """
 
     source: str
@@ -70,10 +71,11 @@ class CurvePoint:
     """Means of log p at one distance from the error, over all sentences that are long enough.
 
     distance:         tokens after the error
-    sentences:        number of sentences in `after_reference` and `after_error`
-    output_sentences: number of these whose output is long enough as well
+    sentences:        number of sentences that `after_reference` and `after_error` average
+    output_sentences: number of these sentences whose output is long enough as well
     after_output:     mean over the `output_sentences`
-    after_reference_same_sentences: mean over the `output_sentences`, for comparison
+    after_reference_same_sentences:
+                      mean of `after_reference` over the `output_sentences`, for comparison
     """
 
     distance: int
@@ -87,7 +89,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ErrorPropagation:
-    """All sentences, and the means by distance from the error."""
+    """Errors of a run in all sentences, and the means by distance from the error."""
 
     run: str
     sentences: tuple[SentenceErrors, ...]
@@ -99,7 +101,7 @@ class ErrorPropagation:
         return [sentence for sentence in self.sentences if sentence.error_index is not None]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         return {
             "run": self.run,
             "sentences": [sentence.__dict__ for sentence in self.sentences],
@@ -138,7 +140,7 @@ def check_has_source(run: Run) -> None:
 
 
 def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[ModelInput]]]:
-    """Batches of examples with similar source lengths, and the indices of these examples."""
+    """Yield batches of examples with similar source lengths, with the indices of the examples."""
     prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
     run.predictor.check_input_lengths(prepared)
     order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
@@ -196,7 +198,7 @@ def _measure_batch(
 
 
 def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
-    """The output of each source, with END if the search reached it."""
+    """Return the greedy output for each source. It ends with END if the search reached END."""
     decoding: GreedyConfig = greedy_config(run.config.decoding)
     request = SearchRequest(
         max_lengths=[output_limit(prepared, decoding, run.model, None) for prepared in batch],
@@ -209,7 +211,7 @@ def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> l
 def _reference_log_probabilities(
     run: Run, memory: Memory, prefixes: Sequence[Tokens], references: Sequence[Tokens]
 ) -> list[list[float]]:
-    """log p(r_t | the first t - 1 tokens of the prefix) for every t."""
+    """Return log p(r_t | first t - 1 tokens of the prefix) for every token r_t of each reference."""
     length = max(map(len, references))
     # END is never a decoder input. The positions after it are cut off later.
     inputs = [[token for token in prefix if token != END] for prefix in prefixes]
@@ -223,12 +225,12 @@ def _reference_log_probabilities(
 
 
 def _pad(tokens: Sequence[int], length: int) -> list[int]:
-    """Truncate or pad to this length."""
+    """Truncate or pad the tokens to this length."""
     return [*tokens[:length], *[PAD] * (length - len(tokens))]
 
 
 def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int:
-    """Number of equal tokens at the start of both."""
+    """Return the number of leading tokens that are equal in both."""
     pairs = zip(output, reference, strict=False)
     return next(
         (index for index, (o, r) in enumerate(pairs) if o != r), min(len(output), len(reference))
@@ -238,7 +240,10 @@ def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int
 def mean_curve(
     sentences: Sequence[SentenceErrors], before: int = 4, after: int = 12
 ) -> list[CurvePoint]:
-    """Means by distance from the error. At distance 0 and before, all prefixes are equal."""
+    """Average log p by distance from the error, from -`before` to `after`.
+
+    At distances up to 0 the three prefixes are equal, and so are the means over the same sentences.
+    """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []
     for distance in range(-before, after + 1):

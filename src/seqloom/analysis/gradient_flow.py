@@ -1,7 +1,7 @@
 """Gradients of a loss with respect to the input of every encoder and decoder step.
 
-    ∂L/∂x_s = chain + attention     of source step s
-    ∂L/∂x_t = own + later           of target step t
+    ∂L/∂x_s = chain + attention     at source step s
+    ∂L/∂x_t = own + later           at target step t
 
 x is the embedded token that a step reads. A gradient passes from the decoder to the encoder on two
 paths: through the summary that initialises the decoder state (the chain), and through the encoder
@@ -34,10 +34,10 @@ class GradientFlow:
     """Gradients of a loss with respect to the inputs of all steps.
 
     loss:      (B,)      loss of each row
-    chain:     (B, S, D) of the source, through the encoder summary
-    attention: (B, S, D) of the source, through the encoder states
-    own:       (B, T, E) of the target, from the prediction of the same step
-    later:     (B, T, E) of the target, from the predictions of later steps
+    chain:     (B, S, D) at the source inputs, through the encoder summary
+    attention: (B, S, D) at the source inputs, through the encoder states
+    own:       (B, T, E) at the decoder inputs, from the prediction of the same step
+    later:     (B, T, E) at the decoder inputs, from the predictions of later steps
 
     S is 0 without an encoder. E is 0 if the decoder reads no tokens.
     """
@@ -50,12 +50,12 @@ class GradientFlow:
 
     @property
     def source(self) -> Tensor:
-        """(B, S, D) the sum of both paths."""
+        """(B, S, D) gradient at the source inputs, the sum of both paths."""
         return self.chain + self.attention
 
     @property
     def target(self) -> Tensor:
-        """(B, T, E) the sum over all predictions."""
+        """(B, T, E) gradient at the decoder inputs, from all predictions."""
         return self.own + self.later
 
 
@@ -100,7 +100,7 @@ def _check_model(model: Model) -> None:
 
 
 def _embedder(part: nn.Module | None) -> Embedder | None:
-    """The module that embeds the tokens of an encoder or decoder."""
+    """Return the module that embeds the inputs of an encoder or decoder; None if there is none."""
     match part:
         case RecurrentEncoder() | TransformerEncoder() | RecurrentDecoder() | TransformerDecoder():
             return part.embedder
@@ -109,13 +109,16 @@ def _embedder(part: nn.Module | None) -> Embedder | None:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    """The same values as a new leaf of the autograd graph."""
+    """Return the same values as a new leaf of the autograd graph."""
     return tensor.detach().requires_grad_()
 
 
 @contextmanager
 def _capture_inputs(part: nn.Module | None) -> Iterator[list[Tensor]]:
-    """Turn the embeddings of an encoder or decoder into leaves, and collect them."""
+    """Replace the embedded inputs of an encoder or decoder by leaves of the autograd graph.
+
+    Yields the list to which the leaves are appended.
+    """
     captured: list[Tensor] = []
 
     def capture(module: nn.Module, arguments: object, vectors: Tensor) -> Tensor:
@@ -130,14 +133,14 @@ def _capture_inputs(part: nn.Module | None) -> Iterator[list[Tensor]]:
 
 
 def _encode(model: Model, batch: Batch) -> tuple[Tensor, Memory]:
-    """The inputs of the encoder (B, S, D) and its output."""
+    """Run the encoder. Returns its embedded inputs (B, S, D) and its output."""
     with _capture_inputs(model.encoder) as captured:
         memory = model.encode(batch.source, batch.size, batch.packing)
     return captured[0] if captured else memory.states, memory
 
 
 def _decode(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]:
-    """The inputs of the decoder (B, T, E) and the losses of its predictions (B, T)."""
+    """Run the decoder. Returns its embedded inputs (B, T, E) and its losses (B, T)."""
     with _capture_inputs(model.decoder) as captured:
         output = model.decoder(batch.inputs.values, memory, batch.packing)
         logits = output.logits()  # (B, T, V)
@@ -150,13 +153,13 @@ def _decode(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]
 
 
 def _select_step(losses: Tensor, step: int) -> Tensor:
-    """The losses (B, T), set to zero except at one step, counted from 1."""
+    """Set the losses (B, T) to zero except at one step, counted from 1."""
     steps = torch.arange(1, losses.shape[1] + 1, device=losses.device)
     return losses * (steps == step)
 
 
 def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
-    """The gradient at each leaf; zero if the loss does not depend on it."""
+    """Return the gradient of the loss at each leaf; zero if the loss does not depend on the leaf."""
     required = [leaf for leaf in leaves if leaf.requires_grad]
     computed: list[Tensor | None] = []
     if loss.requires_grad and required:
@@ -178,7 +181,7 @@ def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient at the encoder's inputs (B, S, D), given the gradient at one of its outputs."""
+    """Return the gradient at the encoder's inputs (B, S, D), given that at one of its outputs."""
     if not output.requires_grad:
         return torch.zeros_like(inputs)
     [result] = torch.autograd.grad(output, inputs, gradient, retain_graph=True, allow_unused=True)

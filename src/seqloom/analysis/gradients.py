@@ -1,4 +1,4 @@
-"""Norms of the gradients at every step, for single sentences of a run and averaged over many."""
+"""Gradient norms at every step of a run, for one sentence or averaged over many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ from seqloom.runs.run import Run
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
 
 BATCH_SIZE = 16
-"""Sentences per backward pass."""
+"""Number of sentences per backward pass."""
 
 
 @dataclass(frozen=True)
 class StepGradients:
     """Gradient norms at the steps of the source or of the target.
 
-    labels: token of each step; in a profile, its distance to the last step
-    whole:  norm of the gradient
-    parts:  norms of its two summands: "chain" and "attention" for the source, "own" and "later"
-            for the target
+    labels: token of each step; in a profile, the distance of each step to the last one
+    whole:  norm of the gradient at each step
+    parts:  norms of the two summands of this gradient: "chain" and "attention" for the source,
+            "own" and "later" for the target (see `GradientFlow`)
     """
 
     labels: tuple[str, ...]
@@ -45,11 +45,11 @@ class StepGradients:
 
 @dataclass(frozen=True)
 class GradientTrace:
-    """The gradients of one sentence.
+    """Gradient norms for one sentence.
 
     output: pieces of the output whose loss is differentiated
     step:   the prediction whose loss is differentiated, counted from 1; None: all predictions
-    loss:   -log p of that prediction, or of all
+    loss:   -log p of that prediction, or the sum over all predictions
     """
 
     output: tuple[str, ...]
@@ -59,17 +59,18 @@ class GradientTrace:
     target: StepGradients
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         sides = {"source": self.source.to_json(), "target": self.target.to_json()}
         return {"output": list(self.output), "step": self.step, "loss": self.loss, **sides}
 
 
 @dataclass(frozen=True)
 class GradientProfile:
-    """Means over many sentences, aligned at the last step.
+    """Gradient norms averaged over many sentences, which are aligned at their last steps.
 
     Label 0 is the last step of the source (its END) or of the target. Each mean is over the
-    sentences that are long enough; `counts` has their number.
+    sentences that are long enough. `counts` holds their number for each step, under the keys
+    "source" and "target".
     """
 
     sentences: int
@@ -79,7 +80,7 @@ class GradientProfile:
     counts: Mapping[str, tuple[int, ...]]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         counts = {side: list(numbers) for side, numbers in self.counts.items()}
         sides = {"source": self.source.to_json(), "target": self.target.to_json()}
         return {"sentences": self.sentences, "step": self.step, **sides, "counts": counts}
@@ -92,9 +93,11 @@ def trace_gradients(
     step: int | None = None,
     decoding: DecodingConfig | None = None,
 ) -> GradientTrace:
-    """Differentiate the loss of a target. Default: the run's own output.
+    """Differentiate the loss of a target text and return the gradient norms.
 
-    step: differentiate only the loss of this prediction, counted from 1. Default: all.
+    target:   target text. Default: the output of the run's search.
+    step:     differentiate only the loss of this prediction, counted from 1. Default: all.
+    decoding: search for the output. Default: the run's.
     """
     output = decode_output(run, text, target, decoding)
     if step is not None:
@@ -109,14 +112,20 @@ def profile_gradients(
     step: int | None = None,
     advance: ProgressCallback | None = None,
 ) -> GradientProfile:
-    """Average the gradient norms over sentence pairs. A language model takes blank sources."""
+    """Average the gradient norms over sentence pairs.
+
+    sources: source texts; blank for a language model
+    step:    differentiate only the loss of this prediction, counted from 1. Sentences with fewer
+             predictions are skipped. Default: all predictions.
+    advance: receives the number of completed sentences and the total number
+    """
     if step is not None and step < 1:
-        raise DataError(f"there is no step {step}; the first is 1")
+        raise DataError(f"there is no step {step}; the first step is 1")
     outputs = run.score(sources, targets, attention=False)
     selected = [i for i, output in enumerate(outputs) if len(output.pieces) >= (step or 1)]
     if not selected:
         longest = max((len(output.pieces) for output in outputs), default=0)
-        raise DataError(f"there is no step {step or 1}; the longest output has {longest}")
+        raise DataError(f"there is no step {step or 1}; the longest output has {longest} steps")
     traces: list[GradientTrace] = []
     for start in range(0, len(selected), BATCH_SIZE):
         batch = selected[start : start + BATCH_SIZE]
@@ -146,7 +155,7 @@ def _trace_batch(
 
 
 def _training_batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Batch:
-    """Texts and outputs as a training batch."""
+    """Build a training batch with the texts as sources and the outputs as targets."""
 
     def pad(rows: Sequence[Sequence[int]], last: int | None = None) -> Any:
         return pad_ids([np.array(row, dtype=np.int64) for row in rows], last=last)
@@ -173,7 +182,7 @@ def _target_gradients(flow: GradientFlow, row: int, labels: Sequence[str]) -> St
 def _step_gradients(
     whole: Tensor, parts: Mapping[str, Tensor], labels: Sequence[str]
 ) -> StepGradients:
-    """Norms of gradients (S, D), without the padding after the labels."""
+    """Compute the norms of gradients (S, D). Steps without a label are padding and are left out."""
 
     def norms(gradient: Tensor) -> tuple[float, ...]:
         return tuple(gradient[: len(labels)].norm(dim=-1).tolist())
@@ -184,7 +193,7 @@ def _step_gradients(
 
 
 def _average(sides: Sequence[StepGradients]) -> tuple[StepGradients, tuple[int, ...]]:
-    """Means by distance to the last step, and the number of sentences in each mean."""
+    """Average by distance to the last step. Returns also the number of sentences in each mean."""
     length = max(len(side.labels) for side in sides)
     counts = tuple(sum(len(side.labels) > distance for side in sides) for distance in range(length))
 

@@ -1,7 +1,7 @@
-"""SearchInspection: a text that is encoded once and searched repeatedly.
+"""SearchInspection encodes a text once and runs several searches for its outputs.
 
-It traces the search step by step, lists alternative tokens, and continues the search after a token
-has been replaced.
+It traces a search step by step, lists alternative tokens, and continues the search after a token has
+been replaced.
 """
 
 from collections.abc import Sequence
@@ -38,16 +38,16 @@ from seqloom.text.long_text import newline_id
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, UNKNOWN
 
 SUGGESTIONS = 5
-"""Similar tokens in the message about an unknown token."""
+"""Maximum number of similar tokens in the error message about an unknown token."""
 EXHAUSTIVE_OUTPUTS = 5
-"""Outputs of an exhaustive search."""
+"""Default number of outputs of an exhaustive search."""
 MAX_TRACED_SEQUENCES = 20_000
-"""Maximum number of sequences of a traced exhaustive search. The trace holds every one."""
+"""Maximum number of sequences of a traced exhaustive search, because the trace stores them all."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A possible token at a step, with its display name."""
+    """A possible token at a step, with its display name and log-probability."""
 
     token: int
     piece: str
@@ -58,8 +58,10 @@ class Alternative:
 class InspectedSearch:
     """A traced search for the outputs of one text.
 
+    record:  trace of the search
+    outputs: outputs of the search, best first
     pieces:  display name of each token in the trace
-    written: for each candidate of each step, the text of its hypothesis
+    written: for each step and candidate, the text of the hypothesis that ends with the candidate
     """
 
     text: str
@@ -69,7 +71,7 @@ class InspectedSearch:
     written: tuple[tuple[str, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         outputs = [output.to_json() for output in self.outputs]
         for output in outputs:
             del output["attention"], output["alignment"]
@@ -87,8 +89,8 @@ class TokenReplacement:
 
     step:         position of the token, counted from 1
     original:     best output of the search
-    changed:      best output that continues after the new token
-    alternatives: most probable tokens at the step
+    changed:      best output that starts with the tokens before the step and the new token
+    alternatives: most probable tokens at the step of the original output
     """
 
     step: int
@@ -97,7 +99,7 @@ class TokenReplacement:
     alternatives: tuple[Alternative, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         return {
             "step": self.step,
             "original": self.original.to_json(),
@@ -108,7 +110,7 @@ class TokenReplacement:
 
 @dataclass(frozen=True)
 class SearchInspection:
-    """A text prepared for a run, whose encoder output is computed once."""
+    """Inspects searches of a run for one text, which is encoded only once."""
 
     run: Run
     text: str
@@ -170,16 +172,16 @@ class SearchInspection:
     def _candidate_texts(self, record: SearchTrace) -> tuple[tuple[str, ...], ...]:
         decode = self.run.task.target_tokenizer.decode
 
-        def text(place: CandidateIndex) -> str:
-            return decode([record.candidate(each).token for each in record.path(place)])
+        def text(candidate: CandidateIndex) -> str:
+            return decode([record.candidate(each).token for each in record.path(candidate)])
 
         return tuple(
-            tuple(text((number, index)) for index in range(len(step)))
-            for number, step in enumerate(record.steps)
+            tuple(text((step_index, index)) for index in range(len(step)))
+            for step_index, step in enumerate(record.steps)
         )
 
     def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
-        """The most probable tokens at each position of an output, and after its end."""
+        """Return the most probable tokens at each position of an output, and after its end."""
         with torch.inference_mode():
             steps = alternatives(self.run.model.decoder, self.memory, tokens, count)
         return [
@@ -188,7 +190,12 @@ class SearchInspection:
         ]
 
     def replace_token(self, step: int, piece: str, count: int = 8) -> TokenReplacement:
-        """Replace the token at a step of the best output, counted from 1, and continue from it."""
+        """Replace one token of the best output, and let the search continue after the new token.
+
+        step:  position of the token, counted from 1
+        piece: the new token; see `parse_token`
+        count: number of alternatives to return
+        """
         [original] = self._hypotheses(self.prepared, 1)[:1]
         steps = len(original.log_probabilities)
         if not 1 <= step <= steps:
@@ -205,7 +212,7 @@ class SearchInspection:
         )
 
     def continue_from(self, prefix: Sequence[int]) -> Prediction:
-        """The best output that starts with these tokens. A prefix with END is complete."""
+        """Return the best output that starts with these tokens. After END nothing is added."""
         prepared = self._with_prefix([token for token in prefix if token != END])
         if prefix and prefix[-1] == END:
             exponent = self.decoding.length_penalty
@@ -219,7 +226,7 @@ class SearchInspection:
         return build_prediction(self.run.task, prepared, hypothesis)
 
     def parse_token(self, piece: str) -> tuple[int, ...]:
-        """The tokens of a typed word, or the token with this display name."""
+        """Convert user input to tokens. The input is a text, or the display name of one token."""
         tokenizer = self.run.task.target_tokenizer
         if piece == SPECIAL_TOKENS[END]:
             return (END,)
@@ -238,12 +245,12 @@ class SearchInspection:
 
     @cached_property
     def _tokens_by_name(self) -> dict[str, int]:
-        """All tokens of the vocabulary except the special ones."""
+        """All tokens of the vocabulary except the special ones, by display name."""
         size = self.run.task.target_tokenizer.size
         return {self.name_of(token): token for token in range(len(SPECIAL_TOKENS), size)}
 
     def name_of(self, token: int) -> str:
-        """The display name of a token."""
+        """Return the display name of a token."""
         if token < len(SPECIAL_TOKENS):
             return SPECIAL_TOKENS[token]
         return self.run.task.target_tokenizer.pieces([token])[0]
@@ -268,7 +275,7 @@ class SearchInspection:
 
 
 def default_n_best(decoding: SearchConfig) -> int:
-    """Number of outputs that a search returns by default."""
+    """Return the number of outputs that a search returns by default."""
     match decoding:
         case BeamConfig(width=width):
             return width

@@ -5,5 +5,5 @@ models/     trained and random models, toy languages that several claims share
 running/    runs every condition with every seed and caches the measurements
 reporting/  reports as objects, JSON and HTML
 
-claim.py, results.py and verdict.py hold the types; registry.py finds claims by name.
+claim.py, results.py and verdict.py define the types; registry.py finds claims by name.
 """

@@ -18,7 +18,7 @@ TrialProgress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Trial(Generic[SettingsT]):
-    """One condition with one seed, to be measured.
+    """One measurement to make: one condition with one seed.
 
     settings: sizes of models and data
     models:   folder of trained models; see `trained_models.train_once`
@@ -36,7 +36,7 @@ class Trial(Generic[SettingsT]):
 class Column:
     """A column of the results table.
 
-    name:        name of the measured number
+    name:        name of the measured value
     label:       heading of the column
     format_spec: as in format(), for example ".1%"
     """
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published number, and the condition and name of our corresponding number."""
+    """A published value, and the condition and name of our measured value to compare with it."""
 
     label: str
     value: float
@@ -58,7 +58,9 @@ class PublishedFigure:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """Numbers of a publication. Only their order is compared with ours: its experiments are larger.
+    """Results from a publication.
+
+    The published experiments are larger than ours, so only the ranking of the conditions is compared.
 
     where: publication and table
     what:  metric and experiment
@@ -74,11 +76,11 @@ class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
     sentence:   the claim
-    source:     documents and sections that make it
+    source:     lectures and sections that make the claim
     setup:      description of the experiment
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim
-    conditions: what the experiment compares; each is measured separately with every seed
+    conditions: names of the conditions to compare. Each is measured with every seed.
     sizes:      settings of each size. They are part of the cache key of a measurement.
     measure:    measures one condition with one seed
     judge:      derives the verdict from all measurements

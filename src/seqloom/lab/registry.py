@@ -1,4 +1,4 @@
-"""The claims, found by name. Every module in `lab/claims` holds one.
+"""Finds claims by name. Every module in `lab/claims` defines one claim.
 
 This module imports nothing heavy, so that the command line can check names quickly.
 """
@@ -25,9 +25,9 @@ def claim_names() -> list[str]:
 
 
 def select_claims(names: Sequence[str]) -> list[str]:
-    """The requested claims without duplicates. The name "all" selects every claim.
+    """Return the requested names without duplicates. The name "all" selects every claim.
 
-    Raises NotFoundError that lists all unknown names.
+    Raises NotFoundError, with a list of all unknown names.
     """
     available = claim_names()
     unknown = [name for name in dict.fromkeys(names) if name not in (*available, ALL)]
@@ -44,7 +44,7 @@ def _describe_unknown(name: str, available: Sequence[str]) -> str:
 
 
 def find_claim(name: str) -> "Claim[Any]":
-    """The object `CLAIM` in the module of this claim."""
+    """Import the module of this claim and return its `CLAIM`."""
     [selected] = select_claims([name])
     module = import_module(f"seqloom.lab.claims.{selected.replace('-', '_')}")
     claim: Claim[Any] = module.CLAIM

@@ -1,18 +1,18 @@
-"""Measurements of a claim, over conditions and seeds."""
+"""Measurements of a claim, for all conditions and seeds."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Numbers = Mapping[str, float]
-"""The measured numbers of one condition with one seed, by name."""
+"""Values measured under one condition with one seed, by name."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The numbers of one condition with one seed.
+    """The values measured under one condition with one seed.
 
-    seconds: duration. Includes the training unless another condition trained the same model before.
+    seconds: duration. Includes training, unless the model was already trained for another condition.
     device:  for example "cpu" or "cuda"
     """
 
@@ -34,7 +34,7 @@ class Results:
         return sorted({each.seed for each in self.measurements})
 
     def over_seeds(self, condition: str, name: str) -> list[float]:
-        """One number per seed, in the order of the seeds."""
+        """Return the value `name` under a condition, one per seed, in ascending order of the seeds."""
         by_seed = {
             each.seed: each.numbers[name]
             for each in self.measurements
@@ -46,19 +46,22 @@ class Results:
         return statistics.fmean(self.over_seeds(condition, name))
 
     def difference(self, name: str, higher: str, lower: str) -> list[float]:
-        """The number of condition `higher` minus that of condition `lower`, per seed."""
+        """Return the value `name` under condition `higher` minus that under `lower`, one per seed."""
         return self.between((higher, name), (lower, name))
 
     def between(self, higher: tuple[str, str], lower: tuple[str, str]) -> list[float]:
-        """One number (condition, name) minus another, per seed."""
+        """Return one measured value minus another, one difference per seed.
+
+        Each value is given as (condition, name). `lower` is subtracted from `higher`.
+        """
         pairs = zip(self.over_seeds(*higher), self.over_seeds(*lower), strict=True)
         return [first - second for first, second in pairs]
 
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
-        """The numbers over the seeds for each name: the points of a line in a chart."""
+        """Return the points of a line in a chart: for each name, the values of all seeds."""
         return [self.over_seeds(condition, name) for name in names]
 
 
 def deviation(values: Sequence[float]) -> float:
-    """The standard deviation; 0 for a single value."""
+    """Return the standard deviation; 0 for a single value."""
     return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,15 +1,15 @@
 """The rule that decides whether a claim holds.
 
-A claim consists of statements, its effects. An effect is one number per seed that is positive if
-the statement is true: the difference of two conditions, or the distance from a bound.
+A claim consists of statements (`Effect`). A statement is tested by its margins: one per seed, the
+distance of a measured value from a bound, positive on the required side.
 
-    confirmed   positive with every seed, and the mean exceeds twice its standard error
-    refuted     negative with every seed, and the mean is below minus twice its standard error
+    confirmed   all margins are positive, and their mean exceeds twice its standard error
+    refuted     all margins are negative, and their mean is below minus twice its standard error
     undecided   otherwise, and always with fewer than three seeds
 
-A claim is confirmed if all its effects are, refuted if one of them is, and undecided otherwise.
-With three seeds, a random effect is confirmed about once in eleven times and refuted as often; more
-seeds lower this rate.
+A claim is confirmed if all its statements are confirmed, refuted if at least one is refuted, and
+undecided otherwise. With three seeds, a statement about random values is confirmed about once in
+eleven times, and refuted equally often. More seeds lower this rate.
 """
 
 import math
@@ -31,7 +31,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of a claim, and the reasons: one per statement, separated by "; "."""
+    """The state of a claim, and the reasons for it: one per statement, separated by "; "."""
 
     state: State
     reason: str
@@ -39,13 +39,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Effect:
-    """A statement of a claim, as one number per seed that must be above or below a bound.
+    """One statement of a claim: a measured value must be above or below a bound.
 
-    statement:   for example "at length 30, attention is more accurate by"
+    statement:   text before the value, for example "at length 30, attention is more accurate by"
+    values:      the measured value of each seed
     above:       lower bound. Default: 0, unless `below` is given.
     below:       upper bound
-    format_spec: format of the numbers, as in format()
-    unit:        text after the numbers
+    format_spec: format of the values, as in format()
+    unit:        text after the values
     """
 
     statement: str
@@ -57,7 +58,7 @@ class Effect:
 
     @property
     def margins(self) -> list[float]:
-        """Distance of each number from the bound; positive on the required side."""
+        """Distance of each value from the bound; positive on the required side."""
         if self.below is not None:
             return [self.below - value for value in self.values]
         return [value - (self.above or 0.0) for value in self.values]
@@ -77,7 +78,7 @@ class Effect:
 
     @property
     def reason(self) -> str:
-        """The outcome, the statement, its numbers and the requirement."""
+        """One line of text: the outcome, the statement, the measured values and the requirement."""
         outcome = {"confirmed": "yes", "refuted": "no", "undecided": "not clear"}[self.state]
         mean, lowest, highest = (
             format(value, self.format_spec)
@@ -96,7 +97,7 @@ class Effect:
 
 
 def conclude(*effects: Effect) -> Verdict:
-    """The verdict on a claim with these statements."""
+    """Return the verdict on a claim that consists of these statements."""
     states = {effect.state for effect in effects}
     state: State = "undecided"
     if states == {"confirmed"}:

@@ -11,7 +11,7 @@ from seqloom.viz.figures import create_figure, save_figure
 
 _CELL_INCHES = 0.36
 _MAX_MATRIX_INCHES = 30.0
-"""Limit of the longer side of a matrix. Cells shrink when there are hundreds of tokens."""
+"""Maximum length of the longer side of a matrix. If there are many tokens, the cells shrink."""
 _MAX_LABEL_LENGTH = 40
 _LETTER_INCHES = 0.09
 

@@ -1,8 +1,9 @@
 """Write attention maps as a self-contained HTML page.
 
-Each output is a card: its tokens and those of its source, a table of the weights (which is both the
-heat map and what a screen reader reads), and, if there are several heads, a small map of each to
-select. Without JavaScript the table is still there.
+The page has one card per output. A card shows the source and output tokens and a table of the
+attention weights, whose cells are shaded as a heat map. If there are several heads, it also shows a
+small map of each head; a click on it fills the table with the weights of that head. Without
+JavaScript the page shows the tokens and the table.
 """
 
 import json
@@ -70,12 +71,13 @@ class AttentionCard:
     """One output on the page.
 
     Attributes:
-        number: number of the source text, and of the output if there are several.
+        number: heading, such as "3", or "3, output 1 of 2" if a source has several outputs.
         text: the output.
         note: a line below the words, such as the score.
         view: name of the map in `chosen`, such as "mean of all layers and heads".
-        chosen: (T, S), the map shown first. None for a blank source line.
-        heads: (T, L, H, S), the maps of all layers and heads, with the same labels.
+        chosen: weights (T, S) that the table shows first. None for a blank source line.
+        heads: weights (T, L, H, S) of all layers and heads, for the same tokens. None: no maps of
+            single heads.
     """
 
     number: str

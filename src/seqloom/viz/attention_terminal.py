@@ -6,7 +6,7 @@
     it      ▓▓▓   ░░░░░░░   ░░░
 
 Each row is an output token, each column a source token. A darker block is a larger weight. The
-"numbers" marks print percentages instead, and a point for less than one percent:
+"numbers" marks print percentages instead, and a point for weights that round to zero percent:
 
             das   gefällt   mir
     I        12         .    88
@@ -23,7 +23,12 @@ from rich.text import Text
 from seqloom.viz.terminal_format import fit_to_line, pad_to_width
 
 Marks = Literal["blocks", "letters", "numbers"]
-"""Shaded blocks; ASCII characters (labels in ASCII too); or percentages (labels unchanged)."""
+"""How weights are drawn.
+
+blocks:  shaded blocks
+letters: ASCII characters. Labels are converted to ASCII too.
+numbers: percentages
+"""
 BLOCKS = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
 _LEVEL_BOUNDS = (0.05, 0.2, 0.4, 0.7)
@@ -87,7 +92,7 @@ class _AttentionRenderer:
         headers: Sequence[str],
         margin: int,
     ) -> Text:
-        """Draw a line of column headers and below it one line for each row."""
+        """Draw a line of column headers, and below it one line for each row of weights."""
         widths = [max(cell_len(header), self.min_column_width) for header in headers]
         drawing = Text(" " * margin)
         for header, cells in zip(headers, widths, strict=True):
@@ -120,7 +125,7 @@ def _level(weight: float) -> int:
 
 
 def _legend(numbers: Sequence[str], labels: Sequence[str], width: int) -> Text:
-    """1 das  2 gefällt  3 mir, in lines of at most `width` cells."""
+    """List the column numbers and their labels: "1 das  2 gefällt", in lines of `width` cells."""
     lines: list[str] = [""]
     for number, label in zip(numbers, labels, strict=True):
         entry = f"{number} {label}"

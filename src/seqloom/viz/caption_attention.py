@@ -1,4 +1,4 @@
-"""Draw the attention of a caption: one copy of the image for each word, bright where it attends."""
+"""Draw the attention of a caption: a copy of the image for each token, bright where it attends."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from seqloom.viz.figures import create_figure, save_figure
 
 _IMAGES_PER_ROW = 6
 _MIN_BRIGHTNESS = 0.25
-"""Brightness of cells without attention."""
+"""Brightness of cells with a weight of zero."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class CaptionAttention:
 
     Attributes:
         text: the caption.
-        pixels: (3, N, N), the square of the image that the encoder reads.
+        pixels: (3, N, N), the square part of the image that the encoder reads.
         pieces: the output tokens.
-        weights: (pieces, cells), the attention weights; the cells of the grid in row-major order.
+        weights: (pieces, cells), the attention weights. Cells of the grid are in row-major order.
     """
 
     text: str
@@ -52,7 +52,7 @@ def save_caption_attention(path: Path, captions: Sequence[CaptionAttention]) -> 
 
 
 def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.float64]:
-    """(cells,) -> (size, size) brightness: 1 at the largest weight, dark where there is none."""
+    """Convert weights (cells,) to the brightness of pixels (size, size): 1 at the largest weight."""
     side = math.isqrt(len(weights))
     assert side * side == len(weights), "the grid of an image is square"
     grid = np.asarray(weights, dtype=np.float64).reshape(side, side)

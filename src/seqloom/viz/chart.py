@@ -1,4 +1,4 @@
-"""Line and bar charts as SVG, without a plotting library. Colours follow a light or dark theme."""
+"""Line and bar charts as SVG, without a plotting library. Colours adapt to light and dark themes."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from typing import assert_never
 
 _WIDTH = 680
 _LETTER = 6.6
-"""Approximate width of a letter of the labels."""
+"""Approximate width of a letter in pixels."""
 _BAR_PITCH = 34
-"""Distance from one bar to the next."""
+"""Distance from one bar to the next in pixels."""
 _COLOUR_COUNT = 6
 _TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 STYLE = """
@@ -27,7 +27,7 @@ stroke-linejoin:round}.chart .band{opacity:.16;stroke:none}.chart .dot{stroke:no
 
 @dataclass(frozen=True)
 class Series:
-    """A line: for each x the measured values, one for each seed."""
+    """A line. `values` holds, for each x, the measured values of all seeds."""
 
     name: str
     x: Sequence[float]
@@ -36,10 +36,10 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """LineChart over common axes: the mean, with a band from the lowest to the highest value.
+    """Lines with common axes. A line shows means, with a band from the lowest to the highest value.
 
     Attributes:
-        zero: start the y axis at 0. Default: True.
+        zero: include 0 in the y axis, unless it is logarithmic. Default: True.
     """
 
     x_label: str
@@ -52,10 +52,10 @@ class LineChart:
 
 @dataclass(frozen=True)
 class BarChart:
-    """A bar for each name, as long as the mean, with a dot for each value.
+    """A bar for each name, which shows the mean of its values, with a dot for each value.
 
     Attributes:
-        zero: start the axis at 0. Default: True.
+        zero: include 0 in the axis. Default: True.
     """
 
     label: str
@@ -151,7 +151,7 @@ def _bar_chart(chart: BarChart) -> tuple[float, str]:
 
 
 def _legend(names: Sequence[str]) -> tuple[str, int]:
-    """Return a coloured mark and a name for each line, and the number of rows they take."""
+    """Return the SVG elements of the legend, and its number of rows."""
     elements, x, row = [], 16.0, 0
     for number, name in enumerate(names):
         width = 30 + _LETTER * len(name)
@@ -205,8 +205,8 @@ class Axis:
 
     Attributes:
         ticks: the values that are labelled.
-        logarithmic: equal distances are equal ratios. Values below `low`, such as zero and
-            negative ones, map to `begin`.
+        logarithmic: logarithmic scale. Values below `low`, such as zero and negative values,
+            map to `begin`.
     """
 
     low: float
@@ -248,7 +248,7 @@ def create_axis(
 
 
 def _measured_axis(values: Sequence[float], left: float, right: float, logarithmic: bool) -> Axis:
-    """Return an axis with ticks at the measured values, as many as fit beside each other."""
+    """Return an axis with ticks at the measured values. Ticks whose labels do not fit are omitted."""
     measured = sorted(set(values))
     if len(measured) == 1:
         measured = [measured[0], measured[0] * 2 or 1.0]
@@ -264,7 +264,7 @@ def _measured_axis(values: Sequence[float], left: float, right: float, logarithm
 
 
 def round_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Return about `count` round numbers, the first at or below `low`, the last near `high`."""
+    """Return about `count` round numbers, from at or below `low` to at or above `high`."""
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in _TICK_STEPS if size * power >= rough * 0.999)
@@ -273,7 +273,10 @@ def round_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
 
 
 def power_of_ten_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Return the powers of ten around the values; of many, every second or third."""
+    """Return powers of ten from at or below `low` to at or above `high`.
+
+    If there were more than seven, some are skipped at regular intervals.
+    """
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     last = max(last, first + 1)
     stride = max(1, math.ceil((last - first) / 6))

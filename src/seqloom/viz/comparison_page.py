@@ -33,7 +33,7 @@ _PAGE = """<!doctype html>
 
 
 def save_comparison_page(path: Path, comparison: RunComparison, shown: int) -> None:
-    """Write the page with the first `shown` sentences; those that differ most come first."""
+    """Write the page with the `shown` sentences whose outputs differ most."""
     pairs = comparison.pairs[:shown]
     summary = f"{len(comparison.differing):,} of {len(comparison.pairs):,} outputs differ."
     if len(pairs) < len(comparison.pairs):
@@ -83,7 +83,7 @@ def _output_column(pair: OutputPair, index: int, name: str) -> str:
 
 
 def _marked_text(pair: OutputPair, index: int) -> str:
-    """Return one output as HTML, with <mark> around the words that the other does not have."""
+    """Return one output as HTML, with <mark> around the words that differ from the other output."""
     spans = []
     for part in diff_words(pair.outputs[0].text, pair.outputs[1].text):
         words = escape(" ".join((part.ours, part.theirs)[index]))

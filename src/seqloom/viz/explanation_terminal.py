@@ -33,11 +33,11 @@ from seqloom.viz.terminal_format import (
 _SHORT_VECTOR = 8
 """Vectors up to this length are printed in full."""
 _LEADING_NUMBERS = 5
-"""Numbers of a longer vector that are printed before its last one."""
+"""Number of leading values printed of a longer vector. Its last value is printed as well."""
 _BAR_CELLS = 20
 _MAX_TOKEN_CELLS = 18
 _MAX_LINE_CELLS = 100
-"""In wider terminals the shapes would stand too far from the names."""
+"""Maximum line width. In longer lines the shapes at the right end are too far from the names."""
 _MARGIN = 4
 """Indentation of the values below a name."""
 
@@ -45,10 +45,10 @@ _MARGIN = 4
 def draw_explanation(
     explanation: Explanation, *, width: int = 80, ascii_only: bool = False, full: bool = False
 ) -> Text:
-    """Print all values in order.
+    """Draw all values in the order of computation.
 
     Args:
-        full: print every number of every vector. Default: False, the first and last ones.
+        full: print every number of every vector. Default: False, which shortens long vectors.
     """
     renderer = _ExplanationRenderer(min(width, _MAX_LINE_CELLS), ascii_only, full)
     drawing = renderer.header(explanation)
@@ -64,10 +64,11 @@ def draw_explanation(
 
 
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
-    """Group values that have one number for each token, to print them as columns of one table.
+    """Group consecutive values that have one number for each token, to print them as one table.
 
-    A group ends with values that sum to one, such as attention weights. A scalar between two
-    columns, such as the scale of a dot product, stays in the group.
+    A group ends after values that sum to one, such as attention weights. A scalar that follows such
+    values, such as the scale of a dot product, belongs to the group. Every other value is a group of
+    its own.
     """
     group: list[TracedValue] = []
     for part in parts:
@@ -140,7 +141,7 @@ class _ExplanationRenderer:
         return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, self.ascii_only)
 
     def group(self, parts: Sequence[TracedValue], name_width: int) -> Text:
-        """Print names and formulas, and the numbers below them."""
+        """Print the names and formulas of a group, and the numbers below them."""
         drawing = Text()
         for part in parts:
             drawing.append(self._title(part, name_width))

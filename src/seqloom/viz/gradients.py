@@ -1,4 +1,4 @@
-"""Draw the gradient that reaches each step: bars in a terminal, or a figure in an image file."""
+"""Draw the gradient norm at each step: as a table in a terminal, or a figure in an image file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ LEGENDS = {
 
 
 def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bool = False) -> Text:
-    """Print a table for the source and one for the decoder input: gradient norms and bars."""
+    """Draw a table for the source and one for the decoder input, with gradient norms and bars."""
     drawing = Text()
     drawing.append(f"{headline(gradients)}\n", "bold")
     for name, title in SIDES.items():
@@ -55,7 +55,7 @@ def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bo
 
 
 def headline(gradients: GradientTrace | GradientProfile) -> str:
-    """Name the loss whose gradients these are."""
+    """Return a headline that says which loss was differentiated."""
     loss = "of all steps" if gradients.step is None else f"at step {gradients.step}"
     if isinstance(gradients, GradientProfile):
         return f"gradients of the loss {loss}, mean over {gradients.sentences:,} sentences"
@@ -66,7 +66,10 @@ def headline(gradients: GradientTrace | GradientProfile) -> str:
 
 
 def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Text:
-    """Print a line for each step. `counts`: sentences averaged at each step of a profile."""
+    """Draw a line for each step.
+
+    counts: number of sentences averaged at each step of a profile; empty for one sentence
+    """
     labels = [_label(label, ascii_only) for label in steps.labels]
     if counts:
         labels = [f"{label} from the end" if label != "0" else "last" for label in labels]
@@ -134,7 +137,7 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 
 
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
-    """Draw two bars for each step and a mark for the norm of their sum."""
+    """Draw two bars for each step, the norms of its two parts, and a mark at the total norm."""
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
         shifted = [position + 0.4 * (index - 0.5) for position in positions]
@@ -148,7 +151,7 @@ def _draw_bars(axes: Any, steps: StepGradients) -> None:
 
 
 def _draw_curves(axes: Any, steps: StepGradients) -> None:
-    """Draw means over the distance to the end, on a logarithmic axis that shows how they decay."""
+    """Draw the mean norms against the distance to the last step, on a logarithmic y axis."""
     positions = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):
         if any(steps.parts[name]):

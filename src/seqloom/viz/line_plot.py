@@ -13,7 +13,7 @@ _TEXT_COLOUR, _GRID_COLOUR = "#6b7280", "#e5e7eb"
 
 @dataclass(frozen=True)
 class Curve:
-    """A name and its points (x, y)."""
+    """A curve with a name, given by its points (x, y)."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -21,7 +21,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class LinePlot:
-    """Curves over common axes.
+    """Curves with common axes.
 
     Attributes:
         vertical_line: x position of a dotted line. Default: no line.

@@ -61,7 +61,7 @@ def save_search_tree(path: Path, searched: InspectedSearch) -> None:
 
 
 def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
-    """Draw a curve from the parent to the node; the more probable the token, the wider."""
+    """Draw a curve from the parent to the node. It is wider if the token is more probable."""
     parent = layout.parent(node)
     step = node.step + 1
     is_dropped = node.candidate.fate is Fate.DROPPED
@@ -80,7 +80,10 @@ def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
 
 
 def _draw_node(axes: Any, node: TreeNode) -> None:
-    """Draw the token in a box, with its probability and the reason why it ends below."""
+    """Draw the token, and below it a note with its probability and why the search ended it, if so.
+
+    Dropped tokens have no box.
+    """
     candidate, step = node.candidate, node.step + 1
     probability = format_probability(candidate.log_probability)
     if candidate.fate is Fate.DROPPED:

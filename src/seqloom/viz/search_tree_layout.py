@@ -1,7 +1,7 @@
-"""Positions of the candidates of a traced search in a drawing: steps from left to right.
+"""Computes the positions of search candidates in the drawing of a tree.
 
-The drawing shows every candidate that was kept or finished, and the best few dropped candidates of
-each step. The others are counted below their step.
+Steps run from left to right. The drawing shows every candidate that was not dropped, and the best few
+dropped candidates of each step. The others are only counted, below their step.
 """
 
 import math
@@ -15,7 +15,7 @@ from seqloom.viz.terminal_format import strip_word_marker
 
 MAX_LABEL_LENGTH = 16
 DROPPED_PER_STEP = 3
-"""Dropped candidates that are drawn at each step."""
+"""Default maximum number of dropped candidates drawn at each step."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TreeNode:
     Attributes:
         step: step of the candidate, counted from 0.
         index: index of the candidate among all candidates of its step.
-        row: vertical position, in units of a label's height; the root is at 0.
+        row: vertical position, in rows from the root, which is at 0. Positive is below.
         wins: True if the candidate is part of the best output.
         rank: rank of the output that ends here, 1 for the best; 0 if none does.
     """
@@ -45,7 +45,8 @@ class SearchTreeLayout:
 
     Attributes:
         nodes: the nodes of each step, from top to bottom.
-        hidden: for each step, how many candidates are not drawn, by the reason they were dropped.
+        hidden: for each step, the number of candidates that are not drawn, by the reason why they
+            were dropped.
     """
 
     nodes: tuple[tuple[TreeNode, ...], ...]
@@ -60,7 +61,7 @@ class SearchTreeLayout:
         return max((node.row for step in self.nodes for node in step), default=0.0)
 
     def parent(self, node: TreeNode) -> TreeNode | None:
-        """Return the node that this one continues; None for a first token."""
+        """Return the node that this node continues; None if it is a first token."""
         parent = node.candidate.parent
         if parent == NO_PARENT:
             return None
@@ -70,7 +71,10 @@ class SearchTreeLayout:
 def layout_search_tree(
     searched: InspectedSearch, dropped_per_step: int = DROPPED_PER_STEP
 ) -> SearchTreeLayout:
-    """Place children beside their parent, in the order of their parents, without overlap."""
+    """Compute the positions of all nodes.
+
+    Children are ordered as their parents are, and placed near their parent without overlap.
+    """
     record = searched.record
     paths = record.best()
     best_path = set(paths[0]) if paths else set()
@@ -112,7 +116,10 @@ def layout_search_tree(
 
 
 def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[int]:
-    """Indices of all candidates that were not dropped, then of the `dropped` best others."""
+    """Return the indices of all candidates that were not dropped, then of the best dropped ones.
+
+    dropped: maximum number of dropped candidates
+    """
     survivors = [index for index, each in enumerate(step) if each.fate is not Fate.DROPPED]
     others = [index for index, each in enumerate(step) if each.fate is Fate.DROPPED]
     others.sort(key=lambda index: -step[index].total)
@@ -120,7 +127,7 @@ def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[in
 
 
 def hidden_reasons(step: Sequence[TracedCandidate], drawn: Sequence[int]) -> Counter[str]:
-    """Count the candidates that are not drawn by the reason they were dropped."""
+    """Count the candidates that are not drawn, grouped by the reason why they were dropped."""
     hidden = set(range(len(step))) - set(drawn)
     return Counter(str(step[index].reason) for index in sorted(hidden))
 

@@ -1,4 +1,4 @@
-"""Print a traced search in a terminal: the candidates of each step and what became of them.
+"""Print a traced search in a terminal: the candidates of each step and what the search did with them.
 
 step     token      p   log p   score
    1  ●  I        .93   -0.08   -0.08   kept
@@ -26,7 +26,7 @@ _MARKS = {Fate.KEPT: "●", Fate.FINISHED: "■", Fate.STOPPED: "□", Fate.DROP
 _ASCII_MARKS = {Fate.KEPT: "o", Fate.FINISHED: "*", Fate.STOPPED: "+", Fate.DROPPED: "."}
 _STYLES = {Fate.KEPT: "", Fate.FINISHED: "cyan", Fate.STOPPED: "blue", Fate.DROPPED: "dim"}
 _MAX_PREFIX_LENGTH = 44
-"""Characters of the text generated so far. Longer texts lose their start."""
+"""Maximum number of characters of the text so far. The start of a longer text is cut off."""
 
 
 def draw_search_steps(
@@ -41,7 +41,7 @@ def draw_search_steps(
     best = record.best()
     best_path = set(best[0]) if best else set()
     table = _create_table("step", "", "token", ">p", ">log p", ">score", "")
-    # In a narrow terminal rich shortens this column and leaves the numbers whole.
+    # In a narrow terminal, rich shortens this column and not the numbers.
     table.add_column("text so far")
     for number, step in enumerate(record.steps):
         drawn = candidates_to_draw(step, len(step) if dropped is None else dropped)

@@ -39,12 +39,12 @@ def pad_to_width(text: str, cells: int) -> str:
 
 
 def strip_word_marker(piece: str) -> str:
-    """Return a piece without SentencePiece's leading "▁", unless it is nothing else."""
+    """Return a piece without SentencePiece's leading "▁". The piece "▁" itself stays unchanged."""
     return piece.removeprefix("▁") or piece
 
 
 def format_number(value: float) -> str:
-    """Format integers without decimals, other values with three, tiny and huge ones as 1.0e-05."""
+    """Format integers without decimals, tiny and huge values as 1.0e-05, others with three decimals."""
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
     if value == round(value) and abs(value) < 1e6:
@@ -53,7 +53,10 @@ def format_number(value: float) -> str:
 
 
 def format_column(values: Sequence[float]) -> list[str]:
-    """Format the numbers of a column alike: all as integers, or all with three decimals."""
+    """Format a column: all numbers as integers if possible, otherwise with three decimals.
+
+    If one of the numbers is too small for three decimals, `format_number` formats all of them.
+    """
     if all(math.isfinite(value) and value == round(value) and abs(value) < 1e6 for value in values):
         return [f"{value:.0f}" for value in values]
     has_tiny = any(0 < abs(value) < 0.0005 for value in values)
@@ -67,5 +70,5 @@ def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:
         return "#" * round(fraction * cells)
     eighths = round(fraction * cells * 8)
     if fraction >= 0.0005:
-        eighths = max(eighths, 1)  # a number that prints as 0.001 or more has a visible bar
+        eighths = max(eighths, 1)  # a value that is printed as 0.001 or more gets a visible bar
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

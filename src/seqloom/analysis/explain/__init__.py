@@ -2,9 +2,9 @@
 
 explainer         `explain` for a step of a run, `explain_step` for a step of any decoder
 explanation       the types: Explanation and its TracedValues
-step_trace        collects the values; traces input, attention and output, which all decoders share
+step_trace        collects the values; traces input, attention and output of a step
 recurrent, transformer, labels
-                  trace the rest of a step, for one kind of decoder each
+                  trace a complete step, for one kind of decoder each
 formulas          formulas as text
 lecture_example   self-attention with numbers small enough to check by hand
 """

@@ -80,10 +80,11 @@ def explain(
 
 @dataclass(frozen=True)
 class ExplainedStep:
-    """The traced values of a step.
+    """The traced values of one decoder step.
 
-    probabilities: (V,) of the next token, on the CPU
-    layer, head:   the explained attention, counted from 1; None without attention
+    parts:         all values, in the order of computation
+    probabilities: (V,) probabilities of the next token, on the CPU
+    layer, head:   the explained attention head, counted from 1; None without attention
     """
 
     parts: tuple[TracedValue, ...]
@@ -116,14 +117,14 @@ def explain_step(
             probabilities = trace_labels(decoder, trace)
         case _:
             raise ConfigError(
-                "cannot explain an ensemble, because every member takes a step of its own; "
+                "cannot explain an ensemble, because every member computes its own step; "
                 "explain each member by itself"
             )
     return ExplainedStep(tuple(trace.parts), probabilities.cpu(), layer, head)
 
 
 def select_head(decoder: DecoderModule, focus: HeadSelection) -> tuple[int | None, int | None]:
-    """Layer and head to explain, counted from 1. Both are None without attention."""
+    """Return layer and head to explain, counted from 1. Both are None without attention."""
     layers, heads = count_attention_heads(decoder)
     if not layers:
         requested = [name for name in ("layer", "head") if getattr(focus, name) is not None]
@@ -146,7 +147,7 @@ def select_head(decoder: DecoderModule, focus: HeadSelection) -> tuple[int | Non
 
 
 def count_attention_heads(decoder: DecoderModule) -> tuple[int, int]:
-    """Number of layers with attention, and of heads in each. (0, 0) without attention."""
+    """Return the number of attention layers and of heads per layer; (0, 0) without attention."""
     match decoder:
         case RecurrentDecoder(attention=attention):
             return (0, 0) if attention is None else (1, attention.heads)
@@ -159,7 +160,7 @@ def count_attention_heads(decoder: DecoderModule) -> tuple[int, int]:
 def decode_output(
     run: Run, text: str, target: str | None, decoding: DecodingConfig | None = None
 ) -> Prediction:
-    """The output of the run for a text, or the given target, as a Prediction with token ids."""
+    """Return the output to analyse: the given target, or else the output of the run's search."""
     is_language_model = isinstance(run.task.signature.source, NoSource)
     if not (is_language_model or text.strip()):
         raise DataError("the text is blank; give a text")
@@ -167,7 +168,7 @@ def decode_output(
         return run.score(["" if is_language_model else text], [target], attention=False)[0]
     if is_language_model:
         return run.complete([text], decoding=decoding or run.config.decoding)[0][0]
-    # Attention is requested (the default), so that the torch model searches and not CTranslate2.
+    # `translate` returns attention by default, so torch decodes: CTranslate2 returns no attention.
     return run.translate([text], decoding=decoding)[0]
 
 
@@ -177,18 +178,18 @@ def check_step(step: int, output: Prediction) -> None:
     if 1 <= step <= count:
         return
     pieces = " ".join(piece.replace("▁", "") or "▁" for piece in output.pieces)
-    raise DataError(f"there is no step {step}; the output has {count}, from 1 to {count}: {pieces}")
+    raise DataError(f"there is no step {step}; the output has steps 1 to {count}: {pieces}")
 
 
 def _source_labels(output: Prediction, memory: Memory) -> tuple[str, ...]:
-    """The source pieces; for an image, the numbered cells of its grid."""
+    """Return the source pieces; for an image, the numbered cells of its grid."""
     size = memory.mask.shape[1]
     cells = tuple(f"cell {number + 1}" for number in range(size))
     return output.source_pieces or cells
 
 
 def _pieces(run: Run, tokens: Sequence[int]) -> list[str]:
-    """The pieces of token ids, special tokens included."""
+    """Return the pieces of token ids, including those of special tokens."""
     pieces = run.task.target_tokenizer.pieces
     return [
         SPECIAL_TOKENS[id_] if id_ < len(SPECIAL_TOKENS) else pieces([id_])[0] for id_ in tokens

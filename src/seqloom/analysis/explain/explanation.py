@@ -31,7 +31,7 @@ class TracedValue:
         return tuple(self.values.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects. HTTP clients know the section as "chapter"."""
+        """Convert to plain Python objects, for JSON. The HTTP API calls the section "chapter"."""
         return {
             "chapter": self.section,
             "name": self.name,
@@ -44,7 +44,7 @@ class TracedValue:
 
 
 def _to_lists(values: Tensor) -> Any:
-    """Nested lists. Infinite values, such as logits of impossible tokens, become None for JSON."""
+    """Convert to nested lists. Infinite values, as in logits of impossible tokens, become None."""
 
     def replace_infinite(value: Any) -> Any:
         if isinstance(value, list):
@@ -56,7 +56,7 @@ def _to_lists(values: Tensor) -> Any:
 
 @dataclass(frozen=True)
 class TokenProbability:
-    """A token and its probability at this step; None if the probability was not computed."""
+    """A token and its probability at this step. The probability is None if it was not computed."""
 
     piece: str
     id: int
@@ -70,7 +70,7 @@ class Explanation:
     source:   source pieces; empty for a language model
     output:   pieces of the complete output
     step:     the explained position of the output, counted from 1
-    previous: token that the decoder reads at this step
+    previous: token that the decoder reads at this step, which is the previous output token
     answer:   token of the output at this step
     best:     the most probable tokens, best first
     layer:    layer of the explained attention, counted from 1; None without attention
@@ -89,13 +89,13 @@ class Explanation:
     parts: tuple[TracedValue, ...]
 
     def find(self, name: str, section: str | None = None) -> TracedValue:
-        """The first value with this name, in any section by default."""
+        """Return the first value with this name. Default: in any section."""
         return next(
             value for value in self.parts if value.name == name and section in (None, value.section)
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain Python objects."""
+        """Convert to plain Python objects, for JSON."""
         return {
             "source": list(self.source),
             "output": list(self.output),
@@ -111,7 +111,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class PositionLabels:
-    """The tokens at the positions of the source and of the decoder's inputs."""
+    """Labels for positions: the source tokens, and the tokens that the decoder reads."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -121,8 +121,8 @@ class PositionLabels:
 class HeadSelection:
     """The attention head to explain, counted from 1.
 
-    layer: Default: the top layer.
-    head:  Default: the first head.
+    layer: layer of the head. Default: the top layer.
+    head:  head in that layer. Default: the first head.
     """
 
     layer: int | None = None

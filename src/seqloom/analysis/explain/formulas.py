@@ -1,4 +1,4 @@
-"""Formulas of the modules of a model, with its own options and widths filled in."""
+"""Writes the formulas of a model's modules as text, with the options and widths of that model."""
 
 from typing import assert_never
 
@@ -21,23 +21,23 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def indexed(letter: str, step: int) -> str:
-    """s, 3 -> s₃"""
+    """Append a step as a subscript: s, 3 -> s₃"""
     return f"{letter}{step}".translate(_SUBSCRIPTS)
 
 
 def indexed_layer(letter: str, layer: int, layers: int, step: int) -> str:
-    """s of layer 2 of 2 at step 3 -> s²₃. A single layer has no superscript."""
+    """Append layer and step: s of layer 2 of 2 at step 3 -> s²₃. A single layer is not written."""
     superscript = "" if layers == 1 else str(layer).translate(_SUPERSCRIPTS)
     return f"{letter}{superscript}{str(step).translate(_SUBSCRIPTS)}"
 
 
 def concatenated(symbols: list[str]) -> str:
-    """[s₃; a₃]. A single symbol has no brackets."""
+    """Write a concatenation: [s₃; a₃]. A single symbol has no brackets."""
     return symbols[0] if len(symbols) == 1 else f"[{'; '.join(symbols)}]"
 
 
 def embedding(lookup: Lookup, token: str) -> str:
-    """The embedding of a token."""
+    """Formula of the embedding of a token."""
     match lookup:
         case LearnedLookup(scale=1.0):
             return f"E[{token}]"
@@ -50,7 +50,7 @@ def embedding(lookup: Lookup, token: str) -> str:
 
 
 def position(positions: Positions, step: int) -> str:
-    """The encoding of a position, counted from 0."""
+    """Formula of the encoding of a position. Positions are counted from 0."""
     match positions:
         case SinusoidalPositions():
             return f"[sin(ω₁·{step}), cos(ω₁·{step}), …], ω_k = 10000^(-2k/{positions.width})"
@@ -63,17 +63,17 @@ def position(positions: Positions, step: int) -> str:
 
 
 def with_position(positions: PositionTable) -> str:
-    """The token embedding w combined with the position encoding p."""
+    """Formula that combines the token embedding w with the position encoding p."""
     return "[w; p]" if positions.join == "append" else "w + p"
 
 
 def fitted(vector: str, fit: nn.Module) -> str:
-    """The vector, projected to the width of the network if its width differs."""
+    """Formula of the vector, with its projection to the width of the network if there is one."""
     return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
 
 
 def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
-    """The query of one head, from a state."""
+    """Formula of the query of one head, from the symbol of a state. head: counted from 0"""
     plan = attention
     projected = _activated(plan, _projected(attention.to_query, "q", state))
     formula = _slice(projected, head, plan.heads, plan.query_head_width)
@@ -81,7 +81,7 @@ def query(attention: MultiHeadAttention, state: str, head: int, position: int) -
 
 
 def key(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """The keys of one head, from the source states."""
+    """Formula of the keys of one head, from the symbol of the source states."""
     plan = attention
     projected = _activated(plan, _projected(attention.to_key, "k", state))
     formula = _slice(projected, head, plan.heads, plan.key_head_width)
@@ -89,14 +89,14 @@ def key(attention: MultiHeadAttention, state: str, head: int) -> str:
 
 
 def value(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """The values of one head, from the source states."""
+    """Formula of the values of one head, from the symbol of the source states."""
     plan = attention
     projected = _projected(attention.to_value, "v", state)
     return _slice(projected, head, plan.heads, plan.value_width // plan.heads)
 
 
 def _projected(module: nn.Module, letter: str, state: str) -> str:
-    """Wq s + bq. Without a projection, the state itself; a bias of zero is omitted."""
+    """Write Wq s + bq. A bias of zero is omitted. Without a projection, return the state itself."""
     if not isinstance(module, nn.Linear):
         return state
     bias = f" + b{letter}" if bool(module.bias.any()) else ""
@@ -116,7 +116,7 @@ def _activated(plan: MultiHeadAttention, projected: str) -> str:
 
 
 def _slice(formula: str, head: int, heads: int, width: int) -> str:
-    """The dimensions of one head, counted from 1."""
+    """Append the range of dimensions that belong to one head: head 0 of width 16 -> [1…16]"""
     if heads == 1:
         return formula
     is_single_term = " " not in formula or formula.endswith(")")
@@ -125,7 +125,7 @@ def _slice(formula: str, head: int, heads: int, width: int) -> str:
 
 
 def score(score: AttentionScore, width: int) -> str:
-    """The score of q and k; width: of the query."""
+    """Formula of the score of q and k. width: width of the query"""
     match score:
         case DotScore():
             return "q · k" if score.divisor == 1 else f"q · k / {divisor(score, width)}"
@@ -140,12 +140,12 @@ def score(score: AttentionScore, width: int) -> str:
 
 
 def divisor(score: DotScore, width: int) -> str:
-    """√64 or 64."""
+    """Write the divisor of a dot product, for example √64 or 64."""
     return str(width) if score.divisor == width else f"√{width}"
 
 
 def score_note(score: AttentionScore) -> str:
-    """The sizes of the learned parameters of a score."""
+    """Return a remark about the parameters or the meaning of a score; may be empty."""
     match score:
         case BilinearScore(weight=weight):
             _, rows, columns = weight.shape
@@ -159,7 +159,7 @@ def score_note(score: AttentionScore) -> str:
 
 
 def weights(attention: MultiHeadAttention) -> str:
-    """Attention weights from scores."""
+    """Formula of the attention weights, from the scores e."""
     match attention.selection:
         case "softmax":
             return "softmax(e)"
@@ -171,21 +171,21 @@ def weights(attention: MultiHeadAttention) -> str:
 
 
 def context(attention: MultiHeadAttention) -> str:
-    """The context vector from the head outputs rᵢ."""
+    """Formula of the context vector, from the head outputs rᵢ."""
     heads = attention.heads
     outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
     return outputs if isinstance(attention.output_projection, nn.Identity) else f"Wo {outputs} + bo"
 
 
 def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
-    """The new state of a recurrent layer."""
+    """Formula of the new state of a recurrent layer."""
     if layer.cell == "rnn":
         return f"tanh(W {input_} + U {state} + b)"
     return f"{layer.cell.upper()}({input_}, {state})"
 
 
 def cell_note(kind: Cell) -> str:
-    """The equations of a cell with input x and state s, without biases."""
+    """Return the equations of a gated cell with input x and state s, without biases."""
     match kind:
         case "rnn":
             return ""

@@ -10,11 +10,11 @@ _SUMMARIES: dict[VectorSelector, str] = {
     select_last: "the encoder's last state",
     select_mean: "the mean of the encoder's states",
 }
-"""Readings with one vector for the complete source. Other readings label every position."""
+"""Selectors that return one vector for the complete source. Others return one per position."""
 
 
 def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:
-    """Trace the step. Returns the probabilities of the next label: (V,)"""
+    """Trace one step. Returns the probabilities of the next label: (V,)"""
     vectors, counts = decoder.select_vectors(trace.memory)  # (1, N, D), (1,)
     last = max(int(counts) - 1, 0)
     index = min(trace.step - 1, last)

@@ -31,7 +31,7 @@ TO_QUERY = ((1.0, 0.0), (2.0, 9.0))
 TO_KEY = ((0.0, 1.0), (6.0, 0.0))
 TO_VALUE = ((4.0, 3.0), (9.0, 1.0))
 QUERY_STATE = 2
-"""Number of the state that provides the query, counted from 1."""
+"""Index of the state that provides the query, counted from 1."""
 WIDTH = 2
 LectureScore = Literal[
     "dot", "identity", "sqrt", "width", "bilinear", "nonlinear", "additive", "rbf"
@@ -73,7 +73,7 @@ def lecture_attention(
 
 
 def _score(name: LectureScore) -> AttentionScore:
-    """The score function. Its own matrices, if any, are those of the example."""
+    """Build the score function. Its parameters, if any, are set from Wq and Wk of the example."""
     match name:
         case "dot" | "identity" | "nonlinear":
             return DotScore("one", WIDTH)
@@ -109,7 +109,7 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
     states = torch.tensor([STATES], dtype=torch.float64)  # (1, 3, 2)
     mask = torch.ones(1, len(STATES), dtype=torch.bool)
     memory = Memory(states, mask, states[:, :0])
-    tokens = torch.zeros(1, QUERY_STATE, dtype=torch.long)  # only their number counts: step 2
+    tokens = torch.zeros(1, QUERY_STATE, dtype=torch.long)  # only their count is used: step 2
     trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
     attention = lecture_attention(score, selection)
     query_state = formulas.indexed("h", QUERY_STATE)
@@ -139,7 +139,7 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
 
 
 def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...]) -> None:
-    """The softmax of the products, divided by 1, √d and d."""
+    """Trace softmax(products / s) three times, with s = 1, √d and d."""
     mask = torch.ones(len(products), dtype=torch.bool)
     for score in (DotScore("one", WIDTH), DotScore("sqrt", WIDTH), DotScore("width", WIDTH)):
         scaled = products / score.divisor

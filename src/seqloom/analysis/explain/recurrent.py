@@ -29,13 +29,15 @@ def trace_recurrent(decoder: RecurrentDecoder, trace: StepTrace) -> Tensor:
 
 
 class _RecurrentStep:
+    """Repeats one step of a recurrent decoder and traces its values."""
+
     def __init__(self, decoder: RecurrentDecoder, trace: StepTrace) -> None:
         self.decoder = decoder
         self.trace = trace
         summary = trace.memory.summary
         self.summary = summary[:, -1] if summary.shape[1] else summary.flatten(1)  # (1, D)
         self.states, self.context = self._previous_state()
-        """(1, L, C) and (1, A): of the previous step."""
+        """States (1, L, C) and context vector (1, A) after the previous step."""
 
     def run(self) -> Tensor:
         self.trace.begin_section("input")
@@ -58,7 +60,7 @@ class _RecurrentStep:
         return states, context
 
     def _state(self, layer: int, step_back: bool = False) -> str:
-        """s₃, or s¹₃ if there are several layers."""
+        """Symbol of a state: s₃, or s¹₃ if there are several layers. layer: counted from 0"""
         step = self.trace.step - step_back
         return formulas.indexed_layer("s", layer + 1, len(self.decoder.layers), step)
 
@@ -86,7 +88,10 @@ class _RecurrentStep:
             trace.add("previous context", formula, self.context[0])
 
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
-        """Attention with the state (1, C) as its query. Returns the state to continue with."""
+        """Trace attention with the state (1, C) as its query.
+
+        Returns the state, with h replaced by the context if the decoder uses the context as state.
+        """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None
         trace.begin_section("attention")
@@ -104,7 +109,7 @@ class _RecurrentStep:
         return replaced
 
     def _run_layers(self, inputs: Tensor, previous: list[Tensor]) -> Tensor:
-        """All layers in order. Returns the new state of the top layer: (1, W)"""
+        """Run and trace all layers in order. Returns the new state of the top layer: (1, W)"""
         decoder, trace = self.decoder, self.trace
         hidden, symbols = inputs, [trace.current("x")]
         if "input" in decoder.context_uses:
@@ -142,7 +147,7 @@ class _RecurrentStep:
         return formulas.concatenated(symbols)
 
     def _context_note(self) -> str:
-        """Where the decoder uses the context vector."""
+        """Describe where the decoder uses the context vector."""
         step = "" if self.decoder.query_is_previous_state else " of the next step"
         uses = {
             "input": f"the input{step}",
@@ -157,7 +162,7 @@ class _RecurrentStep:
 
 
 def _layer_labels(count: int) -> tuple[str, ...]:
-    """One label per layer; none for a single layer."""
+    """Return one label per layer; none if there is only one layer."""
     return tuple(f"layer {number + 1}" for number in range(count)) if count > 1 else ()
 
 

@@ -1,7 +1,7 @@
 """StepTrace collects the values of one decoder step.
 
-The functions here trace what all decoders have in common: the embedded input, attention, and the
-output layer with its optional copying.
+The functions here trace what several kinds of decoder have in common: the embedded input, attention,
+and the output layer with its optional copying.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,14 @@ from seqloom.nn.positions import PositionTable
 
 @dataclass
 class StepTrace:
-    """The step to explain, and its values so far.
+    """The decoder step to explain, and the values traced so far.
 
     memory:  encoder output of one source
     tokens:  (1, t) START and the t - 1 tokens before the step
     layer:   layer of the attention to explain, counted from 0
     head:    head of the attention to explain, counted from 0
-    section: section of the values that `add` appends
+    section: current section, to which `add` appends values
+    parts:   all values so far
     """
 
     memory: Memory
@@ -52,26 +53,26 @@ class StepTrace:
 
     @property
     def step(self) -> int:
-        """Counted from 1."""
+        """The step to explain, counted from 1."""
         return self.tokens.shape[1]
 
     @property
     def source_mask(self) -> Tensor:
-        """(1, 1, 1, S)"""
+        """Mask of the source for attention: (1, 1, 1, S)"""
         return self.memory.mask[:, None, None]
 
     def current(self, letter: str) -> str:
-        """The letter with this step as its index."""
+        """Return the letter with this step as its subscript."""
         return formulas.indexed(letter, self.step)
 
     def previous(self, letter: str) -> str:
-        """The letter with the previous step as its index."""
+        """Return the letter with the previous step as its subscript."""
         return formulas.indexed(letter, self.step - 1)
 
 
 @dataclass(frozen=True)
 class AttentionSymbols:
-    """Symbols for the formulas of an attention.
+    """Symbols and labels for the formulas of an attention module.
 
     query:  symbol of the state that queries, for example s₃
     source: symbol of the states that provide keys and values, for example h
@@ -84,7 +85,7 @@ class AttentionSymbols:
 
 
 def trace_input(embedder: Embedder, trace: StepTrace) -> Tensor:
-    """The embedding of the last token: (1, D)"""
+    """Trace the embedding of the token that this step reads. Returns the embedding: (1, D)"""
     positions = embedder.positions
     token = trace.tokens[:, -1]
     vector = embedder.lookup(token)  # (1, E)
@@ -112,7 +113,11 @@ def trace_attention(
     trace: StepTrace,
     note: str = "",
 ) -> None:
-    """The selected head from its query to its output, then the context vector of all heads."""
+    """Trace the selected head from its query to its output, then the context vector of all heads.
+
+    attended: values computed by `attention` for this step
+    note:     remark on the context vector
+    """
     plan, head, labels = attention, trace.head, symbols.labels
     query = formulas.query(attention, symbols.query, head, trace.step - 1)
     trace.add("query", f"q = {query}", attended.queries[0, head, 0])
@@ -144,10 +149,14 @@ def trace_attention(
 def trace_output(
     decoder: DecoderModule, features: Tensor, formula: str, trace: StepTrace
 ) -> Tensor:
-    """From the features (1, F) of the step to the probabilities of the next token: (V,)"""
+    """Trace the output layer. Returns the probabilities of the next token: (V,)
+
+    features: (1, F) input of the output layer
+    formula:  formula of the features
+    """
     readout = decoder.readout
     trace.begin_section("output")
-    # The last feature of a label decoder only marks the end of the labels.
+    # The last feature of a label decoder only marks where the labels end (see LabelReadout).
     inputs = features[:, :-1] if isinstance(readout, LabelReadout) else features
     trace.add("features", f"{trace.current('f')} = {formula}", inputs[0])
     symbol = trace.current("f")
@@ -174,7 +183,7 @@ def _impossible_tokens(logits: Tensor) -> str:
 
 
 def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: StepTrace) -> None:
-    """The pointer into the source and the gate; features (1, 1, F)"""
+    """Trace copying: the pointer into the source and the gate. features: (1, 1, F)"""
     labels = trace.labels.source
     queries = copying.to_query(features)  # (1, 1, D)
     scores = queries @ source.keys.transpose(1, 2) * copying.scale  # (1, 1, S)

@@ -1,4 +1,4 @@
-"""Trace of a step of a Transformer decoder, which runs its layers over all positions."""
+"""Trace of a step of a Transformer decoder. The layers run over all positions up to the step."""
 
 import torch
 from torch import Tensor

@@ -1,1 +1,1 @@
-"""Claims of the lectures, one module each. Every module ends in `CLAIM`."""
+"""Claims of the lectures, one module each. Every module defines its claim as `CLAIM`."""

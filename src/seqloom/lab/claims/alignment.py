@@ -37,7 +37,12 @@ OFFSET_WEIGHTS = [f"weight at {offset:+d}" for offset in OFFSETS]
 
 @dataclass(frozen=True)
 class AlignmentSettings:
-    """nouns: nouns of the toy languages."""
+    """Sizes of the experiment.
+
+    examples: number of training pairs
+    tests:    number of test pairs
+    nouns:    number of nouns in the toy languages
+    """
 
     examples: int
     steps: int
@@ -48,7 +53,7 @@ class AlignmentSettings:
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence pair, and for each target token the index of its source token."""
+    """A sentence pair with its alignment: for each target token the index of its source token."""
 
     source: str
     target: str
@@ -56,7 +61,7 @@ class AlignedPair:
 
 
 def configure(trial: Trial[AlignmentSettings]) -> RunConfig:
-    """A GRU with attention. For strings of letters, its inputs include their positions."""
+    """A GRU with attention. If it reads strings of letters, its inputs include position encodings."""
     settings = trial.settings
     shared: Tables = {"kind": "recurrent"}
     if trial.condition == SWAP:
@@ -92,9 +97,10 @@ def _folder(trial: Trial[AlignmentSettings]) -> Path:
 
 
 def measure(trial: Trial[AlignmentSettings]) -> Numbers:
-    """Attention under teacher forcing, compared with the known alignment.
+    """Compare the attention weights, under teacher forcing, with the known alignment.
 
-    weight at +1: mean weight of the source token one position after the correct one
+    Returns means over all target tokens. "weight at +1" is the weight of the source token that
+    follows the correct one.
     """
     settings = trial.settings
     if trial.condition == SWAP:

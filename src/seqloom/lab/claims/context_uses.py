@@ -28,7 +28,7 @@ USES: dict[str, tuple[str, ...]] = {
 
 
 def configure(trial: Trial[CopySettings]) -> RunConfig:
-    """All decoders have two layers, because one use of the context is between the layers."""
+    """All decoders have two layers, because one condition feeds the context to the second layer."""
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
     if trial.condition == NONE:
         return copy_recipe(trial, {"layers": 2, "attention": NO_ATTENTION})

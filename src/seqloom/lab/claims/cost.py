@@ -28,7 +28,7 @@ class CostSettings:
 
 
 def measure(trial: Trial[CostSettings]) -> Numbers:
-    """Operations and seconds at each length, and the exponents of their growth."""
+    """Measure operations and seconds at each length, and the exponents of their growth."""
     settings = trial.settings
     torch.manual_seed(trial.seed)
     layer = RecurrentLayer("gru", settings.width, settings.width).eval()
@@ -53,7 +53,7 @@ def measure(trial: Trial[CostSettings]) -> Numbers:
 
 
 def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
-    """Self-attention or the recurrent layer: (1, S, D) -> (1, S, D)"""
+    """Run self-attention or the recurrent layer: (1, S, D) -> (1, S, D)"""
     _, length, width = states.shape
     if condition == RECURRENT:
         outputs: Tensor = layer(states, states.new_zeros(1, width))[0]
@@ -65,7 +65,7 @@ def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
 
 
 def _shortest_time(condition: str, states: Tensor, layer: RecurrentLayer, repeats: int) -> float:
-    """The shortest of several times, because disturbances only lengthen a measurement."""
+    """Return the shortest of several times, because other load can only lengthen a measurement."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -75,7 +75,7 @@ def _shortest_time(condition: str, states: Tensor, layer: RecurrentLayer, repeat
 
 
 def _exponent(values: list[float], first: int, last: int) -> float:
-    """p of values ~ length^p, from the first and the last value."""
+    """Return p such that the values grow with length^p, from the first and the last value."""
     return math.log(values[-1] / values[0]) / math.log(last / first)
 
 

@@ -25,13 +25,13 @@ GREEDY, BEAM = "greedy", "beam of 5"
 DISTANCES = (1, 2, 3, 4)
 ACCURACIES = [f"accuracy {distance} words later" for distance in DISTANCES]
 MAX_WORDS = 100
-"""No sentence has more words."""
+"""Upper bound on the number of words of a sentence."""
 CANDIDATES = 10
-"""Hypotheses to take a wrong first word from."""
+"""Number of hypotheses per sentence among which to look for a wrong first word."""
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """A search over complete sentences, or greedy search after a given first word."""
+    """Measure a search for complete sentences, or greedy search that continues a given first word."""
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
     if trial.condition in (GREEDY, BEAM):
@@ -56,7 +56,7 @@ def _measure_search(run: Run, sentences: Sequence[Example], decoding: DecodingCo
 class FirstWords:
     """A sentence, its correct first word, and a plausible wrong one.
 
-    wrong: first word of a hypothesis that no reference starts with
+    wrong: first word of one of the best hypotheses. No reference starts with it.
     """
 
     sentence: Example
@@ -65,7 +65,7 @@ class FirstWords:
 
 
 def _find_first_words(run: Run, sentences: Sequence[Example]) -> list[FirstWords]:
-    """Sentences of at least three words with a hypothesis that starts with a wrong word."""
+    """Select sentences of at least three words for which a hypothesis starts with a wrong word."""
     sources = [each.source for each in sentences]
     beam = BeamConfig(width=CANDIDATES, finished=CANDIDATES)
     candidates = run.translate_n_best(sources, CANDIDATES, decoding=beam, attention=False)
@@ -87,7 +87,7 @@ def _first_word(text: str) -> str:
 
 
 def _measure_rest(run: Run, sentences: Sequence[Example], first_words: Sequence[str]) -> Numbers:
-    """Continue the first words by greedy search and score the rest."""
+    """Continue the given first words with greedy search, and score the words after the first."""
     if not sentences:
         return dict.fromkeys(("rest", "later", "sentences", *ACCURACIES), 0.0)
     outputs = run.translate(
@@ -115,7 +115,10 @@ def _accuracy(
     reference_rests: Sequence[Sequence[str]],
     distances: Sequence[int],
 ) -> float:
-    """Fraction of correct words at these distances from the first, where the reference has one."""
+    """Return the fraction of correct words at these distances from the first word.
+
+    Distances at which the reference has no word are not counted.
+    """
     pairs = [
         (rest[distance - 1 : distance], [reference[distance - 1]])
         for rest, reference in zip(rests, reference_rests, strict=True)

@@ -34,7 +34,12 @@ _FILES: Tables = {"kind": "parallel", "source": "de", "target": "en"}
 
 @dataclass(frozen=True)
 class NoiseSettings:
-    """examples: training sentences, few enough to overfit; pieces: size of the vocabulary."""
+    """Sizes of the experiment.
+
+    examples: number of training sentences, few enough to overfit
+    pieces:   size of the vocabulary
+    tests:    number of test sentences
+    """
 
     examples: int
     steps: int
@@ -68,7 +73,7 @@ def configure(trial: Trial[NoiseSettings]) -> RunConfig:
 
 
 def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
-    """Draw the training sentences of this seed and write them to files."""
+    """Draw training sentences at random, with the seed of the trial, and write them to files."""
     corpus = list(read_bundled(_CORPUS, "train"))
     sample = Random(trial.seed).sample(corpus, trial.settings.examples)
     with storage_errors(_folder(trial)):
@@ -80,7 +85,7 @@ def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
 
 
 def measure(trial: Trial[NoiseSettings]) -> Numbers:
-    """Perplexity of training and unseen sentences, and BLEU of the unseen ones."""
+    """Measure the perplexity of training and unseen sentences, and BLEU on the unseen ones."""
     training_sentences = _write_training_sentences(trial)
     run = train_once(trial, configure(trial))
     unseen = Random(0).sample(list(read_bundled(_CORPUS, "test")), trial.settings.tests)
@@ -94,7 +99,7 @@ def measure(trial: Trial[NoiseSettings]) -> Numbers:
 
 
 def _perplexity(run: Run, examples: Sequence[Example]) -> float:
-    """Per token, END included."""
+    """Return the perplexity per token. END counts as a token."""
     scored = run.score(
         [each.source for each in examples], [each.target for each in examples], attention=False
     )
@@ -104,7 +109,7 @@ def _perplexity(run: Run, examples: Sequence[Example]) -> float:
 
 def judge(results: Results) -> Verdict:
     def gaps(condition: str) -> list[float]:
-        """Log perplexity of unseen minus that of training sentences."""
+        """Log perplexity of unseen minus that of training sentences, one gap per seed."""
         perplexities = zip(
             results.over_seeds(condition, TEST_PERPLEXITY),
             results.over_seeds(condition, TRAIN_PERPLEXITY),

@@ -37,8 +37,11 @@ def configure(trial: Trial[GradientPathSettings]) -> ModelConfig:
 
 
 def measure(trial: Trial[GradientPathSettings]) -> Numbers:
-    """Gradient of the last prediction at the first source vector, for sources of each length."""
-    # A gradient that decays over 160 steps is too small for single precision.
+    """Measure gradients of the last prediction's loss with respect to the first source vector.
+
+    Returns the norm of the gradient, averaged over the rows, for each source length.
+    """
+    # Along the recurrence the gradient decays over 160 steps, too far for single precision.
     model = random_model(configure(trial), trial.seed).double()
     numbers = {}
     for length, name in zip(LENGTHS, GRADIENTS, strict=True):
@@ -55,14 +58,14 @@ def measure(trial: Trial[GradientPathSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def decay(condition: str) -> list[float]:
-        """Orders of magnitude by which the gradient falls from the shortest to the longest."""
+        """Orders of magnitude by which the gradient falls from the shortest source to the longest."""
         shortest, longest = (results.over_seeds(condition, GRADIENTS[index]) for index in (0, -1))
         return _log_ratios(shortest, longest)
 
     longest = [
         results.over_seeds(condition, GRADIENTS[-1]) for condition in (ATTENTION, RECURRENCE)
     ]
-    # Attention over T words gives each 1/T of the gradient. This decay is not due to the path.
+    # Attention over T words gives each word 1/T of the gradient. This decay is not due to the path.
     allowed, unit = math.log10(2 * LENGTHS[-1] / LENGTHS[0]), "orders of magnitude"
     return conclude(
         Effect(
@@ -93,7 +96,7 @@ def judge(results: Results) -> Verdict:
 
 
 def _log_ratios(numerators: list[float], denominators: list[float]) -> list[float]:
-    """log10 of the ratios. Values that underflow double precision count as 1e-300."""
+    """Return log10 of the ratios. Values below 1e-300 count as 1e-300, so that none is zero."""
     smallest = 1e-300
     pairs = zip(numerators, denominators, strict=True)
     return [math.log10(max(first, smallest) / max(second, smallest)) for first, second in pairs]

@@ -14,7 +14,7 @@ from seqloom.viz.chart import BarChart, Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
 ZERO = 1e-12
-"""A smaller gradient counts as zero."""
+"""Gradient norms below this bound count as zero."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class HardAttentionSettings:
 
 
 def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
-    """Norms of the gradient of ‖context - target‖² at queries, keys and values."""
+    """Measure the norms of the gradients of ‖context - target‖² at queries, keys and values."""
     settings = trial.settings
     generator = torch.Generator().manual_seed(trial.seed)
 
@@ -45,7 +45,7 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
 
 
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
-    """(B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)"""
+    """Compute the attention weights of a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)"""
     if condition == EXACT:
         return (queries == keys).all(-1).to(queries.dtype).unsqueeze(2)
     methods: dict[str, tuple[AttentionScore, Literal["softmax", "argmax"]]] = {
@@ -61,7 +61,7 @@ def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
 
 def judge(results: Results) -> Verdict:
     def largest(condition: str, *names: str) -> list[float]:
-        """The largest of several numbers, per seed."""
+        """Return, for each seed, the largest of the named values."""
         numbers = [results.over_seeds(condition, name) for name in names]
         return [max(values) for values in zip(*numbers, strict=True)]
 

@@ -29,15 +29,20 @@ from seqloom.viz.chart import Chart, LineChart, Series
 HEADS = {"1 head": 1, "4 heads": 4, "8 heads": 8, "16 heads": 16, "32 heads": 32}
 ONE_HEAD, FOUR_HEADS, EIGHT_HEADS = "1 head", "4 heads", "8 heads"
 ALPHABET_SIZE, STRINGS, STRING_LENGTH = 4, 3, 4
-"""Of the zip task."""
+"""Zip task: number of different letters, number of strings, and number of letters per string."""
 EVALUATIONS = 10
-"""Evaluations during the training."""
+"""Number of evaluations during training."""
 ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS + 1)]
 
 
 @dataclass(frozen=True)
 class HeadsSettings:
-    """task: zip strings of letters, or translate sentences; rate: learning rate."""
+    """Task and sizes of the experiment.
+
+    task:  "zip" strings of letters (see `draw_zip_pair`), or translate "sentences"
+    rate:  learning rate
+    tests: number of test examples
+    """
 
     task: Literal["zip", "sentences"]
     examples: int
@@ -50,7 +55,10 @@ class HeadsSettings:
 
 
 def draw_zip_pair(random: Random) -> tuple[str, str]:
-    """("abca-bbad-cadd", "abc bba cad add"): word t holds letter t of each string."""
+    """Draw a source and a target. Target word t consists of letter t of each source string.
+
+    Example: ("abca-bbad-cadd", "abc bba cad add").
+    """
     letters = string.ascii_lowercase[:ALPHABET_SIZE]
     strings = [random.choices(letters, k=STRING_LENGTH) for _ in range(STRINGS)]
     words = ("".join(column) for column in zip(*strings, strict=True))
@@ -65,8 +73,8 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
     with storage_errors(_folder(trial)):
         _folder(trial).mkdir(parents=True, exist_ok=True)
     for split, count in (("train", trial.settings.examples), ("dev", trial.settings.tests)):
-        # There are 4^12 sources and training has at most one in two thousand of them, so that
-        # training and test hardly overlap.
+        # Training uses at most one in two thousand of the 4^12 possible sources, so the two splits
+        # hardly overlap.
         random = Random(f"{split} {trial.seed}")
         pairs = [draw_zip_pair(random) for _ in range(count)]
         for name, side in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
@@ -75,7 +83,7 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 
 
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
-    """Transformers of the same width, which the heads divide among themselves."""
+    """A Transformer. Its width is the same in all conditions and is divided among the heads."""
     settings = trial.settings
     if settings.task == "sentences":
         data, text = BUNDLED, SUBWORDS
@@ -111,7 +119,7 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
-    """BLEU of the trained model, or the mean word accuracy in percent of ten evaluations."""
+    """Measure BLEU for sentences; for zip, the mean word accuracy of ten evaluations, in percent."""
     settings = trial.settings
     if settings.task == "zip":
         _write_zip_corpus(trial)

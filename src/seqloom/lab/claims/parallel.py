@@ -31,7 +31,11 @@ TIMES = [f"microseconds per token at {length}" for length in LENGTHS]
 
 @dataclass(frozen=True)
 class ParallelSettings:
-    """tokens: target tokens per batch, the same for every length."""
+    """Sizes of the experiment.
+
+    tokens:  number of target tokens per batch, the same for every length
+    repeats: number of time measurements; the shortest time counts
+    """
 
     width: int
     tokens: int
@@ -39,7 +43,7 @@ class ParallelSettings:
 
 
 class _OperationCounter(TorchDispatchMode):
-    """Counts the torch operations, which run one after another."""
+    """Counts the torch operations that are dispatched one after another."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -57,11 +61,11 @@ def configure(trial: Trial[ParallelSettings]) -> ModelConfig:
 
 
 def measure(trial: Trial[ParallelSettings]) -> Numbers:
-    """Operations and time of a forward and backward pass over batches of each length."""
+    """Count the operations, and measure the time, of a forward and backward pass at each length."""
     settings, device = trial.settings, best_device()
     model = random_model(configure(trial), trial.seed).train()
     numbers: dict[str, float] = {}
-    # Counted on the CPU, because cuDNN hides the steps of a recurrence in one call.
+    # Count on the CPU, because cuDNN runs all steps of a recurrence in a single operation.
     for length, name in zip(LENGTHS, OPERATIONS, strict=True):
         counter = _OperationCounter()
         with counter:

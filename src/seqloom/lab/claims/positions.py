@@ -37,7 +37,11 @@ WITH_POSITIONS = [
 
 @dataclass(frozen=True)
 class PositionsSettings:
-    """layers: of a Transformer; a GRU has one."""
+    """Sizes of the experiment.
+
+    layers: number of layers of a Transformer. The GRU always has one.
+    tests:  number of test strings
+    """
 
     examples: int
     steps: int
@@ -78,7 +82,7 @@ def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConf
 
 
 def measure(trial: Trial[PositionsSettings]) -> Numbers:
-    """Letter accuracy of reversing, and without positions also of sorting."""
+    """Measure letter accuracy in reversing; for models without positions, also in sorting."""
     numbers = {}
     for task, corpus in CORPORA.items():
         if task == "sort" and trial.condition not in (NO_POSITIONS, GRU):

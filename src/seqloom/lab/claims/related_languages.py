@@ -40,7 +40,13 @@ DIRECTIONS = list(permutations(LANGUAGES, 2))
 
 @dataclass(frozen=True)
 class RelatedLanguagesSettings:
-    """small: sentences of the small pair; large: of every other pair; nouns: of the languages."""
+    """Sizes of the experiment.
+
+    small: number of training sentences of the small pair
+    large: number of training sentences of every other pair
+    nouns: number of nouns in the languages
+    tests: number of test sentences
+    """
 
     small: int
     large: int
@@ -66,11 +72,11 @@ def configure(trial: Trial[RelatedLanguagesSettings]) -> RunConfig:
     pairs = [f"{source.name}-{target.name}" for source, target in directions]
     files: Tables = {"kind": "languages", "path": "{pair}.{language}"}
     bilinear = {"score": {"kind": "bilinear"}}
-    # Dropout encourages the directions to share parameters. All conditions have the same.
+    # Dropout encourages the directions to share parameters. It is the same in all conditions.
     shared = {"kind": "recurrent", "dropout": 0.2}
     data: Tables = {"folder": str(_folder(trial)), "train": {**files, "pairs": pairs}}
     if len(directions) > 1:
-        # Sampled by size alone, the small pair would be rare.
+        # Without a temperature, pairs are sampled by size, and the small pair would be rare.
         data["temperature"] = 5
     return build_recipe(
         {
@@ -106,7 +112,7 @@ def _write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 
 
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
-    """Accuracy on unseen sentences, of the small pair or of the held-out direction."""
+    """Measure accuracy on unseen sentences of the small pair or of the held-out direction."""
     _write_corpora(trial)
     run = train_once(trial, configure(trial))
     source, target = SMALL_PAIR if trial.condition in (ALONE, WITH_RELATED) else HELD_OUT

@@ -28,7 +28,11 @@ CORPUS = letter_corpus("copy", 1, LENGTHS[-1], symbols=10)
 
 @dataclass(frozen=True)
 class ReversedSourceSettings:
-    """examples: training strings, for the task "letters"; rate: learning rate."""
+    """Task and sizes of the experiment.
+
+    examples: number of training strings; only for the task "letters"
+    rate:     learning rate
+    """
 
     task: Literal["letters", "sentences"]
     examples: int
@@ -64,7 +68,7 @@ def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[ReversedSourceSettings]) -> Numbers:
-    """Perplexity of the test split, and BLEU of sentences or letter accuracy in percent."""
+    """Measure perplexity on the test split, and a score: BLEU, or letter accuracy in percent."""
     run = train_once(trial, configure(trial))
     report = run.evaluate("test", decoding=GreedyConfig())
     scores = {score.name.lower(): score.value for score in report.scores}

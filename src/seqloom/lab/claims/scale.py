@@ -24,11 +24,11 @@ class ScaleSettings:
 
 
 def measure(trial: Trial[ScaleSettings]) -> Numbers:
-    """Attention of random queries over random keys of each width d.
+    """Measure attention weights α of random queries over random keys, for each width d.
 
-    largest at d: largest weight among random keys
+    largest at d: largest weight
     slope at d:   Σ α (1 - α), the gradient of the softmax, relative to that of uniform weights
-    matched at d: weight of a key that equals the query
+    matched at d: weight of the first key after it is set equal to the query
     """
     generator = torch.Generator().manual_seed(trial.seed)
     numbers: dict[str, float] = {}
@@ -49,7 +49,7 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
-        """Slope at the largest width relative to the smallest."""
+        """Slope at the largest width divided by the slope at the smallest, one ratio per seed."""
         narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
         wide = results.over_seeds(condition, f"slope at {WIDEST}")
         return [last / first for first, last in zip(narrow, wide, strict=True)]

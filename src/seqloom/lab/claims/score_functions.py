@@ -26,11 +26,11 @@ MULTIPLICATIVE, NONLINEAR, ADDITIVE = "multiplicative", "nonlinear", "additive"
 FIXED = (DOT, SCALED, RBF)
 LEARNED = (MULTIPLICATIVE, NONLINEAR, ADDITIVE)
 MAX_DIFFERENCE = 0.1
-"""Largest difference in accuracy between scores that count as equally good."""
+"""Scores count as equally good if their accuracies differ by less than this."""
 
 
 def attention_tables(condition: str, width: int) -> Tables:
-    """The attention options of a condition; width: of the states."""
+    """Return the attention options of a condition. width: width of the states"""
     tables: dict[str, Tables] = {
         NONE: NO_ATTENTION,
         DOT: {"score": {"kind": "dot", "scale": "one"}},

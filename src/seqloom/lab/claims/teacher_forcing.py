@@ -28,7 +28,7 @@ LONGEST = 8
 MIDDLE = LONGEST // 2
 CORPUS = letter_corpus("copy", 2, LONGEST, symbols=10)
 EVALUATIONS = 10
-"""Evaluations during the training."""
+"""Number of evaluations during training."""
 EXACT = [f"exact after {tenth} tenths" for tenth in range(1, EVALUATIONS + 1)]
 
 
@@ -73,7 +73,7 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
-    """Exact match during the training, and letter accuracy after a forced error."""
+    """Measure exact match during training, and then letter accuracy with and without an error."""
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "exact-match")]
     examples = strings_to_test(CORPUS, LONGEST, trial.settings.tests)
@@ -90,7 +90,7 @@ def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
 
 
 def _second_half_accuracy(outputs: list[str], examples: list[Example]) -> float:
-    """Fraction of correct letters after the middle one."""
+    """Return the fraction of correct letters after the middle letter."""
     return letter_accuracy(
         [output[MIDDLE + 1 :] for output in outputs],
         [example.target[MIDDLE + 1 :] for example in examples],
@@ -98,7 +98,7 @@ def _second_half_accuracy(outputs: list[str], examples: list[Example]) -> float:
 
 
 def _accuracy_after_error(run: Run, examples: list[Example]) -> float:
-    """Fraction of correct letters after the middle one, which is forced to be wrong."""
+    """Force a wrong middle letter and return the fraction of correct letters after it."""
     prefixes = [
         example.target[:MIDDLE] + _next_letter(example.target[MIDDLE]) for example in examples
     ]
@@ -109,7 +109,7 @@ def _accuracy_after_error(run: Run, examples: list[Example]) -> float:
 
 
 def _next_letter(letter: str) -> str:
-    """The next letter of the alphabet of ten."""
+    """Return the next letter of the ten-letter alphabet; after the last letter, the first."""
     return chr(ord("a") + (ord(letter) - ord("a") + 1) % 10)
 
 

@@ -17,7 +17,7 @@ SOURCE_WIDTH = 16
 
 
 def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
-    """A forward GRU encoder and a GRU decoder."""
+    """A forward GRU encoder and a GRU decoder, with or without attention."""
     return ModelConfig(
         encoder=RecurrentEncoderConfig(width=width, direction="forward"),
         decoder=RecurrentDecoderConfig(
@@ -29,7 +29,7 @@ def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
 
 
 def transformer_config(width: int, layers: int) -> ModelConfig:
-    """A small Transformer with the options of the paper."""
+    """A small Transformer with the default attention options and without dropout."""
     attention = AttentionConfig(
         **{**TransformerEncoderConfig().attention.model_dump(), "heads": max(1, width // 16)}
     )
@@ -44,14 +44,14 @@ def transformer_config(width: int, layers: int) -> ModelConfig:
 
 
 def random_model(config: ModelConfig, seed: int) -> Model:
-    """A model with the initial weights of a training. It reads vectors and predicts tokens."""
+    """Return an untrained model with random initial weights. It reads vectors and predicts tokens."""
     torch.manual_seed(seed)
     signature = Signature(Vectors(SOURCE_WIDTH), Tokens(VOCABULARY), shared=False)
     return build_model(config, signature).eval()
 
 
 def random_batch(rows: int, length: int, seed: int) -> Batch:
-    """Random source vectors and target tokens, both of the same length."""
+    """Return a batch of random source vectors and target tokens, both of the same length."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.randn(rows, length, SOURCE_WIDTH, generator=generator)  # (B, S, D)
     tokens = torch.randint(4, VOCABULARY, (rows, length), generator=generator)  # (B, T)

@@ -16,12 +16,16 @@ from seqloom.core.storage import storage_errors, write_file
 
 ARTICLES = 3
 NumberedConcept = tuple[int, str]
-"""A concept with its position in the English clause."""
+"""The index of a concept in the English clause, and the concept."""
 
 
 @dataclass(frozen=True)
 class ToyLanguage:
-    """name: as in the tag <2fr>; noun_first: adjectives follow the noun, in reverse order."""
+    """A language, defined by its word order.
+
+    name:       short name, for example "fr". Every word ends with it, for example "noun3.fr".
+    noun_first: adjectives follow the noun, in reverse order. Default: they precede it.
+    """
 
     name: str
     noun_first: bool = False
@@ -36,7 +40,9 @@ LANGUAGES = (ENGLISH, FRENCH, GERMAN, ISLAND)
 
 @dataclass(frozen=True)
 class Clause:
-    """Subject, verb and object. Subject and object: an article, up to two adjectives, a noun."""
+    """Subject, verb and object. Subject and object each have an article, up to two adjectives and a
+    noun.
+    """
 
     subject: tuple[str, ...]
     verb: str
@@ -44,7 +50,10 @@ class Clause:
 
 
 def draw_clause(random: Random, nouns: int) -> Clause:
-    """nouns: number of nouns; there are half as many adjectives and verbs."""
+    """Draw a random clause.
+
+    nouns: number of different nouns. There are half as many adjectives and half as many verbs.
+    """
 
     def noun_phrase() -> tuple[str, ...]:
         adjectives = [
@@ -60,7 +69,7 @@ def draw_clause(random: Random, nouns: int) -> Clause:
 
 
 def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
-    """The concepts of a clause in the word order of the language."""
+    """Return the concepts of a clause in the word order of the language."""
     concepts = list(enumerate((*clause.subject, clause.verb, *clause.object)))
     verb = len(clause.subject)
     subject, object_ = (
@@ -72,7 +81,10 @@ def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
 def _order_noun_phrase(
     phrase: list[NumberedConcept], language: ToyLanguage
 ) -> list[NumberedConcept]:
-    """European economic area, zone économique européenne: after the noun the order is reversed."""
+    """Order article, adjectives and noun. If the noun comes first, the adjectives follow in reverse.
+
+    Example: European economic area, zone économique européenne.
+    """
     article, *rest = phrase
     return [article, *(reversed(rest) if language.noun_first else rest)]
 
@@ -82,13 +94,13 @@ def sentence(clause: Clause, language: ToyLanguage) -> str:
 
 
 def alignment(clause: Clause, source: ToyLanguage, target: ToyLanguage) -> list[int]:
-    """For each target word, the index of the source word with the same meaning."""
+    """Return, for each target word, the index of the source word with the same meaning."""
     source_numbers = [number for number, _ in word_order(clause, source)]
     return [source_numbers.index(number) for number, _ in word_order(clause, target)]
 
 
 def clauses(split: Literal["train", "test"], seed: int, nouns: int) -> Iterator[Clause]:
-    """Endless random clauses. A hash of the clause decides its split, so splits are disjoint."""
+    """Generate random clauses without end. A hash assigns every clause to one of the two splits."""
     random = Random(f"{split} {seed} {nouns}")
     while True:
         clause = draw_clause(random, nouns)
@@ -98,7 +110,7 @@ def clauses(split: Literal["train", "test"], seed: int, nouns: int) -> Iterator[
 
 
 def pair_name(first: ToyLanguage, second: ToyLanguage) -> str:
-    """Name of a language pair; the same in both directions."""
+    """Return the name of a language pair. It is the same for both directions."""
     return "-".join(sorted((first.name, second.name)))
 
 
@@ -111,13 +123,13 @@ def write_pairs(
 ) -> None:
     """Write parallel files <pair>.<language> with `count` sentences per language pair.
 
-    Line n of one file translates line n of the other. Pairs do not share sentences.
+    Line n of one file translates line n of the other. Every pair has its own random sentences.
     """
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for first, second in pairs:
         name = pair_name(first, second)
-        # One seed per pair: shared sentences would link three languages to each other.
+        # Each pair has its own seed. Otherwise the same sentence would exist in three languages.
         pair_seed = int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
         pair_clauses = list(islice(clauses("train", pair_seed, nouns), count))
         for language in (first, second):

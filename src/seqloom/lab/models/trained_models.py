@@ -1,5 +1,7 @@
-"""Trained models for experiments, each trained once: from a recipe given as tables, GRUs that copy
-letters, and a German-English translation model.
+"""Trains and caches the models of the experiments.
+
+Contains the recipes that several claims share: GRUs that copy letters, and German to English
+translation.
 """
 
 import fcntl
@@ -34,7 +36,10 @@ Tables = dict[str, Any]
 
 
 def train_once(trial: Trial[SettingsT], config: RunConfig) -> Run:
-    """The trained model of a recipe. Trains it, resumes its training, or loads it."""
+    """Return the trained model of a recipe.
+
+    The first call trains the model, later calls load it. Interrupted training is resumed.
+    """
     digest = hashlib.sha256(format_recipe(config).encode()).hexdigest()[:16]
     folder = trial.models / digest
     with _lock(folder):
@@ -57,7 +62,7 @@ def train_once(trial: Trial[SettingsT], config: RunConfig) -> Run:
 
 
 def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
-    """(step, score) of every evaluation during the training of a run."""
+    """Return (step, score) for every evaluation during training. name: name of the score."""
     lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     return [(event["step"], event[name]) for event in events if event["event"] == "evaluate"]
@@ -75,12 +80,15 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def build_recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
-    """A recipe from its tables. Changes have the form of the option --set."""
+    """Build a recipe from its tables. `changes` have the format of --set, as in "training.steps=9"."""
     return load_recipe(tables, changes, "the lab's recipe").config
 
 
 def letter_corpus(task: str, shortest: int, longest: int, symbols: int = 26) -> Tables:
-    """Tables of a synthetic corpus of letter strings, without the number of examples."""
+    """Return the table of a synthetic corpus of letter strings, without the number of examples.
+
+    symbols: size of the alphabet
+    """
     return {
         "kind": "synthetic",
         "task": task,
@@ -91,20 +99,22 @@ def letter_corpus(task: str, shortest: int, longest: int, symbols: int = 26) -> 
 
 
 def strings_to_test(corpus: Tables, length: int, count: int) -> list[Example]:
-    """Strings of one length from the test split of a synthetic corpus."""
+    """Return `count` strings of one length from the test split of a synthetic corpus."""
     sized = {**corpus, "min_length": length, "max_length": length, "examples": count}
     return list(read_synthetic(SyntheticConfig(**sized), "test"))
 
 
 def letter_accuracy(outputs: Sequence[str], targets: Sequence[str]) -> float:
-    """Fraction of correct letters, position by position, from 0 to 1."""
+    """Compare outputs and targets position by position. Returns the fraction of correct letters."""
     # token_accuracy counts tokens that are separated by spaces.
     spaced = [(" ".join(target),) for target in targets]
     return token_accuracy([" ".join(output) for output in outputs], spaced).value / 100
 
 
 def training_tables(steps: int, seed: int, rate: float, batch_tokens: int = 2_048) -> Tables:
-    """Training that evaluates only at its end, so that it keeps the last weights.
+    """Return the [training] table.
+
+    The only evaluation is after the last step, so the last weights are also the best ones.
 
     rate: learning rate
     """
@@ -133,7 +143,11 @@ _CORPUS = letter_corpus("copy", 1, LONGEST, symbols=10)
 
 @dataclass(frozen=True)
 class CopySettings:
-    """examples: training strings; tests: test strings of each length."""
+    """Sizes of a copy model and of its data.
+
+    examples: number of training strings
+    tests:    number of test strings of each length
+    """
 
     examples: int
     steps: int
@@ -151,12 +165,14 @@ COPY_SIZES: dict[Size, CopySettings] = {
 def copy_recipe(
     trial: Trial[CopySettings], decoder: Tables, batch_tokens: int = 1_024
 ) -> RunConfig:
-    """Recipe of a copy model. Encoder and decoder states have the same width.
+    """Return the recipe of a model that copies strings of letters.
 
-    Equal widths allow scores that compare the two directly.
+    Encoder and decoder states have equal widths, as dot-product attention requires.
+
+    decoder: options of the decoder that differ between the conditions
     """
     settings = trial.settings
-    # With positions in both inputs, the model need not learn to count first.
+    # Positions in the inputs of encoder and decoder: the model does not have to learn to count.
     positions = {"kind": "sinusoidal", "join": "append", "width": settings.width // 2}
     shared = {"kind": "recurrent", "positions": positions}
     return build_recipe(
@@ -176,7 +192,7 @@ def copy_recipe(
 
 
 def measure_copying(trial: Trial[CopySettings], config: RunConfig) -> Numbers:
-    """Fraction of correct letters at each length, by greedy search."""
+    """Measure the fraction of correct letters at each length, with greedy search."""
     run = train_once(trial, config)
     numbers = {}
     for length, name in zip(LENGTHS, ACCURACIES, strict=True):
@@ -190,7 +206,11 @@ def measure_copying(trial: Trial[CopySettings], config: RunConfig) -> Numbers:
 
 
 def plot_copying(results: Results, lines: Sequence[str], bars: Sequence[str]) -> list[Chart]:
-    """Accuracy by length for the conditions in `lines`, and at the longest for those in `bars`."""
+    """Draw two charts of the accuracy.
+
+    lines: conditions of the line chart, which shows the accuracy at every length
+    bars:  conditions of the bar chart, which shows the accuracy at the greatest length
+    """
     return [
         LineChart(
             "letters to copy",
@@ -215,7 +235,11 @@ SUBWORDS: Tables = {"tokenizer": {"kind": "subwords", "algorithm": "bpe", "size"
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """rate: learning rate; sentences: test sentences."""
+    """Sizes of a translation model and of its test.
+
+    rate:      learning rate
+    sentences: number of test sentences
+    """
 
     steps: int
     width: int
@@ -231,7 +255,7 @@ TRANSLATION_SIZES: dict[Size, TranslationSettings] = {
 
 
 def translation_recipe(settings: TranslationSettings, seed: int) -> RunConfig:
-    """A bidirectional GRU encoder and a GRU decoder with attention."""
+    """Return the recipe of a bidirectional GRU encoder and a GRU decoder with attention."""
     shared = {"kind": "recurrent", "width": settings.width, "dropout": 0.1}
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
     return build_recipe(
@@ -251,5 +275,5 @@ def translation_recipe(settings: TranslationSettings, seed: int) -> RunConfig:
 
 
 def read_test_sentences(run: Run, count: int) -> list[Example]:
-    """The first sentences of the test split, each with all its references."""
+    """Return the first `count` sentences of the test split, each with all its references."""
     return merge_references(list(read_split(run.config.data, "test")))[:count]

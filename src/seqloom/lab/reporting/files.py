@@ -39,7 +39,7 @@ dt{font-weight:600;margin-top:.6rem}dd{margin:0}code{font-size:.85rem;overflow-w
 
 
 def render_html(report: ClaimReport) -> str:
-    """The complete HTML page of a report."""
+    """Render a report as a complete HTML page."""
     claim, verdict = report.claim, report.verdict
     seeds = len(report.results.seeds)
     seed_range = f"{min(report.results.seeds)}-{max(report.results.seeds)}"
@@ -85,7 +85,7 @@ def _published(comparison: PublishedComparison) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """An HTML table whose first row is the heading. A wide table scrolls horizontally."""
+    """Render an HTML table whose first row is the heading. A wide table scrolls horizontally."""
     heading, *others = rows
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
     body = "".join(
@@ -105,14 +105,14 @@ def write_report(experiment: Experiment, seeds: Sequence[int]) -> ClaimReport:
     with storage_errors(experiment.folder):
         experiment.folder.mkdir(parents=True, exist_ok=True)
     write_file(experiment.folder / "report.html", render_html(report).encode())
-    # Written last: a reader of report.json can rely on the HTML page being there.
+    # report.json is written last: if it exists, the HTML page exists too.
     text = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
     write_file(experiment.folder / "report.json", text.encode())
     return report
 
 
 def read_report(path: Path) -> Mapping[str, Any] | None:
-    """The content of a report.json; None if it is missing or damaged."""
+    """Read a report.json. Returns None if the file is missing or damaged."""
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
         return content if isinstance(content["verdict"]["state"], str) else None
@@ -121,6 +121,6 @@ def read_report(path: Path) -> Mapping[str, Any] | None:
 
 
 def rebuild_report(content: Mapping[str, Any]) -> ClaimReport:
-    """A report from the content of report.json, judged and drawn by the current code."""
+    """Rebuild a report from the measurements in report.json. The current code judges and draws them."""
     measurements = [Measurement(**each) for each in content["measurements"]]
     return ClaimReport(find_claim(content["claim"]), content["size"], Results(measurements))

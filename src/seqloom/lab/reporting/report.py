@@ -17,7 +17,7 @@ from seqloom.viz.chart import BarChart, Chart, LineChart
 
 @dataclass(frozen=True)
 class ComparedFigure:
-    """A published figure and ours."""
+    """A published value and our measured value."""
 
     label: str
     theirs: float
@@ -26,11 +26,11 @@ class ComparedFigure:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """Published figures beside ours.
+    """A published result compared with ours.
 
     where:   publication and table
     what:    metric and experiment
-    swapped: pairs of labels whose order differs
+    swapped: pairs of labels whose order in our results is the reverse of the published order
     """
 
     where: str
@@ -71,8 +71,8 @@ class ClaimReport:
     def table(self) -> list[list[str]]:
         """Cells with headings in the first row and column.
 
-        Conditions are rows. With more columns than conditions the table is transposed, because
-        long tables are easier to read than wide ones.
+        There is one row per condition. If there are more columns than conditions, the table is
+        transposed, because long tables are easier to read than wide ones.
         """
         columns = self.claim.columns
         rows = [["", *(column.label for column in columns)]]
@@ -84,7 +84,7 @@ class ClaimReport:
         return rows
 
     def _cell(self, condition: str, name: str, format_spec: str) -> str:
-        """Mean ± standard deviation; a dash if the condition does not measure this number."""
+        """Format mean ± standard deviation; a dash if the condition does not measure this value."""
         measurements = [each for each in self.results.measurements if each.condition == condition]
         if any(name not in each.numbers for each in measurements):
             return "–"
@@ -152,7 +152,7 @@ def _kind(chart: Chart) -> str:
 
 
 def compare_with_published(published: PublishedResult, results: Results) -> PublishedComparison:
-    """Put our means beside published figures. A pair is swapped if its order differs from ours."""
+    """Compare published values with our means over the seeds."""
     figures = [
         ComparedFigure(figure.label, figure.value, results.mean(figure.condition, figure.name))
         for figure in published.figures

@@ -1,4 +1,4 @@
-"""Digest of the code that measures a claim. The cache uses it to discard outdated measurements."""
+"""Digest of the code that measures a claim. Measurements of other code are not reused."""
 
 import ast
 import hashlib
@@ -14,9 +14,11 @@ _TYPE_MODULES = {"seqloom.lab.claim", "seqloom.lab.results", "seqloom.lab.verdic
 
 @cache
 def code_digest(name: str) -> str:
-    """Digest of a claim's module and of the lab modules that it imports.
+    """Return a digest of the measuring code in a claim's module and in the lab modules it imports.
 
-    Comments, docstrings, judgement, charts and descriptions do not change the digest.
+    Changes to comments, docstrings, `judge`, `plot` and `CLAIM` do not change the digest.
+
+    name: full name of the claim's module
     """
     module = sys.modules[name]
     texts = [ast.unparse(_measuring_code(each)) for each in (module, *_imported_modules(module))]

@@ -1,6 +1,7 @@
 """Runs the experiments of claims: every condition with every seed.
 
-Measurements are cached, so each runs once. Jobs run one after another or in parallel processes.
+Measurements are cached, so that a repeated run only measures what is missing. Jobs run one after
+another or in parallel processes.
 """
 
 import hashlib
@@ -29,9 +30,9 @@ from seqloom.runs.device import best_device
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim to test at one size, and its folder.
+    """The experiment of one claim at one size, with its folders.
 
-    out:   folder of all experiments
+    out:   folder for all experiments
     claim: name of the claim
     """
 
@@ -41,18 +42,21 @@ class Experiment:
 
     @property
     def folder(self) -> Path:
-        """Folder of the measurements and reports."""
+        """Folder for the measurements and reports of this experiment."""
         return self.out / self.size / self.claim
 
     @property
     def models(self) -> Path:
-        """Folder of trained models. All claims share it, because some need the same model."""
+        """Folder for trained models. All claims share it, because some claims use the same model."""
         return self.out / "models"
 
 
 @dataclass(frozen=True)
 class TrialJob:
-    """One condition with one seed. Holds names only, so that it can be sent to another process."""
+    """One condition with one seed, to be measured.
+
+    It refers to the claim by name, so that it can be pickled and sent to another process.
+    """
 
     experiment: Experiment
     condition: str
@@ -73,7 +77,7 @@ class TrialJob:
 
     @property
     def path(self) -> Path:
-        """File of the measurement."""
+        """File of the cached measurement."""
         name = f"{self.condition}-{self.seed}".replace("/", "-").replace(" ", "-")
         return self.experiment.folder / "measured" / f"{name}.json"
 
@@ -83,13 +87,16 @@ JobProgress = Callable[[TrialJob, str, float], None]
 
 
 def list_jobs(experiment: Experiment, seeds: Sequence[int]) -> list[TrialJob]:
-    """All jobs of an experiment, seed by seed, so that every condition has early results."""
+    """List all jobs of an experiment, ordered by seed.
+
+    All conditions are measured with the first seed before any is measured with the second.
+    """
     conditions = find_claim(experiment.claim).conditions
     return [TrialJob(experiment, condition, seed) for seed in seeds for condition in conditions]
 
 
 def load_measurement(job: TrialJob) -> Measurement | None:
-    """The cached measurement of a job; None if it is missing, damaged or outdated."""
+    """Load the cached measurement of a job. Returns None if it is missing, damaged or outdated."""
     try:
         content = json.loads(job.path.read_bytes())
         return Measurement(**content["measurement"]) if content["key"] == job.key else None
@@ -139,13 +146,14 @@ def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outco
         futures = {pool.submit(_try_job, job): job for job in jobs}
         try:
             for future in as_completed(futures):
-                yield futures[future], _outcome(future)
+                yield futures[future], _error_of(future)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _outcome(future: "Future[SeqloomError | None]") -> SeqloomError | None:
+def _error_of(future: "Future[SeqloomError | None]") -> SeqloomError | None:
+    """Return the error of a job, if any. A killed process counts as an error of the job."""
     try:
         return future.result()
     except BrokenProcessPool:
@@ -168,11 +176,11 @@ def _try_job(job: TrialJob, progress: JobProgress = _no_progress) -> SeqloomErro
 
 
 def _run_job(job: TrialJob, progress: JobProgress) -> None:
-    """Measure and write the measurement to the cache."""
+    """Measure a condition with a seed, and write the measurement to the cache."""
     claim = find_claim(job.experiment.claim)
 
     def trial_progress(activity: str, fraction: float) -> None:
-        # The job is complete once its measurement is written, not when its training ends.
+        # At most 95%: the job is complete only when its measurement is written.
         progress(job, activity, min(fraction, 1.0) * 0.95)
 
     settings = claim.sizes[job.experiment.size]
@@ -182,8 +190,8 @@ def _run_job(job: TrialJob, progress: JobProgress) -> None:
     seconds = round(time.perf_counter() - start, 3)
     if not_finite := [name for name, value in numbers.items() if not math.isfinite(value)]:
         raise TrainingError(
-            f"{', '.join(not_finite)}: the measured value is not finite, so the training has "
-            f"diverged; remove the trained models in {job.experiment.models} and try again"
+            f"{', '.join(not_finite)}: the measured value is not finite; the training has probably "
+            f"diverged. Delete the trained models in {job.experiment.models} and run again"
         )
     measurement = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
     content = {"key": job.key, "measurement": asdict(measurement)}
@@ -193,7 +201,7 @@ def _run_job(job: TrialJob, progress: JobProgress) -> None:
 
 
 def load_results(experiment: Experiment, seeds: Sequence[int]) -> Results:
-    """All measurements of an experiment whose jobs are complete."""
+    """Load all measurements of an experiment. Every job must have been run before."""
     measurements = []
     for job in list_jobs(experiment, seeds):
         measurement = load_measurement(job)

@@ -1,5 +1,5 @@
 "use strict";
-// Without this script the page shows the tables alone. It adds highlighting and the selection of heads.
+// Adds highlighting and the selection of heads. Without this script the page shows only the tables.
 
 const DARK_CELL = 0.5;
 const cssVariable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
