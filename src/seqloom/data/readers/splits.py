@@ -199,7 +199,7 @@ def _read_share(
 
 
 def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
-    """Yield the examples of a corpus with their group, and with the tag at the start of the source."""
+    """Yield the examples of a corpus, with their group and with the tag before the source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
     name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")

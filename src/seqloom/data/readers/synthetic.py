@@ -117,7 +117,7 @@ def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candi
 def _cut(sentence: str, length: int) -> str:
     if len(sentence) <= length:
         return sentence
-    # Include one more character: if a word ends exactly at `length`, it is the space after it.
+    # Include one more character: the space, if a word ends exactly at `length`.
     return sentence[: length + 1].rpartition(" ")[0]
 
 
