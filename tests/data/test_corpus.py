@@ -92,7 +92,7 @@ def test_error_if_all_examples_are_dropped_names_the_reasons(request_: CorpusReq
     data = request_.data.model_copy(
         update={"filter": FilterConfig(max_source_tokens=1, max_target_tokens=1)}
     )
-    with pytest.raises(DataError, match=r"none of 7 examples is left .*max_source_tokens: 3"):
+    with pytest.raises(DataError, match=r"all 7 examples were dropped .*max_source_tokens: 3"):
         build_corpus(replace(request_, data=data))
 
 

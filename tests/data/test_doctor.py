@@ -103,8 +103,8 @@ def test_line_ranges_are_noted(folder: Path) -> None:
     (folder / "b").write_text("ba\ndc\nfe\n")
     corpus = {"kind": "parallel", "source": "a", "target": "b", "first_line": 2}
     check = examine(recipe(folder, dev=corpus, test={**corpus, "last_line": 2}))
-    dev = the_finding(check, "a is read from line 2 to the end, 2 examples in this split")
-    test = the_finding(check, "a is read from line 2 to line 2, 1 examples in this split")
+    dev = the_finding(check, "a is read only from line 2 to the end; this split has 2 examples")
+    test = the_finding(check, "a is read only from line 2 to line 2; this split has 1 examples")
     assert [(finding.level, finding.where) for finding in (dev, test)] == [
         ("note", "data.dev"),
         ("note", "data.test"),
@@ -132,7 +132,9 @@ def test_duplicates_are_noted_and_many_are_a_warning(folder: Path) -> None:
     append(folder, "train", CLEAN[0], CLEAN[0], (CLEAN[1][0], "abc"))
     check = examine(recipe(folder))
     assert the_finding(check, "2 of 303 examples are exact duplicates").level == "note"
-    assert the_finding(check, "1 of 303 examples have the source of an earlier").level == "note"
+    assert (
+        the_finding(check, "1 of 303 examples have the same source as an earlier").level == "note"
+    )
     append(folder, "train", *CLEAN[:100])
     assert the_finding(examine(recipe(folder)), "exact duplicates").level == "warning"
 

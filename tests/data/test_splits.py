@@ -101,7 +101,9 @@ def test_empty_corpus_is_an_error(folder: Path) -> None:
 
 def test_empty_hold_out_is_an_error(folder: Path) -> None:
     data = DataConfig(folder=str(folder), train=TsvConfig(path="b.tsv"))
-    with pytest.raises(DataError, match=r"data\.dev: holding out 2\.0% .* leaves none for dev"):
+    with pytest.raises(
+        DataError, match=r"data\.dev: holding out 2\.0% .* selects no example for dev"
+    ):
         list(read_split(data, "dev"))
 
 

@@ -382,7 +382,7 @@ def broken(folder: Path, tmp_path: Path) -> Path:
 
 def test_invalid_captions_are_an_error(broken: Path) -> None:
     (broken / "some.txt").write_text("red-left.png\nno-such.png\n")
-    with pytest.raises(DataError, match=r"no caption for 1 of some.txt: no-such.png"):
+    with pytest.raises(DataError, match=r"no caption for 1 of the images in some.txt: no-such.png"):
         caption_sources(broken, names="some.txt")
     with (broken / "captions.txt").open("a") as file:
         file.write("elsewhere.png#0\tA thing .\n")

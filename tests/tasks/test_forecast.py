@@ -221,13 +221,13 @@ def test_invalid_data_is_an_error_with_its_position(folder: Path, tmp_path: Path
     (tmp_path / "tide.csv").write_text("level,push\n1,2\n")
     with pytest.raises(DataError, match=r"there is no window of 6 \+ 4 rows"):
         learn_task(forecast_config(tmp_path, corpus=series()))
-    with pytest.raises(DataError, match=r"has 240 rows, but rows = \[0, 999\]"):
+    with pytest.raises(DataError, match=r"has 240 rows, but the recipe sets rows = \[0, 999\]"):
         learn_task(forecast_config(folder, corpus=series(rows=[0, 999])))
     (tmp_path / "walk.txt").write_text("1 2 3\n")
     with pytest.raises(DataError, match=r"walk.txt:1: .*3 cells"):
         learn_task(forecast_config(tmp_path, corpus=TRACKS))
     (tmp_path / "splits.json").write_text('{"eth": {}}')
-    with pytest.raises(DataError, match=r"there is no scene 'moon', but eth"):
+    with pytest.raises(DataError, match=r"there is no scene 'moon'; the scenes are eth"):
         learn_task(forecast_config(tmp_path, corpus={"kind": "tracks", "scene": "moon"}))
 
 

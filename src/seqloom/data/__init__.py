@@ -1,4 +1,4 @@
-"""Files to examples to batches.
+"""Data loading: from files to examples to batches.
 
     readers   data files -> Example          read_split
     corpus    Example -> Dataset             build_corpus, SeriesDataset, LongTextDataset

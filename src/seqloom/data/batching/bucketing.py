@@ -18,15 +18,18 @@ from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, START
 
 MIN_STEP = 4
-"""Bucket lengths are multiples of this. The step between long buckets is about an eighth of their
-length."""
+"""Step between bucket lengths below 64 tokens. For longer sequences, the step is 1/16 to 1/8 of
+their length."""
 
 
 @dataclass(frozen=True)
 class BucketLayout:
-    """One pair per row, both sides padded to the same bucket length, in a fixed number of rows.
+    """One pair per row. Sources and targets of a batch are padded to the same bucket length.
 
-    Rows without a pair have no targets, so they add nothing to a loss.
+    A batch always has budget // bucket length rows. Rows without a pair have no targets, so they
+    add nothing to the loss.
+
+    budget: maximum number of tokens on each side of a batch, padding included
     """
 
     budget: int
@@ -44,13 +47,13 @@ class BucketLayout:
             pairs = shuffled[lengths == length]
             rows = self.budget // length
             batches += [pairs[start : start + rows] for start in range(0, len(pairs), rows)]
-        return [batches[number] for number in generator.permutation(len(batches))]
+        return [batches[index] for index in generator.permutation(len(batches))]
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
         refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
-        assert isinstance(corpus, Corpus), "only token ids can be bucketed"
+        assert isinstance(corpus, Corpus), "BucketLayout requires a Corpus"
         targets = corpus.targets.take(indices)
         sources = None if corpus.sources is None else corpus.sources.take(indices)
         source_lengths = sources.lengths if isinstance(sources, TokenRows) else targets.lengths
@@ -71,14 +74,14 @@ class BucketLayout:
         return Batch(source, grid.place(targets, first=START), grid.place(targets, last=END))
 
     def _bucket_lengths(self, sizes: IntArray) -> IntArray:
-        """Return the length that sequences of these sizes are padded to."""
+        """Return, for each size, the bucket length to which a sequence of that size is padded."""
         step = 1 << np.maximum(np.floor(np.log2(sizes)).astype(np.int64) - 3, 0)
         step = np.maximum(step, MIN_STEP)
         return np.minimum(-(-sizes // step) * step, self.budget)
 
 
 def _with_black_images(images: Images, rows: int) -> Images:
-    """Append black images up to `rows`."""
+    """Append black images until there are `rows` images."""
     values = images.values
     black = values.new_zeros(rows - len(values), *values.shape[1:])
     return Images(torch.cat([values, black]))

@@ -1,4 +1,8 @@
-"""Collates token ids into a Batch. This is where inputs are shifted against targets."""
+"""Collates token ids into a Batch with one text per row.
+
+Decoder inputs start with START, so they are shifted by one position against the targets.
+`TokenGrid.place` applies the same shift to packed and bucketed batches.
+"""
 
 from collections.abc import Sequence
 
@@ -12,14 +16,16 @@ from seqloom.text.vocabulary import END, PAD, START
 
 
 def collate_rows(sources: TokenRows | Images | None, targets: TokenRows) -> Batch:
-    """Build a batch for teacher forcing: position t of `inputs` predicts position t of `targets`.
+    """Build a batch for teacher forcing.
+
+    At position t, the decoder reads `inputs` up to t and predicts position t of `targets`:
 
         source   x1 … xS END
         inputs   START y1 … yT
         targets  y1 … yT END
 
-    Because each row contains START or END, no row is empty and no mean or softmax has zero
-    elements.
+    Because each row contains START or END, no row is empty, and no mean or softmax is
+    taken over zero elements.
     """
     source = pad_rows(sources, last=END) if isinstance(sources, TokenRows) else sources
     assert source is None or len(source.values) == len(targets.lengths), "one source per target"
@@ -36,7 +42,11 @@ def collate(sources: Sequence[IntArray] | None, targets: Sequence[IntArray]) -> 
 
 
 def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-    """Add a first or last token to each row and pad on the right with PAD: (B, T), (B,)"""
+    """Pad rows on the right with PAD: values (B, T), lengths (B,).
+
+    first: token to add at the start of each row
+    last:  token to add at the end of each row
+    """
     shift = int(first is not None)
     lengths = rows.lengths + shift + int(last is not None)
     assert lengths.min() > 0, "a row has no tokens"

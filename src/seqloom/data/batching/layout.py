@@ -11,8 +11,8 @@ from seqloom.data.corpus.dataset import Dataset, IntArray
 class BatchLayout(Protocol):
     """Decides which examples form a batch, and how the batch is assembled.
 
-    PaddedLayout   one example per row, padded to the longest: the default on a CPU
-    PackedLayout   several examples per row, one shape for all batches: Transformers on a GPU
+    PaddedLayout   one example per row, padded to the longest one: the default on a CPU
+    PackedLayout   several examples per row, one shape for nearly all batches: Transformers on a GPU
     BucketLayout   one example per row, a few shapes: recurrent models on a GPU
     WindowLayout   windows of a long text, one shape for all batches
     """
@@ -20,15 +20,21 @@ class BatchLayout(Protocol):
     def plan(
         self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
     ) -> list[IntArray]:
-        """Return the batches of an epoch, with every index once. A pure function of its arguments.
+        """Return the batches of an epoch as arrays of example indices.
 
-        The lengths are those of a dataset or of a shard of it, without START and END.
+        Each example is in exactly one batch. The result depends only on the arguments.
+
+        source_lengths, target_lengths: lengths of all examples, without START and END
+        seed, epoch:                    determine the shuffling
+
+        A large dataset is planned shard by shard. Then the lengths are those of one shard, and
+        `epoch` is the shard's index, counted from the start of training.
         """
         ...
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
-        """Raise an error if an example does not fit into a batch. It names the example, its length
-        and the setting to change."""
+        """Raise an error if an example does not fit into a batch. The error message names the
+        length and the setting to change."""
         ...
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
@@ -38,7 +44,10 @@ class BatchLayout(Protocol):
 
 @dataclass(frozen=True)
 class PaddedLayout:
-    """One example per row, padded to the longest; rows x longest sequence <= budget."""
+    """One example per row, padded to the longest one in the batch.
+
+    budget: maximum number of tokens on each side of a batch: rows x longest sequence
+    """
 
     budget: int
 

@@ -1,9 +1,11 @@
 """Temperature sampling over the groups of a training split (Arivazhagan et al. 2019).
 
-An epoch draws from a group of n examples in proportion to n^(1/temperature). Each group is an
-endless sequence of shuffles of its examples, and an epoch takes the next section of it. So the
-draw counts of two examples of a group never differ by more than one, and the draws of an epoch
-are a pure function of (seed, epoch).
+The number of draws from a group of n examples per epoch is proportional to n^(1/temperature).
+
+The examples of a group are drawn in random order. When all have been drawn, they are shuffled
+again. Each epoch continues where the previous one stopped. So, over the whole training run, the
+draw counts of two examples of a group never differ by more than one. The draws of an epoch depend
+only on the groups, the temperature, the seed and the epoch.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from seqloom.data.corpus.dataset import CorpusReport, IntArray
 
 @dataclass(frozen=True)
 class DataGroup:
-    """A language pair or another group of a split.
+    """A group of examples in a split, such as a language pair.
 
     ranges: (first index, last index + 1) in the split, for each corpus of the group
     """
@@ -59,15 +61,18 @@ class GroupShare:
 
 
 def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare]:
-    """Divide an epoch among the groups. It has as many draws as there are examples, and at least
-    one per group."""
+    """Compute how many examples an epoch draws from each group.
+
+    An epoch has as many draws as the split has examples. Each group gets at least one draw, which
+    can make the epoch slightly longer.
+    """
     sizes = np.array([group.size for group in groups])
     # Dividing by the largest size first keeps the power from overflowing.
     weights = (sizes / sizes.max()) ** (1 / temperature)
     exact = weights / weights.sum() * sizes.sum()
     drawn = np.maximum(np.floor(exact), 1).astype(np.int64)
     missing = int(sizes.sum() - drawn.sum())
-    # The draws lost by rounding down go to the groups that lost most.
+    # The draws lost by rounding down go, one each, to the groups with the largest remainders.
     for index in np.argsort(np.floor(exact) - exact, kind="stable")[: max(missing, 0)]:
         drawn[index] += 1
     return [
@@ -77,15 +82,16 @@ def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare
 
 
 def draw_epoch(groups: list[DataGroup], temperature: float, seed: int, epoch: int) -> IntArray:
-    """Return the indices drawn for an epoch, in ascending order, with repetitions."""
+    """Return the indices of the examples drawn for an epoch, in ascending order. An example that is
+    drawn several times is repeated."""
     draws = []
     shares = group_shares(groups, temperature)
-    for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
+    for group_index, (group, share) in enumerate(zip(groups, shares, strict=True)):
         positions = np.arange(epoch * share.drawn, (epoch + 1) * share.drawn)
         cycles = np.split(positions, np.flatnonzero(positions % group.size == 0))
         for cycle in cycles:
             if len(cycle):
-                generator = np.random.default_rng([seed, number, int(cycle[0]) // group.size])
+                generator = np.random.default_rng([seed, group_index, int(cycle[0]) // group.size])
                 order = generator.permutation(group.size)
                 draws.append(group.examples(order[cycle % group.size]))
     return np.sort(np.concatenate(draws))

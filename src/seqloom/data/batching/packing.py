@@ -1,7 +1,8 @@
 """PackedLayout: several pairs per row, in rows of one fixed length.
 
-There is hardly any padding, and all batches have one shape, so that a captured CUDA graph can be
-replayed for every batch. Only Transformers can separate the pairs of a row, by attention masks.
+There is hardly any padding. Nearly all batches have the same shape, so that one captured CUDA
+graph can be replayed for them. Only Transformers can separate the pairs of a row: by attention
+masks.
 """
 
 from collections.abc import Iterator
@@ -19,10 +20,11 @@ from seqloom.text.vocabulary import END, PAD, START
 
 
 class TokenGrid:
-    """One side of a batch, (B, T), and the position of each text in it."""
+    """Places several texts in each row of one side of a batch, (B, T)."""
 
     def __init__(self, shape: tuple[int, int], rows: IntArray, columns: IntArray) -> None:
         """
+        shape:   (B, T)
         rows:    the row of each text, ascending
         columns: the column at which each text starts
         """
@@ -31,7 +33,10 @@ class TokenGrid:
         self.starts = rows * shape[1] + columns  # in the flattened grid
 
     def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Write the texts, each with one more token at its start or end."""
+        """Return the padded rows with every text at its position.
+
+        Each text gets one more token: either `first` at its start or `last` at its end.
+        """
         flat = np.full(self.shape[0] * self.shape[1], PAD, dtype=np.int64)
         shift = int(first is not None)
         flat[_ranges(self.starts + shift, texts.lengths)] = texts.ids
@@ -42,11 +47,13 @@ class TokenGrid:
         row_lengths = np.bincount(self.rows, weights=texts.lengths + 1, minlength=self.shape[0])
         return Padded(self._reshape(flat), torch.from_numpy(row_lengths.astype(np.int64)))
 
-    def number(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+    def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (pairs, positions), both (B, T), for `Packing`.
 
-        pairs:     the number of each position's pair in its row, from 1; 0 for padding
-        positions: the position within the pair, from 0
+        pairs:     which pair of the row each position belongs to, counted from 1; 0 for padding
+        positions: the position within the pair, counted from 0
+
+        lengths: length of each text, including the token that `place` adds
         """
         pairs = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
         positions = np.zeros_like(pairs)
@@ -61,32 +68,37 @@ class TokenGrid:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Concatenate the ranges start, start + 1, … of the given lengths."""
+    """Concatenate the ranges start, start + 1, …, start + length - 1."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
 
 
 OPEN_ROWS = 16
-"""Rows that are filled at the same time. More of them fill slightly better, but more slowly."""
+"""Maximum number of rows that are filled at the same time. With more open rows, less padding is
+left, but planning is slower."""
 MIN_ROW_LENGTH = 64
-"""Attention kernels work on blocks of about this size, so shorter rows gain nothing."""
+"""Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
+rows would not be faster."""
 
 
 def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int:
-    """Return a power of two that is at least twice as long as 95 % of the pairs.
+    """Return the row length to use for pairs of these lengths.
 
-    Rows fill well if pairs are short compared to them, but the cost of attention grows with the
-    row length.
+    It is a power of two and at least twice the 95th percentile of the pair lengths. Longer rows
+    would contain less padding, but the cost of attention grows with the row length.
     """
-    long = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
-    return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * long))))
+    percentile = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
+    return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * percentile))))
 
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """Rows of `length` tokens on either side, as many as the budget allows.
+    """Several pairs per row. Rows have `length` tokens on the source and on the target side.
 
-    Longer pairs get separate batches with rows of 2, 4, … times that length.
+    Pairs that are longer get separate batches, with rows of 2, 4, … times that length (at most
+    `budget`). A batch has budget // row length rows.
+
+    budget: maximum number of tokens on each side of a batch, padding included
     """
 
     budget: int
@@ -95,7 +107,8 @@ class PackedLayout:
     def plan(
         self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
     ) -> list[IntArray]:
-        """Return batches of shuffled pairs. The pairs of a row follow each other."""
+        """Return the batches of an epoch. The pairs of a batch are listed row by row, so that
+        `gather` can divide them into rows again."""
         sizes = example_sizes(source_lengths, target_lengths)
         refuse_too_long(sizes, self.budget)
         generator = np.random.default_rng([seed, epoch])
@@ -108,13 +121,13 @@ class PackedLayout:
             pairs = shuffled[row_lengths == length]
             rows = fill_rows(pairs, sources[pairs], targets[pairs], length)
             batches += _join_rows(rows, self.budget // length)
-        return [batches[number] for number in generator.permutation(len(batches))]
+        return [batches[index] for index in generator.permutation(len(batches))]
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
         refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
-        assert isinstance(corpus, Corpus), "only token ids can be packed"
+        assert isinstance(corpus, Corpus), "PackedLayout requires a Corpus"
         targets = corpus.targets.take(indices)
         sources = None if corpus.sources is None else corpus.sources.take(indices)
         assert not isinstance(sources, Images), "images cannot be packed"
@@ -128,9 +141,9 @@ class PackedLayout:
         if sources is not None:
             source_grid = TokenGrid(shape, positions.rows, positions.source_columns)
             source = source_grid.place(sources, last=END)
-            source_pairs, source_positions = source_grid.number(sources.lengths + 1)
+            source_pairs, source_positions = source_grid.pairs_and_positions(sources.lengths + 1)
         target_grid = TokenGrid(shape, positions.rows, positions.target_columns)
-        target_pairs, target_positions = target_grid.number(targets.lengths + 1)
+        target_pairs, target_positions = target_grid.pairs_and_positions(targets.lengths + 1)
         return Batch(
             source=source,
             inputs=target_grid.place(targets, first=START),
@@ -139,7 +152,7 @@ class PackedLayout:
         )
 
     def _row_lengths(self, sizes: IntArray) -> IntArray:
-        """Return the length of the rows that hold pairs of these sizes."""
+        """Return, for each size, the length of the rows that hold pairs of that size."""
         doublings = np.ceil(np.log2(np.maximum(sizes, self.length) / self.length)).astype(np.int64)
         return np.minimum(self.length << doublings, self.budget)
 
@@ -147,13 +160,17 @@ class PackedLayout:
 def fill_rows(
     pairs: IntArray, sources: IntArray, targets: IntArray, length: int
 ) -> Iterator[list[int]]:
-    """Put each pair into the oldest open row with enough free tokens on both sides (first fit).
+    """Divide pairs into rows. Yield the pairs of each row.
+
+    Each pair goes into the oldest open row with enough free tokens on both sides (first fit). If
+    there is none, a new row is opened. At most OPEN_ROWS rows are open: if necessary, the oldest
+    one is closed first.
 
     pairs:            (N,) indices of the pairs
-    sources, targets: (N,) their lengths
+    sources, targets: (N,) their source and target lengths, including START or END
     length:           number of tokens in a row
     """
-    free: list[list[int]] = []  # [source tokens, target tokens] of each open row
+    free: list[list[int]] = []  # free [source tokens, target tokens] in each open row
     rows: list[list[int]] = []
     for pair, source, target in zip(
         pairs.tolist(), sources.tolist(), targets.tolist(), strict=True
@@ -174,10 +191,10 @@ def fill_rows(
 
 
 def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Join rows into batches, each as one list of pairs."""
+    """Join every `rows_per_batch` rows into a batch: an array of the pairs of all its rows."""
     batches: list[list[int]] = []
-    for number, row in enumerate(rows):
-        if number % rows_per_batch == 0:
+    for index, row in enumerate(rows):
+        if index % rows_per_batch == 0:
             batches.append([])
         batches[-1] += row
     return [np.array(batch, dtype=np.int64) for batch in batches]
@@ -195,8 +212,8 @@ class _PairPositions:
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
     """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
 
-    No other division of an ordered list needs fewer rows, so the rows of a planned batch always
-    suffice.
+    As long as the order is kept, no other division needs fewer rows. So a planned batch never needs
+    more rows than `fill_rows` used for it.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

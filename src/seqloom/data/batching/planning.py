@@ -6,20 +6,22 @@ from seqloom.core.errors import DataError
 from seqloom.data.corpus.dataset import IntArray
 
 MAX_BAND_PADDING = 0.05
-"""Neighbouring target lengths form one band up to this fraction of padding."""
+"""Maximum fraction of padding in a band of similar target lengths, if all its targets were
+padded to the longest one."""
 MIN_FILL = 0.25
-"""A batch that fills this fraction of the budget may be closed before it is full."""
+"""Minimum fraction of the budget that a batch fills before it may be closed because of padding."""
 MAX_BATCH_PADDING = 0.06
-"""Such a batch is closed when its fraction of padding, on either side, reaches this value."""
+"""A batch that has reached MIN_FILL is closed if one more example would raise the fraction of
+padding of its sources or of its targets above this value."""
 
 
 def plan_batches(
     source_lengths: IntArray | None, target_lengths: IntArray, budget: int, seed: int, epoch: int
 ) -> list[IntArray]:
-    """Return the batches of an epoch as arrays of indices. A pure function of its arguments.
+    """Return the batches of an epoch as arrays of example indices.
 
-    rows x longest sequence <= budget, where a sequence is a source with END or a target with
-    START or END.
+    The result depends only on the arguments. In each batch, rows x longest sequence <= budget,
+    where a sequence is a source with END or a target with START or END.
 
     Examples are sorted by bands of similar target lengths and, within a band, by source length:
     ascending in one band, descending in the next, so that source lengths change little from band
@@ -37,12 +39,15 @@ def plan_batches(
     order = np.lexsort((targets, alternating, bands))
     boundaries = _batch_boundaries(sources[order], targets[order], budget)
     batches = np.split(shuffled[order], boundaries)
-    return [batches[number] for number in generator.permutation(len(batches))]
+    return [batches[index] for index in generator.permutation(len(batches))]
 
 
 def _length_bands(targets: IntArray) -> IntArray:
-    """Return the band of each example, numbered from the shortest targets. A band padded to its
-    longest target contains at most MAX_BAND_PADDING of padding."""
+    """Assign examples to bands of similar target lengths. Return each example's band.
+
+    Band 0 has the shortest targets. If all targets of a band were padded to the longest one, the
+    fraction of padding would be at most MAX_BAND_PADDING.
+    """
     lengths, inverse, counts = np.unique(targets, return_inverse=True, return_counts=True)
     bands = np.zeros_like(lengths)
     band = rows = tokens = 0
@@ -61,7 +66,8 @@ def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list
     boundaries: list[int] = []
     start = 0
     while True:
-        # Upper bound: the rows that would fit if all were as short as the first one.
+        # Rows are padded to the longest one, so each takes at least as many tokens as the first.
+        # Therefore the batch ends before `limit`.
         limit = start + budget // int(max(sources[start], targets[start])) + 1
         start += _first_batch_rows(sources[start:limit], targets[start:limit], budget)
         if start == len(sources):
@@ -70,7 +76,7 @@ def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list
 
 
 def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
-    """Return how many of these examples the first batch takes."""
+    """Return the number of examples, from the start of these arrays, that form one batch."""
     rows = np.arange(1, len(sources) + 1)
     padded_source = rows * np.maximum.accumulate(sources)
     padded_target = rows * np.maximum.accumulate(targets)
@@ -78,14 +84,14 @@ def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
     too_padded = (np.cumsum(sources) < (1 - MAX_BATCH_PADDING) * padded_source) | (
         np.cumsum(targets) < (1 - MAX_BATCH_PADDING) * padded_target
     )
-    # The next row starts a new batch if it does not fit, or if it adds too much padding to a
-    # batch that is full enough.
+    # An example starts a new batch if it does not fit, or if it would add too much padding to a
+    # batch that has reached MIN_FILL.
     closes = (size[1:] > budget) | (too_padded[1:] & (size[:-1] >= MIN_FILL * budget))
     return int(np.argmax(closes)) + 1 if closes.any() else len(rows)
 
 
 def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> IntArray:
-    """Return the length of the longer side of each example, with START or END."""
+    """Return, for each example, the length of its longer side including START or END."""
     if source_lengths is None:
         return target_lengths + 1
     return np.maximum(source_lengths, target_lengths) + 1

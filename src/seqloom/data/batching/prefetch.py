@@ -15,7 +15,8 @@ MAX_PREFETCHED = 8
 class PrefetchStream(BatchStream):
     """A stream whose next batches are prepared by a thread.
 
-    Its position is that of the next batch to be returned, however many are prepared.
+    `position` is that of the next batch that `next()` returns. Batches that are prepared but not
+    yet returned do not change it.
     """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
@@ -60,7 +61,7 @@ class PrefetchStream(BatchStream):
 
 
 class _PrefetchWorker:
-    """A thread that fills a queue with batches and the stream positions after them."""
+    """A thread that fills a queue with batches, each with the stream position after it."""
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(

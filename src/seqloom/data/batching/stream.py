@@ -12,43 +12,49 @@ from seqloom.data.batching.mixture import draw_epoch, groups_of
 from seqloom.data.corpus.dataset import Dataset, IntArray
 
 SHARD_SIZE = 2**19
-"""Approximate number of examples in a shard, which are sorted by length and shuffled together."""
+"""Approximate number of examples in a shard. Batches are planned (grouped by length, then shuffled)
+within one shard."""
 BLOCK_SIZE = 2**10
-"""Number of neighbouring examples that stay in one shard, so that a shard touches few pages of a
-memory-mapped corpus."""
+"""Number of consecutive examples in a block. All examples of a block belong to the same shard, so
+that a shard touches few pages of a memory-mapped corpus."""
 
 
 def shards_per_epoch(examples: int) -> int:
-    """Return the number of shards: 1 unless the dataset is large."""
+    """Return the number of shards in an epoch: 1 for up to SHARD_SIZE examples."""
     return max(1, -(-examples // SHARD_SIZE))
 
 
-def shard_examples(examples: int, shards: int, seed: int, number: int) -> IntArray:
+def shard_examples(examples: int, shards: int, seed: int, shard: int) -> IntArray:
     """Return the indices of the examples of a shard, in ascending order.
 
-    Which blocks form a shard is drawn anew for each epoch.
+    Each epoch assigns the blocks to shards at random.
 
     examples: number of examples in the dataset
     shards:   number of shards in an epoch, which together contain every example once
-    number:   number of the shard, counted from the start of training across epochs
+    shard:    index of the shard, counted from the start of training across epochs
     """
     if shards == 1:
         return np.arange(examples)
-    epoch, shard = divmod(number, shards)
+    epoch, index = divmod(shard, shards)
     blocks = -(-examples // BLOCK_SIZE)
     shuffled = np.random.default_rng([seed, epoch]).permutation(blocks)
-    selected = np.sort(shuffled[blocks * shard // shards : blocks * (shard + 1) // shards])
+    selected = np.sort(shuffled[blocks * index // shards : blocks * (index + 1) // shards])
     indices = (selected[:, None] * BLOCK_SIZE + np.arange(BLOCK_SIZE)).ravel()
     return indices[indices < examples]
 
 
 StreamPosition = tuple[int, int]
-"""(shard, index of a batch in it). Shards count from the start of training across epochs."""
+"""(shard, index of a batch within the shard). Shards are counted from the start of training, across
+epochs."""
 
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """The batches of one shard, as indices of a dataset."""
+    """The batches of one shard.
+
+    corpus:  the dataset of the shard's epoch
+    batches: for each batch, the indices of its examples in `corpus`
+    """
 
     corpus: Dataset
     batches: list[IntArray]
@@ -60,11 +66,12 @@ class BatchStream:
     A shard is an epoch, or a part of one if the dataset is large. A large dataset is planned shard
     by shard in the background, so that neither time nor memory grows with the dataset.
 
-    All ranks walk along the same sequence of batches, `ranks` of them at a time: rank r takes the
-    r-th batch of each step, and a step may extend into the next shard. So no batch is skipped or
-    repeated, and all ranks have the same position: that of the next step's first batch.
+    All ranks read the same sequence of batches in groups of `ranks`: each `next()` on rank r
+    returns batch r of the next group. A group may extend into the next shard. `position` is that
+    of the next group's first batch, so it is the same on all ranks.
 
-    temperature: above 1, groups are drawn more evenly than their sizes. See `mixture`.
+    temperature: with 1, groups of examples (such as language pairs) are sampled in proportion to
+                 their sizes; higher values make the proportions more equal. See `mixture`.
     """
 
     def __init__(
@@ -93,7 +100,7 @@ class BatchStream:
 
     @property
     def position(self) -> StreamPosition:
-        """The position of the next step's first batch. Set it to continue from there."""
+        """The position of the first batch of the next group. Set it to continue from there."""
         return self._position
 
     @position.setter
@@ -109,7 +116,8 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the examples of the next `batches` batches of all ranks, from a position on."""
+        """Return the indices of the examples in the `batches` batches from a position on,
+        whichever rank reads them. The indices are sorted, without repetitions."""
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
         planned = [self._plan(shard).batches[index] for shard, index in positions]
@@ -126,13 +134,13 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Stop planning ahead."""
+        """Discard the plan of the next shard, and cancel it if planning has not started."""
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the same position with an index inside its shard."""
+        """Carry an index beyond the end of its shard over into the following shards."""
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):
@@ -142,12 +150,12 @@ class BatchStream:
 
     def _plan(self, shard: int) -> ShardPlan:
         if shard not in self._plans:
-            # A step uses at most two shards: the one that ends and the next.
+            # A group of batches usually spans at most two shards: the one that ends and the next.
             self._plans = {kept: self._plans[kept] for kept in self._plans if kept == shard - 1}
             future = self._planned_ahead.pop(shard, None)
             self._plans[shard] = self._make_plan(shard) if future is None else future.result()
             if self.shards_per_epoch > 1:
-                # Unmap the pages of the last shard. They may stay in the system's page cache.
+                # Unmap the pages of the previous shard. They may stay in the system's page cache.
                 self._plans[shard].corpus.release()
                 next_plan = self._planner.submit(self._make_plan, shard + 1)
                 self._planned_ahead = {shard + 1: next_plan}
@@ -161,7 +169,8 @@ class BatchStream:
         return ShardPlan(corpus, [examples[batch] for batch in batches])
 
     def _shard_examples(self, corpus: Dataset, shard: int) -> IntArray:
-        """Return the examples of a shard. Some repeat if a temperature is set."""
+        """Return the indices of a shard's examples. With a temperature other than 1, an example can
+        occur several times or not at all."""
         shards = self.shards_per_epoch
         if self.temperature == 1:
             return shard_examples(len(corpus), shards, self.seed, shard)

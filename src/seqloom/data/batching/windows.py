@@ -12,7 +12,7 @@ from seqloom.data.corpus.long_text import LongTextDataset
 
 @dataclass(frozen=True)
 class WindowLayout:
-    """As many windows per batch as the budget allows, in random order.
+    """Windows of a long text in random order, as many per batch as the budget allows.
 
     budget: maximum number of tokens in a batch
     length: number of tokens in a window
@@ -43,5 +43,5 @@ class WindowLayout:
             )
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
-        assert isinstance(corpus, LongTextDataset), "only long text has windows"
+        assert isinstance(corpus, LongTextDataset), "WindowLayout requires a LongTextDataset"
         return corpus.windows.gather(indices, self.rows)

@@ -26,12 +26,13 @@ from seqloom.data.readers.splits import corpora_of
 
 @dataclass(frozen=True)
 class WorstBatch:
-    """The training batch with the most target positions, which needs the most memory."""
+    """Shape of the training batch with the most target positions. It needs the most memory."""
 
     rows: int
     source_length: int
-    """With END and padding; 0 without a source."""
+    """Length of the padded sources, including END; 0 without a text source."""
     target_length: int
+    """Length of the padded targets, including END."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ class DatasetCheck:
     statistics: tuple[SplitStatistics, ...]
     """One for each split of the recipe."""
     worst_batch: WorstBatch | None
-    """None if the training split cannot be read."""
+    """None if the training split cannot be read or batched, or consists of series."""
     exit_code: int = 0
-    """The exit code of training with this data: 66 if a file is missing, 65 for other errors."""
+    """Exit code with which training on this data would stop: 0 without errors, 66 if a file is
+    missing, 65 for other errors."""
 
     @property
     def has_errors(self) -> bool:
@@ -64,7 +66,10 @@ def _ignore_progress(examples: int) -> None:
 
 
 def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progress) -> DatasetCheck:
-    """Read all splits and report everything found. Errors are collected, not raised.
+    """Check the data of a recipe: read all splits and collect statistics, warnings and errors.
+
+    Errors in the data are part of the result; they are not raised.
+
 
     progress: called at intervals with the number of examples read so far in a split
     """
@@ -131,14 +136,15 @@ def _label_problems(
 
 
 def _without_hold_outs(data: DataConfig, split: Split) -> DataConfig:
-    """Remove the hold-outs of a split, whose errors would repeat those of the training data."""
+    """Return the settings without the hold-outs of a split. Reading them would only repeat the
+    errors of the training data."""
     corpora = corpora_of(data, split)
     kept = [corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig)]
     return data.model_copy(update={split: tuple(kept)})
 
 
 def _exit_code(problems: list[_Problem]) -> int:
-    """Return the exit code of the first problem, at which training would stop."""
+    """Return the exit code for the first problem, because training would stop there."""
     if not problems:
         return 0
     is_missing = isinstance(problems[0].error, NotFoundError)
@@ -151,8 +157,11 @@ def _splits(config: RunConfig) -> list[Split]:
 
 
 def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
-    """Yield each message once. An unreadable file fails twice: for the tokenizers ("text") and for
-    its split, which is the location to report."""
+    """Yield one finding for each distinct error message.
+
+    An unreadable file causes the same error twice: while training the tokenizers (table "text") and
+    while reading its split. The finding then names the table of the split.
+    """
     locations: dict[str, str] = {}
     for problem in problems:
         # An error about missing files has one line per file.
@@ -162,8 +171,8 @@ def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
             if locations.get(line, "text") == "text":
                 locations[line] = problem.where
     for message, where in locations.items():
-        what = message.removeprefix(f"{where}: ")
-        yield Finding("error", where, what, "fix this first: training cannot start")
+        problem_text = message.removeprefix(f"{where}: ")
+        yield Finding("error", where, problem_text, "fix this first: training cannot start")
 
 
 def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None:

@@ -14,7 +14,7 @@ from seqloom.data.example import Split
 from seqloom.data.readers.splits import read_split
 
 MAX_LISTED = 5
-"""Examples listed in the error message."""
+"""Maximum number of examples listed in the error message."""
 
 
 def label_count_error(
@@ -24,8 +24,10 @@ def label_count_error(
     source_lengths: IntArray | None,
     target_lengths: IntArray,
 ) -> DataError | None:
-    """Return an error that lists the examples with too many or too few labels; None if there are
-    none, or if the targets are not labels."""
+    """Return an error that lists the examples with too many or too few labels.
+
+    Return None if all examples have the right number of labels, or if the task has no labels.
+    """
     decoder = config.model.decoder
     if not isinstance(decoder, LabelsDecoderConfig):
         return None
@@ -43,7 +45,7 @@ def label_count_error(
             "text.tokenizer.kind = 'characters' or 'whitespace' to match the labels"
         )
     else:
-        rule = "a source has one label; join the words of a label by _, or remove the line"
+        rule = "each source needs one label; join the words of a label by _, or remove the line"
     return DataError(f"data.{split}: {rule}:\n{listed}{more}")
 
 

@@ -21,12 +21,13 @@ from seqloom.text.vocabulary import UNKNOWN
 
 PROGRESS_EVERY = 1_000
 MAX_LONGEST = 3
-"""Number of longest examples to remember."""
+"""Number of longest examples to keep."""
 
 
 @dataclass(frozen=True)
 class LengthHistogram:
-    """Number of texts with a length in [lows[i], lows[i + 1]); the last bin has no upper bound."""
+    """Histogram of text lengths. counts[i] is the number of texts with a length from lows[i] to
+    lows[i + 1] - 1. The last bin has no upper bound."""
 
     lows: ClassVar[tuple[int, ...]] = (0, 1, 6, 11, 21, 41, 81, 161, 321)
     counts: tuple[int, ...]
@@ -67,7 +68,7 @@ class LongExample:
 
 
 class TextHashes:
-    """A set of texts, stored as 64-bit hashes: eight bytes per text."""
+    """A set of texts, of which only 64-bit hashes are stored."""
 
     def __init__(self) -> None:
         self._added = array("Q")
@@ -77,7 +78,10 @@ class TextHashes:
         self._added.append(value)
 
     def finish(self) -> int:
-        """Prepare for `in`, after the last `add`. Return the number of repeated additions."""
+        """Prepare for membership tests with `in`. Call it once, after the last `add`.
+
+        Return the number of added hashes that had been added before.
+        """
         self._sorted = np.unique(np.frombuffer(self._added, dtype=np.uint64))
         repeated = len(self._added) - len(self._sorted)
         self._added = array("Q")
@@ -95,18 +99,21 @@ class SplitStatistics:
     split: Split
     examples: int = 0
     repeated_pairs: int = 0
+    """Number of examples with the source and the target of an earlier example."""
     repeated_sources: int = 0
+    """Number of examples with the source of an earlier example."""
     identical: int = 0
-    """Examples whose target equals their source."""
+    """Number of examples whose target equals their source."""
     empty: Counter[str] = field(default_factory=Counter)
-    """Empty side -> number of examples."""
+    """Which side is empty (see `empty_side`) -> number of such examples."""
     first_empty: str = ""
-    """file:line of the first empty example."""
+    """file:line of the first example with an empty side."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Reason -> number of training examples that the filters drop, empty ones included."""
     longest: list[LongExample] = field(default_factory=list)
     """The longest examples, longest first."""
     source: TokenStatistics | None = None
+    """None if the sources are not text or no tokenizer could be trained."""
     target: TokenStatistics | None = None
     """None if no tokenizer could be trained."""
     kept: "array[int]" = field(default_factory=lambda: array("i"))
@@ -114,12 +121,13 @@ class SplitStatistics:
     pairs: TextHashes = field(default_factory=TextHashes)
     sources: TextHashes = field(default_factory=TextHashes)
     leaked_pairs: int = 0
+    """Number of examples whose source and target are together in the training split."""
     leaked_sources: int = 0
-    """Examples that are in the training split too."""
+    """Number of examples whose source (without sources: whose target) is in the training split."""
     first_leak: str = ""
-    """file:line of the first such example."""
+    """file:line of the first example counted in `leaked_sources`."""
     problems: list[SeqloomError] = field(default_factory=list)
-    """The error that stopped each unreadable corpus."""
+    """One error for each corpus that cannot be read completely."""
 
 
 def collect_statistics(
@@ -131,8 +139,9 @@ def collect_statistics(
 ) -> SplitStatistics:
     """Read a split and collect its statistics.
 
-    tokenizers: None: no tokens are counted
-    train:      statistics of the training split, to detect leaked examples; None for itself
+    tokenizers: tokenizers of the run. None: tokens are not counted
+    train:      statistics of the training split, to detect leaked examples. None: `split` is the
+                training split
     progress:   called at intervals with the number of examples read so far
     """
     statistics = SplitStatistics(split)
@@ -156,8 +165,8 @@ def collect_statistics(
 def _readable_examples(
     config: DataConfig, split: Split, problems: list[SeqloomError]
 ) -> Iterator[Example]:
-    """Yield the examples of all corpora. Errors of a corpus are added to `problems`, and reading
-    continues with the next one."""
+    """Yield the examples of all corpora. If a corpus raises an error, add it to `problems` and
+    continue with the next corpus."""
     for corpus in corpora_of(config, split):
         try:
             yield from read_split(config.model_copy(update={split: (corpus,)}), split)

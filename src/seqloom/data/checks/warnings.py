@@ -14,13 +14,13 @@ from seqloom.data.readers.splits import corpora_of
 Level = Literal["error", "warning", "note"]
 
 MAX_REPEATED = 0.1
-"""Fraction of repeated examples above which a note becomes a warning."""
+"""If more than this fraction of the examples is repeated, the finding is a warning, not a note."""
 MAX_IDENTICAL = 0.05
-"""The same, for examples whose target equals their source."""
+"""The same limit for examples whose target equals their source."""
 MAX_UNKNOWN = 0.01
-"""The same, for unknown tokens."""
+"""The same limit for the fraction of unknown tokens."""
 EXTREME_LENGTH = 5
-"""Multiple of the 99th percentile above which a length is reported."""
+"""Examples longer than this multiple of the 99th percentile of all lengths are reported."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def _line_ranges(statistics: SplitStatistics, config: RunConfig) -> Iterator[Fin
             yield Finding(
                 "note",
                 f"data.{statistics.split}",
-                f"{corpus.source} is read from line {corpus.first_line} to {end}, "
-                f"{statistics.examples} examples in this split",
+                f"{corpus.source} is read only from line {corpus.first_line} to {end}; "
+                f"this split has {statistics.examples} examples",
                 "remove first_line and last_line to read the whole file",
             )
 
@@ -92,8 +92,8 @@ def _duplicates(statistics: SplitStatistics, config: RunConfig) -> Iterator[Find
         yield Finding(
             "note",
             where,
-            f"{more_targets} of {statistics.examples} examples have the source of an earlier "
-            "example and another target",
+            f"{more_targets} of {statistics.examples} examples have the same source as an "
+            "earlier example but a different target",
             "to score them as references of one source, set data.merge_references = true",
         )
     if statistics.identical and not is_synthetic:

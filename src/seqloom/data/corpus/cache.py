@@ -1,4 +1,4 @@
-"""Caches folders that are expensive to build, under a digest of their inputs."""
+"""Caches folders that are expensive to build. The cache key is a digest of the inputs."""
 
 import fcntl
 import os
@@ -38,7 +38,7 @@ def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
 
 
 def discard(kind: str, digest: str) -> None:
-    """Invalidate the folder cached under this digest."""
+    """Invalidate the folder cached under this digest, so that the next request builds it again."""
     folder = cache_root() / kind / digest
     with _locked(folder):
         # Without its manifest the folder counts as incomplete.
@@ -46,7 +46,8 @@ def discard(kind: str, digest: str) -> None:
 
 
 def is_complete(folder: Path) -> bool:
-    """True if every file of the manifest exists in its full size. Does not read the contents."""
+    """Return whether every file of the manifest exists and has the size given there. Contents are
+    not read."""
     try:
         files = read_manifest(folder)["files"]
         return all((folder / name).stat().st_size == files[name]["bytes"] for name in files)
@@ -56,7 +57,7 @@ def is_complete(folder: Path) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder. The system releases it when the process ends in any way."""
+    """Hold the lock of a folder. The system releases the lock even if the process is killed."""
     path = folder.with_name(f".lock-{folder.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from seqloom.text.long_text import encode_target
 from seqloom.text.tokenizer import Tokenizer
 
 FORMAT = 2
-"""Part of the cache key. Raise it when the files of a corpus change their meaning."""
+"""Part of the cache key. Increase it when the format of a corpus' files changes."""
 REPORT = "report.json"
 PROGRESS_EVERY = 1_000
 
@@ -31,10 +31,10 @@ PROGRESS_EVERY = 1_000
 class CorpusRequest:
     """Everything that determines a corpus: its examples and how they are tokenised.
 
-    source:     tokenizer of the sources; None if the sources are not text, or not used
+    source:     tokenizer of the sources; None if the sources are not text or the task has none
     target:     tokenizer of the targets
     image_size: height and width of the images; None if the sources are not images
-    tag_side:   whether tags stay before the source or move to the start of the target
+    tag_side:   whether tags stay at the start of the source or move to the start of the target
     """
 
     data: DataConfig
@@ -50,8 +50,8 @@ class CorpusRequest:
         source = None if self.source is None else self.source.digest
         examples = fingerprint(self.data, self.split)
         corpora = len(corpora_of(self.data, self.split))
-        # Features that a corpus does not use are left out, and the strings never change, so that
-        # existing caches stay valid.
+        # Unused features add nothing to the key, and these strings never change, so that existing
+        # caches stay valid.
         extra: list[Any] = [] if self.image_size is None else [self.image_size]
         extra += [f"{corpora} parts"] if corpora > 1 else []
         extra += ["tagged targets"] if self.tag_side == "target" else []
@@ -59,12 +59,14 @@ class CorpusRequest:
 
 
 class Corpus:
-    """The examples of a split as ids, without START and END, in the order they were read."""
+    """The examples of a split in the order in which they were read. Texts are token ids without
+    START and END; sources can also be images."""
 
     def __init__(self, folder: Path, other_folders: Sequence[Path] = ()) -> None:
         """
-        folder:        the corpus of the first epoch
-        other_folders: the same split, segmented differently, for the following epochs
+        folder:        folder of the corpus used in the first epoch
+        other_folders: folders of the same split in other subword segmentations, used in turn in
+                       the following epochs
         """
         self.folder = folder
         self._other_folders = tuple(other_folders)
@@ -111,10 +113,10 @@ class Corpus:
 
     def for_epoch(self, epoch: int) -> "Corpus":
         """Return the variant of an epoch: the same examples in another subword segmentation."""
-        number = epoch % (1 + len(self._other_folders))
-        if number == 0:
+        index = epoch % (1 + len(self._other_folders))
+        if index == 0:
             return self
-        folder = self._other_folders[number - 1]
+        folder = self._other_folders[index - 1]
         if self._variant is None or self._variant.folder != folder:
             self._variant = Corpus(folder)
         return self._variant
@@ -172,7 +174,7 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
     if not report.kept:
         reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())
         raise DataError(
-            f"data.{request.split}: none of {report.read} examples is left ({reasons}); "
+            f"data.{request.split}: all {report.read} examples were dropped ({reasons}); "
             "check the data, or relax data.filter"
         )
     return report
@@ -185,7 +187,7 @@ def _write_examples(
     targets: TokenWriter,
     progress: Callable[[int], None],
 ) -> None:
-    """Write all examples that no filter drops, and count them."""
+    """Write all examples that no filter drops. Count kept and dropped examples in `report`."""
     for example, source, target in _encode(request):
         report.read += 1
         if report.read % PROGRESS_EVERY == 0:
@@ -211,7 +213,8 @@ def _write_examples(
 
 
 def _count_group(counts: list[tuple[str, int]], group: str) -> None:
-    """Add one example to the group that is being read. Splits without groups count nothing."""
+    """Count one example in the last entry, or in a new entry if the group changes. An example
+    without a group is not counted."""
     if counts and counts[-1][0] == group:
         counts[-1] = (group, counts[-1][1] + 1)
     elif group:
@@ -225,7 +228,7 @@ def _encode(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[i
         target_ids = encode_target(request.target, example.target)
         if example.tag and request.tag_side == "target":
             source = source.removeprefix(example.tag).strip()
-            # An empty target stays empty, so that filters drop it.
+            # No tag is added to an empty target, so that the filters drop it.
             target_ids = [*request.target.encode(example.tag), *target_ids] if target_ids else []
         source_ids = [] if request.source is None else request.source.encode(source)
         yield example, source_ids, target_ids

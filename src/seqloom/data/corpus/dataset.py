@@ -1,4 +1,4 @@
-"""Dataset: the contract between the examples of a split and the batcher."""
+"""Dataset: the interface through which batching reads the examples of a split."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ IntArray = NDArray[Any]
 
 @dataclass
 class CorpusReport:
-    """Counts of the examples of a split. Token counts cover only the examples kept."""
+    """Numbers of examples and tokens in a split. Tokens are counted only in the examples kept."""
 
     split: str
     read: int = 0
@@ -22,7 +22,7 @@ class CorpusReport:
     dropped: dict[str, int] = field(default_factory=dict)
     """Reason -> number of dropped examples. Only training examples are ever dropped."""
     empty: dict[str, int] = field(default_factory=dict)
-    """Empty side -> number of examples, dropped or not."""
+    """Which side is empty (see `empty_side`) -> number of such examples, dropped ones included."""
     source_tokens: int = 0
     target_tokens: int = 0
     source_unknown: int = 0
@@ -42,12 +42,12 @@ class Dataset(Protocol):
 
     @property
     def digest(self) -> str:
-        """Equal for equal examples."""
+        """A hash that identifies the examples. Equal examples have equal digests."""
         ...
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) source lengths without END; None if batches ignore them."""
+        """(N,) source lengths without END; None if there are no sources or they are images."""
         ...
 
     @property
@@ -56,17 +56,22 @@ class Dataset(Protocol):
         ...
 
     def gather(self, indices: IntArray) -> Batch:
-        """Collate the examples at `indices` into a batch, one per row, in this order."""
+        """Collate the examples at `indices` into a batch, one example per row, in this order."""
         ...
 
     def for_epoch(self, epoch: int) -> "Dataset":
-        """Return the same examples as an epoch sees them: tokenised, rotated or cut differently."""
+        """Return the dataset to use in an epoch: the same data, possibly with another subword
+        segmentation, other rotations or other window positions."""
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield each distinct dataset that `for_epoch` can return."""
+        """Yield the datasets to check for too long examples before training.
+
+        They include every dataset of `for_epoch`, except those that differ only in rotations or
+        window positions.
+        """
         ...
 
     def release(self) -> None:
-        """Give memory back that can be read from disk again."""
+        """Free the memory of memory-mapped data. It is read from disk again when needed."""
         ...

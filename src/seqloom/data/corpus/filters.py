@@ -14,7 +14,10 @@ RATIO = "length ratio above max_ratio"
 
 @dataclass(frozen=True)
 class PairLengths:
-    """Number of tokens on each side, without START and END; no source for a language model."""
+    """Number of tokens on each side of a pair, without START and END.
+
+    source: None if there is no source or it is an image
+    """
 
     source: int | None
     target: int
@@ -28,7 +31,7 @@ def empty_side(lengths: PairLengths) -> str | None:
 
 
 def reason_to_drop(lengths: PairLengths, config: FilterConfig) -> str | None:
-    """Return the first reason to drop a training pair; None keeps it."""
+    """Return the first reason to drop a training pair; None if there is none."""
     if empty := empty_side(lengths):
         return empty
     source, target = lengths.source, lengths.target

@@ -1,6 +1,6 @@
-"""Fingerprint of a split: a digest that is equal for equal examples. It is a cache key.
+"""Fingerprint of a split: a digest of its data and settings, used as part of cache keys.
 
-Digests of large files are cached until the file changes.
+The digest of a large file is cached until the file changes.
 """
 
 import hashlib
@@ -47,16 +47,17 @@ from seqloom.data.readers.splits import (
 from seqloom.data.readers.synthetic import VERSION
 
 MIN_CACHED_BYTES = 2**24
-"""Digests of smaller files are not cached."""
+"""Minimum size of a file whose digest is cached."""
 MIN_AGE = 2.0
-"""Seconds since its last change after which a file's timestamps reveal any later change."""
+"""Minimum number of seconds since a file's last change for its digest to be cached. Two changes in
+quick succession can have the same timestamps, so the second one would not be detected."""
 
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's content.
 
     The digest of a large file is cached under its size, device, inode, modification time and
-    status change time. User programs cannot set the last one.
+    status change time. Programs cannot set the status change time, so it reveals every change.
     """
     status = os.stat(path)
     if status.st_size < MIN_CACHED_BYTES:
@@ -79,7 +80,7 @@ def file_digest(path: Path) -> str:
     is_settled = time.time() - max(status.st_mtime, status.st_ctime) > MIN_AGE
     digest = sha256(path)
     if is_settled:
-        # A cache that cannot be written is reported when the corpus is built.
+        # Ignore a cache that cannot be written here. Building the corpus reports it.
         with suppress(OSError, StorageError):
             cache_file.parent.mkdir(parents=True, exist_ok=True)
             write_file(cache_file, digest.encode())
@@ -95,8 +96,11 @@ def json_digest(value: Any) -> str:
 
 
 def fingerprint(config: DataConfig, split: Split) -> str:
-    """Return a digest of a split's files and settings. Depends on the files' contents, not on
-    their names or folders."""
+    """Return a digest of a split's data and settings.
+
+    Text files count with their contents, not with their names or folders. For series and tracks,
+    only the settings count. For images, see `images_digest`.
+    """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)
     if split == "train" or any(isinstance(corpus, HoldOutConfig) for corpus in corpora):
@@ -117,8 +121,8 @@ def fingerprint(config: DataConfig, split: Split) -> str:
 def images_digest(container: Path) -> str:
     """Return a digest of the images in an archive or a folder.
 
-    That of an archive covers its content. That of a folder covers the images' names, sizes and
-    modification times, because reading all of them would take as long as using them.
+    For an archive, the digest covers its content. For a folder, it covers the names, sizes and
+    modification times of the images, because reading all images would take long.
     """
     if container.is_file():
         return file_digest(container)
@@ -155,12 +159,13 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             ]
         case SeriesConfig():
             return corpus.model_dump(mode="json")
-        # Digests keep the first names of settings, so that existing runs can be resumed.
+        # `companions` and `running-text` are former names. Digests keep them, so that existing runs
+        # can be resumed.
         case TracksConfig(min_pedestrians=companions):
             settings = corpus.model_dump(mode="json", exclude={"min_pedestrians"})
             return {**settings, "companions": companions}
         case LongTextConfig(begin=begin, end=end):
-            # The window settings do not change the tokenised text.
+            # Window settings are left out: they do not change the tokenised text.
             settings = {"kind": "running-text", "begin": begin, "end": end}
             return [settings, file_digest(locate(corpus.path, folder))]
         case BundledConfig():

@@ -20,7 +20,7 @@ SHAPE_FILE = "images.json"
 class ImageStore:
     """Reads the images of many examples. An image with several captions is stored once.
 
-    pixels: (N, 3, size, size)
+    pixels: (N, 3, size, size), the distinct images
     rows:   (examples,) index of each example's image in `pixels`
     """
 

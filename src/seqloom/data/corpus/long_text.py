@@ -30,10 +30,11 @@ from seqloom.text.vocabulary import PAD, START
 
 @dataclass(frozen=True)
 class WindowShape:
-    """
+    """Length and context of the windows of a long text.
+
     length:  number of tokens in a window
-    context: number of them at its start that are only read, not predicted. The first window of a
-             text has no context.
+    context: number of tokens at the start of a window that the decoder reads but does not predict.
+             The first window of a text has no context.
     """
 
     length: int
@@ -41,7 +42,7 @@ class WindowShape:
 
 
 def window_shape(config: DataConfig, split: Split) -> WindowShape | None:
-    """Return the windows of a split; None if it is not long text.
+    """Return the window shape of a split; None if the split is not long text.
 
     The default context is 0 for training and half a window for scoring.
     """
@@ -54,11 +55,11 @@ def window_shape(config: DataConfig, split: Split) -> WindowShape | None:
 
 @dataclass(frozen=True)
 class TextWindows:
-    """A text and the positions where its windows start.
+    """A long text, divided into windows.
 
-    ids:     (N,) the text
-    newline: id of the line ending
-    first:   number of tokens that the first window predicts, at most a full window
+    ids:     (N,) token ids of the text
+    newline: token id of the line ending
+    first:   number of tokens that the first window predicts, at most `shape.length`
     """
 
     ids: IntArray
@@ -71,7 +72,7 @@ class TextWindows:
 
     @cached_property
     def cuts(self) -> IntArray:
-        """(W + 1,) Window w predicts ids[cuts[w] : cuts[w + 1]]."""
+        """(W + 1,) positions in the text: window w predicts ids[cuts[w] : cuts[w + 1]]."""
         stride = self.shape.length - self.shape.context
         inner = np.arange(self.first, len(self.ids), stride)
         return np.concatenate(([0], inner, [len(self.ids)])).astype(np.int64)
@@ -84,14 +85,14 @@ class TextWindows:
     def _window_starts(self, predicted_starts: IntArray) -> IntArray:
         return np.maximum(predicted_starts - self.shape.context, 0)
 
-    def gather(self, numbers: IntArray, rows: int) -> Batch:
-        """Return a batch of windows, one per row, with empty rows up to `rows`: (rows, length).
+    def gather(self, indices: IntArray, rows: int) -> Batch:
+        """Return a batch of the windows at `indices`, one per row: (rows, length).
 
-        START at a window's first position means that a line starts there and that nothing before
-        it is visible. It is used at the start of the text and of every window that starts a line,
-        so that the model learns to start a text.
+        Empty rows are appended up to `rows`. If a window begins at the start of the text or of a
+        line, its first input is START instead of the token before it. So the model learns to begin
+        a text after START.
         """
-        predicted_starts, ends = self.cuts[numbers], self.cuts[numbers + 1]
+        predicted_starts, ends = self.cuts[indices], self.cuts[indices + 1]
         starts = self._window_starts(predicted_starts)
         positions = starts[:, None] + np.arange(self.shape.length)  # (W, T)
         is_real = positions < ends[:, None]
@@ -110,23 +111,24 @@ class TextWindows:
         )
 
     def batches(self, budget: int) -> Iterator[Batch]:
-        """Yield every window once, in batches of at most `budget` tokens, or of one window."""
+        """Yield every window once, in batches of at most `budget` tokens. A window longer than the
+        budget is a batch of its own."""
         rows = max(budget // self.shape.length, 1)
         for start in range(0, len(self), rows):
-            numbers = np.arange(start, min(start + rows, len(self)))
-            yield self.gather(numbers, len(numbers))
+            indices = np.arange(start, min(start + rows, len(self)))
+            yield self.gather(indices, len(indices))
 
 
 def _with_empty_rows(values: NDArray[Any], rows: int) -> torch.Tensor:
-    """Append rows of zeros, which mean PAD and length 0, up to `rows`."""
+    """Append rows of zeros (PAD, or length 0) until there are `rows` rows."""
     filled = np.zeros((rows, *values.shape[1:]), dtype=np.int64)
     filled[: len(values)] = values
     return torch.from_numpy(filled)
 
 
 def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWindows:
-    """Return windows for scoring. The first one is full, so that each token has as much context as
-    possible."""
+    """Return the windows for scoring a text. The first window has the full length, so that its
+    tokens have as much context as possible."""
     return TextWindows(ids, shape, newline, first=shape.length)
 
 
@@ -144,8 +146,9 @@ class LongTextDataset:
         epoch: int = 0,
     ) -> None:
         """
-        newline: id of the line ending
-        seed:    draws other window positions in every epoch; None: fixed positions for scoring
+        newline: token id of the line ending
+        seed:    seed of the window positions, which differ in every epoch. None: fixed positions,
+                 for scoring
         """
         self.corpus = corpus
         self.shape = shape
@@ -165,7 +168,7 @@ class LongTextDataset:
 
     @property
     def report(self) -> CorpusReport:
-        """Counts of the lines of the text."""
+        """The report of the corpus, in which each line of the text counts as one example."""
         return self.corpus.report
 
     @property
@@ -174,7 +177,7 @@ class LongTextDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """One less than the window sizes, because batching adds one for START or END."""
+        """The window sizes minus one, because batching adds one for START or END."""
         return self.windows.sizes - 1
 
     def gather(self, indices: IntArray) -> Batch:
@@ -187,7 +190,7 @@ class LongTextDataset:
         return LongTextDataset(self.corpus, self.shape, self.newline, self.seed, epoch)
 
     def variants(self) -> Iterator["LongTextDataset"]:
-        """Yield this dataset alone: the epochs differ only in where windows start."""
+        """Yield only this dataset: epochs differ only in the window positions."""
         yield self
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Normalises real-valued windows for the network, and converts its outputs back."""
+"""Converts and normalises real-valued windows for the network, and converts its outputs back."""
 
 import json
 from dataclasses import dataclass
@@ -12,17 +12,20 @@ from seqloom.core.storage import write_file
 from seqloom.data.readers.series import Numbers, SeriesWindow
 
 SeriesForm = Literal["values", "relative", "differences"]
-"""values:   the numbers as they are
-relative: differences from the last observed row
-steps:    differences from the row before
+"""How the rows of a window are represented:
+
+values:      the numbers as they are
+relative:    differences from the last observed row
+differences: differences from the previous row
 """
 FILE = "scale.json"
 
 
 def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window, values and context side by side: (S, D + C), (T, D + C).
+    """Convert the rows of a window. Return observed rows (S, D + C) and future rows (T, D + C).
 
-    The context is converted too, because its changes are more informative than its level.
+    The last C columns are the context. It is converted too, because its changes are more
+    informative than its level.
     """
     observed = window.observed
     future = np.concatenate([window.future, window.context], axis=1)
@@ -32,7 +35,7 @@ def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
         case "relative":
             return observed - observed[-1], future - observed[-1]
         case "differences":
-            # The first row has no predecessor; its step is zero.
+            # The first row has no previous row, so its difference is set to zero.
             return (
                 np.diff(observed, axis=0, prepend=observed[:1]),
                 np.diff(future, axis=0, prepend=observed[-1:]),
@@ -40,7 +43,10 @@ def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
 
 
 def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
-    """Convert outputs back to values: (…, T, D), last observed values (…, 1, D) -> (…, T, D)."""
+    """Convert outputs (…, T, D) back to values (…, T, D).
+
+    last: (…, 1, D) the last observed values
+    """
     match form:
         case "values":
             return output
@@ -54,7 +60,7 @@ def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
 class Scale:
     """Means and standard deviations of the training split, per column.
 
-    mean, deviation: (D + C,) of values and context, after `to_form`
+    mean, deviation: (D + C,) mean and standard deviation of values and context, after `to_form`
     errors:          (D,) standard deviations of the original values, which normalise error scores
     """
 
@@ -92,5 +98,5 @@ class Scale:
 
 
 def _nonzero(deviation: Numbers) -> Numbers:
-    """Replace zero deviations, of constant columns, by 1."""
+    """Replace the deviations of constant columns, which are 0, by 1."""
     return np.where(deviation > 0, deviation, 1.0)

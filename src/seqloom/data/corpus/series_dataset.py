@@ -20,11 +20,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SeriesDataset:
-    """Windows of equal size, normalised.
+    """Normalised windows of equal size.
 
-    observed:      (N, S, D + C)
-    future:        (N, T, D)
-    context:       (N, T, C)
+    observed:      (N, S, D + C) observed values, with their context in the last C columns
+    future:        (N, T, D) values to forecast
+    context:       (N, T, C) context of the time steps to forecast
     rotation_seed: seed of the random rotations, which differ in every epoch; None: no rotations
     """
 
@@ -43,7 +43,7 @@ class SeriesDataset:
         split: str,
         rotation_seed: int | None = None,
     ) -> Self:
-        """Convert and normalise windows."""
+        """Build a dataset from windows: convert them to `form` and normalise them with `scale`."""
         columns = windows[0].future.shape[1]
         converted = [to_form(window, form) for window in windows]
         observed, future = (
@@ -70,19 +70,20 @@ class SeriesDataset:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """One less than the observed rows, because batching adds one for END."""
+        """The number of observed rows minus one, because batching adds one for END."""
         return np.full(len(self), self.observed.shape[1] - 1)
 
     @property
     def target_lengths(self) -> IntArray:
-        """One less than the future rows, because batching adds one for START or END."""
+        """The number of future rows minus one, because batching adds one for START or END."""
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:
         """Return a batch of windows.
 
-        inputs:  at each step the row before it, starting with the last observed one, and the
-                 context of the step itself
+        source:  the observed rows
+        inputs:  for each time step, the values of the previous step and the context of the step
+                 itself. The first step follows the last observed row.
         targets: the future rows
         """
         observed, future = self.observed[indices], self.future[indices]
@@ -92,7 +93,8 @@ class SeriesDataset:
         return Batch(_padded(observed), _padded(inputs), _padded(future))
 
     def for_epoch(self, epoch: int) -> "SeriesDataset":
-        """Rotate and mirror each window at random, if `rotation_seed` is set."""
+        """Return a copy in which each window is rotated and mirrored at random. Without a
+        `rotation_seed`, return the dataset itself."""
         if self.rotation_seed is None:
             return self
         generator = np.random.default_rng([self.rotation_seed, epoch])
@@ -110,7 +112,7 @@ class SeriesDataset:
         return replace(self, observed=observed, future=future)
 
     def variants(self) -> Iterator["SeriesDataset"]:
-        """Yield this dataset alone: rotations do not change lengths."""
+        """Yield only this dataset: rotations do not change lengths."""
         return iter([self])
 
     def release(self) -> None:

@@ -18,7 +18,7 @@ from seqloom.data.corpus.dataset import IntArray
 from seqloom.text.vocabulary import UNKNOWN
 
 MAX_UINT16_VOCABULARY = 2**16
-"""Ids of vocabularies up to this size are stored in two bytes, others in four."""
+"""Maximum size of a vocabulary whose ids are stored in two bytes. Larger ones need four."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TokenRows:
 
     @classmethod
     def of(cls, rows: Sequence[IntArray]) -> Self:
-        """Concatenate separate texts."""
+        """Concatenate texts that are separate arrays of ids."""
         assert len(rows), "a batch needs at least one row"
         return cls(np.concatenate(rows), np.array([len(row) for row in rows], dtype=np.int64))
 
@@ -69,7 +69,7 @@ class TokenStore:
         return TokenRows(self.ids[np.arange(ends[-1]) + np.repeat(shifts, lengths)], lengths)
 
     def release(self) -> None:
-        """Give the pages read so far back to the system, which maps them again when needed."""
+        """Free the memory of the pages read so far. They are mapped again when needed."""
         for mapped in self._maps:
             mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 

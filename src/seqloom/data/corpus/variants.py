@@ -1,4 +1,4 @@
-"""Subword regularisation: several random segmentations of a training split, used epoch by epoch.
+"""Subword regularisation: several random segmentations of a training split, one per epoch in turn.
 
 Kudo 2018 (unigram) and Provilkov et al. 2020 (BPE-dropout).
 """
@@ -21,14 +21,15 @@ def build_variants(
     seed: int,
     progress: Callable[[int], None],
 ) -> Corpus:
-    """Build `sampling.variants` corpora and return the first, whose `for_epoch` cycles through all.
+    """Build `sampling.variants` corpora, each with another segmentation. Return the first one,
+    whose `for_epoch` cycles through all of them.
 
-    All are cached. They depend only on the text, the tokenizers, the seed and alpha.
+    All are cached. They depend only on the request, the seed and `sampling.alpha`.
     """
     assert request.split == "train", "only training data is segmented at random"
     folders = []
-    for number in range(sampling.variants):
-        variant_seed = _variant_seed(seed, number)
+    for index in range(sampling.variants):
+        variant_seed = _variant_seed(seed, index)
         source = request.source
         variant = replace(
             request,
@@ -50,6 +51,6 @@ def _sampled(tokenizer: Tokenizer, sampling: SubwordSamplingConfig, seed: int) -
 
 
 def _variant_seed(seed: int, variant: int) -> int:
-    """Return a 32-bit seed, the size that sentencepiece accepts."""
+    """Derive the seed of a variant. It has 32 bits, the size that sentencepiece accepts."""
     digest = hashlib.sha256(f"{seed} {variant}".encode()).digest()
     return int.from_bytes(digest[:4], "big")

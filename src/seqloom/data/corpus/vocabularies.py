@@ -20,7 +20,7 @@ from seqloom.text.tokenizer import Tokenizer
 TextSides = Literal["source", "target", "both"]
 
 FORMAT = 1
-"""Part of the cache key. Raise it when the same text would yield another vocabulary."""
+"""Part of the cache key. Increase it when the same text would yield another vocabulary."""
 
 
 class Tokenizers(NamedTuple):

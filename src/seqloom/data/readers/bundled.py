@@ -11,9 +11,10 @@ from seqloom.data.example import Example, Split
 from seqloom.data.readers.files import read_lines
 
 LABELS_VERSION = 1
-"""Part of a corpus' cache key. Raise it when the same sentences get different labels."""
+"""Part of a corpus' cache key. Increase it when the same sentences would get other labels."""
 LABELLED_PAIRS = (BundledConfig(source="de", target="en"), BundledConfig(source="en", target="fr"))
-"""No sentence is in two splits, not even in splits of different pairs."""
+"""Language pairs whose sentences are labelled. No sentence is in two splits, not even in splits of
+different pairs."""
 
 
 def bundled_file(config: BundledConfig, split: Split) -> Traversable:
@@ -23,7 +24,8 @@ def bundled_file(config: BundledConfig, split: Split) -> Traversable:
 
 
 def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
-    """Yield the sentence pairs of a split. Each split is a separate file; none share a sentence."""
+    """Yield the sentence pairs of a split. Each split is a separate file. No sentence is in two
+    splits."""
     resource = bundled_file(config, split)
     first_is_source = resource.name.startswith(f"tatoeba-{config.source}-")
     with as_file(resource) as path:
@@ -34,7 +36,7 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
 
 
 def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:
-    """Yield bundled sentences with their language, or their capital letters, as labels.
+    """Yield bundled sentences, labelled with their language or with their capital letters.
 
     Languages alternate, so that the first few examples cover all of them.
     """
@@ -51,7 +53,7 @@ def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[E
 
 
 def without_capitals(text: str) -> tuple[str, str]:
-    """Return the text in lower case, and one label per character: U (was a capital) or l.
+    """Return the text in lower case, and one label per character: U (was a capital) or l (was not).
 
     A character whose lower case has several characters stays as it is, so that each character
     has one label.

@@ -11,7 +11,7 @@ from seqloom.data.readers.files import locate, read_lines
 from seqloom.data.readers.images import image_names
 
 MAX_LISTED = 5
-"""Names of missing images listed in an error message."""
+"""Maximum number of images without a caption that an error message lists."""
 _CAPTION_NUMBER = re.compile(r"#\d+$")
 """Flickr files number the captions of an image: dog.jpg#0, dog.jpg#1."""
 
@@ -36,13 +36,15 @@ def read_captions(config: CaptionsConfig, folder: str) -> Iterator[Example]:
             raise DataError(
                 f"{path}:{number}: the image {name} is in none of {', '.join(config.images)}; add "
                 "its folder or archive to `images`, or list the images to use in a file and set "
-                "`names` to it"
+                "`names` to that file"
             )
         captioned.add(name)
         yield Example(image_paths[name], caption, (caption,), f"{path}:{number}")
     if missing := sorted((selected or set()) - captioned):
         listed = ", ".join(missing[:MAX_LISTED]) + (" …" if len(missing) > MAX_LISTED else "")
-        raise DataError(f"{path}: has no caption for {len(missing)} of {config.names}: {listed}")
+        raise DataError(
+            f"{path}: has no caption for {len(missing)} of the images in {config.names}: {listed}"
+        )
 
 
 def _read_names(path: Path) -> set[str]:
@@ -50,7 +52,8 @@ def _read_names(path: Path) -> set[str]:
 
 
 def _image_paths(config: CaptionsConfig, folder: str) -> dict[str, str]:
-    """Map the file name of each image to its path. File names are unique across archives."""
+    """Map the file name of each image to its path. If a file name occurs more than once, the first
+    path counts."""
     paths: dict[str, str] = {}
     for container in config.images:
         container_path = Path(folder).expanduser() / Path(container).expanduser()

@@ -1,4 +1,4 @@
-"""Tab-separated and comma-separated files."""
+"""Reads tab-separated and comma-separated files."""
 
 import csv
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield file:line of each record's first line, and its fields."""
+    """Yield each record: file:line of its first line, and its fields."""
     reader = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
     where = f"{path}:1"
     try:
@@ -77,8 +77,9 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example]:
-    """Yield one example per line. Columns count from 0; those that the recipe does not name are
-    ignored.
+    """Yield one example per line. Columns that the recipe does not select are ignored.
+
+    The recipe selects columns by index, counted from 0.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

@@ -9,17 +9,17 @@ from typing import BinaryIO, cast
 from seqloom.core.errors import DataError, NotFoundError
 
 MAX_BYTES = 1_000_000
-"""Maximum length of a line, without its line ending. A longer line means that the file has no
-line breaks or is not text."""
+"""Maximum length of a line in bytes, without its line ending. A longer line means that the file has
+no line breaks or is not text."""
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def locate(name: str, folder: str) -> Path:
-    """Return the path of an existing data file.
+    """Return the path of a data file. Raise a NotFoundError if it does not exist.
 
-    name:   the file as the recipe names it
-    folder: data.folder, the base of relative names
+    name:   the path as written in the recipe
+    folder: data.folder, to which relative paths are relative
     """
     path = Path(folder).expanduser() / Path(name).expanduser()
     if path.is_file():
@@ -37,8 +37,8 @@ def locate(name: str, folder: str) -> Path:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line endings.
 
-    The file may be compressed with gzip, which its first bytes show. Lines that `decode_lines`
-    rejects raise a DataError.
+    The file may be compressed with gzip, which is detected from its first bytes. Lines that
+    `decode_lines` rejects raise a DataError.
     """
     number = 0
     try:
@@ -98,5 +98,5 @@ def _decode(raw: bytes, name: str, number: int) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Cut a text for an error message."""
+    """Cut a text to `limit` characters for an error message."""
     return text if len(text) <= limit else text[:limit] + "…"

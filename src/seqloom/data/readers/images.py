@@ -19,7 +19,7 @@ Pixels = NDArray[np.uint8]
 
 
 def image_names(container: Path) -> Iterator[str]:
-    """Yield the relative paths of the images in a folder or an archive."""
+    """Return the paths of all images in a folder or an archive, relative to it."""
     if container.is_dir():
         files = (path for path in container.rglob("*") if path.is_file())
         names = sorted(path.relative_to(container).as_posix() for path in files)

@@ -9,7 +9,7 @@ from seqloom.data.readers.files import locate, read_lines
 
 
 def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example]:
-    """Yield one example without a source per line."""
+    """Yield one example per line, without a source."""
     path = locate(config.path, folder)
     for number, line in enumerate(read_lines(path), start=1):
         yield Example("", line, (line,), f"{path}:{number}")
@@ -33,5 +33,5 @@ def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
 
 
 def _count_characters(path: Path) -> int:
-    """Count the characters of a file, with one for each line ending."""
+    """Count the characters of a file. Each line ending counts as one character."""
     return sum(len(line) + 1 for line in read_lines(path))

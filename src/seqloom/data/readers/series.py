@@ -1,4 +1,4 @@
-"""Reads windows of real-valued sequences: observed rows, the rows that follow, and their context."""
+"""Reads windows of real-valued sequences: observed rows, rows to forecast, and context."""
 
 import csv
 import json
@@ -26,8 +26,8 @@ class SeriesWindow:
 
     observed: (S, D + C) observed values, with their context in the last C columns
     future:   (T, D)     the values to forecast
-    context:  (T, C)     what is known about those time steps in advance; C may be 0
-    where:    file:line of the first row, for error messages
+    context:  (T, C)     values known in advance for the time steps to forecast; C may be 0
+    where:    location in the data, for error messages
     """
 
     observed: Numbers
@@ -57,7 +57,7 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
             raise ConfigError(f"data.{split}: '{corpus.kind}' has no numbers to forecast")
         if not corpus_windows:
             raise DataError(
-                f"data.{split}: there is no window of {task.observe} + {task.predict} rows; give "
+                f"data.{split}: there is no window of {task.observe} + {task.predict} rows; add "
                 "more rows, or lower task.observe and task.predict"
             )
         windows += corpus_windows
@@ -69,7 +69,7 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
 def series_widths(config: DataConfig) -> tuple[int, int]:
     """Return (D, C): the number of forecast columns and of context columns.
 
-    All training series must agree; otherwise a ConfigError is raised.
+    Raise a ConfigError if these numbers differ between the training series.
     """
     widths = {
         (len(corpus.columns), len(corpus.context)) if isinstance(corpus, SeriesConfig) else (2, 0)
@@ -84,7 +84,10 @@ def series_widths(config: DataConfig) -> tuple[int, int]:
 
 
 def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> SeriesTable:
-    """Read columns of a CSV file whose first line names them. A missing number is an error."""
+    """Read columns of numbers from a CSV file whose first line names the columns.
+
+    Raise a DataError for a cell that is not a finite number.
+    """
     names, rows = read_cells(path, [*columns, *context])
     numbers = np.array(
         [
@@ -97,7 +100,7 @@ def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> Se
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Read columns of a CSV file as text: their names, and (line number, cells) of each row."""
+    """Read columns of a CSV file as text. Return their names and the rows: (line number, cells)."""
     reader = csv.reader(read_lines(path))
     names = [name.strip() for name in next(reader, [])]
     if missing := [name for name in columns if name not in names]:
@@ -120,7 +123,7 @@ def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tupl
 
 
 def parse_number(cell: str, path: Path, line: int, name: str) -> float:
-    """Parse a finite number. The error names the file, the line and the column."""
+    """Parse a finite number. Otherwise raise a DataError that names the file, line and column."""
     try:
         value = float(cell)
     except ValueError as error:
@@ -136,7 +139,10 @@ def _series_windows(
     table = read_table(locate(config.path, folder), config.columns, config.context)
     first, last = config.rows or (0, len(table.values))
     if last > len(table.values):
-        raise DataError(f"{table.path}: has {len(table.values)} rows, but rows = [{first}, {last}]")
+        raise DataError(
+            f"{table.path}: has {len(table.values)} rows, "
+            f"but the recipe sets rows = [{first}, {last}]"
+        )
     rows = np.concatenate([table.values, table.context], axis=1)
     for start in range(max(first, task.observe), last - task.predict + 1, config.stride):
         yield SeriesWindow(
@@ -160,7 +166,9 @@ def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[st
     path = locate(config.splits, folder)
     scenes = json.loads("\n".join(read_lines(path)))
     if config.scene not in scenes:
-        raise DataError(f"{path}: there is no scene '{config.scene}', but {', '.join(scenes)}")
+        raise DataError(
+            f"{path}: there is no scene '{config.scene}'; the scenes are {', '.join(scenes)}"
+        )
     split_key = {"train": "train", "dev": "val", "test": "test"}[split]
     subfolder = {"train": "train", "dev": "val", "test": "all_data"}[split]
     return [f"{subfolder}/{name}.gz" for name in scenes[config.scene][split_key]]
@@ -169,10 +177,14 @@ def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[st
 def _recording_windows(
     path: Path, min_pedestrians: int, task: ForecastConfig
 ) -> Iterator[SeriesWindow]:
-    """Yield one window per pedestrian who is present in all of its consecutive frames, if at least
-    `min_pedestrians` are.
+    """Yield the windows of a recording.
 
-    Frames are consecutive by order, not by number: the file omits frames without pedestrians.
+    For every `task.observe + task.predict` consecutive frames, there is one window for each
+    pedestrian who is present in all of them. If there are fewer than `min_pedestrians` such
+    pedestrians, these frames are skipped.
+
+    Consecutive means next to each other among the frames of the file. The frame numbers can have
+    gaps, because the file omits frames without pedestrians.
     """
     positions: dict[float, dict[float, tuple[float, float]]] = {}
     for number, line in enumerate(read_lines(path), start=1):

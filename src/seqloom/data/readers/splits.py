@@ -62,7 +62,7 @@ def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
 def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
     """Yield all examples of one corpus.
 
-    split: selects the split of bundled and synthetic corpora; files ignore it
+    split: selects the split of a bundled or synthetic corpus; ignored for other corpora
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     match corpus:
@@ -96,7 +96,7 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
 
 
 def merge_references(examples: Iterable[Example]) -> list[Example]:
-    """Merge the examples of a group that share a source into one with all their references.
+    """Merge the examples of a group that have the same source into one example with all references.
 
     Keeps the order of first appearance. Examples without a source are not merged.
     """
@@ -113,25 +113,25 @@ def merge_references(examples: Iterable[Example]) -> list[Example]:
 
 
 def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig, ...]:
-    """Return the corpora of a split, with one corpus per language pair."""
+    """Return the corpora of a split. A `languages` table becomes one corpus per language pair."""
     return expand_corpora({"train": config.train, "dev": config.dev, "test": config.test}[split])
 
 
 def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
-    """Return the corpora of the training split, which never contains a hold-out."""
+    """Return the corpora of the training split. Hold-outs are not allowed there."""
     corpora = corpora_of(config, "train")
     return tuple(corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig))
 
 
 def held_out_share(config: DataConfig, split: Split) -> float:
-    """Return the fraction of the training data that dev or test holds out."""
+    """Return the fraction of the training data that is held out for a split (dev or test)."""
     corpora = corpora_of(config, split)
     shares = [corpus.fraction for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     return max(shares, default=0.0)
 
 
 def refuse_missing_files(config: DataConfig, split: Split) -> None:
-    """Raise one NotFoundError that names all missing files of a split."""
+    """Raise a NotFoundError that names all missing text files of a split."""
     missing: dict[str, None] = {}
     for corpus in corpora_of(config, split):
         for name in _files_of(corpus):
@@ -152,7 +152,7 @@ def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
         case LinesConfig(path=path) | LongTextConfig(path=path):
             return (path,)
         case CaptionsConfig() | SeriesConfig() | TracksConfig():
-            return ()  # their readers name missing files
+            return ()  # their readers report missing files
         case BundledConfig() | BundledLabelsConfig() | SyntheticConfig() | HoldOutConfig():
             return ()
         case _:
@@ -162,7 +162,7 @@ def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def _with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield all corpora, but only the largest hold-out: it contains the smaller ones."""
+    """Yield all corpora, but of several hold-outs only the largest, which contains the others."""
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False
@@ -199,7 +199,7 @@ def _read_share(
 
 
 def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
-    """Yield the examples of a corpus with their group, and with the tag before the source."""
+    """Yield the examples of a corpus, with their group and with the tag before the source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
     name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
@@ -211,16 +211,18 @@ def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> 
 
 
 def _untagged(example: Example) -> str:
-    """Return the text whose hash decides the split: without its tag, so that the translations of
-    a sentence into different languages stay in one split."""
+    """Return the text whose hash decides the split: the source or, without a source, the target.
+
+    The tag is removed, so that all translations of a sentence are in the same split.
+    """
     return example.source.removeprefix(f"{example.tag} ") or example.target
 
 
 def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
     """Return the corpus' table in the recipe: data.dev, or data.dev[1] if there are several.
 
-    The index is that of the corpora after expansion of language pairs. That is harmless because
-    pairs have no settings that an error message could name.
+    The index counts the corpora after the expansion of language pairs, so it can differ from the
+    recipe's. That is harmless because error messages name no settings of language pairs.
     """
     corpora = corpora_of(config, split)
     indices = [index for index, other in enumerate(corpora) if other == corpus]
@@ -236,8 +238,8 @@ def _hash_fraction(text: str) -> float:
 def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
     if isinstance(corpus, HoldOutConfig):
         return (
-            f"data.{split}: holding out {corpus.fraction:.1%} of the training data leaves none for "
-            f"{split}; raise data.{split}.fraction or add training data"
+            f"data.{split}: holding out {corpus.fraction:.1%} of the training data selects no "
+            f"example for {split}; raise data.{split}.fraction or add training data"
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
@@ -261,7 +263,7 @@ def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
 
 
 def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example]:
-    """Return the first `count` examples, taken from the groups in alternation.
+    """Return up to `count` examples: the first one of each group, then the second ones, and so on.
 
     Keeps up to `count` examples of each group in memory.
     """

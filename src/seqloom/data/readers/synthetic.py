@@ -1,4 +1,4 @@
-"""Generates synthetic examples: copy, reverse, sort, addition and letter case."""
+"""Generates examples of synthetic tasks: copy, reverse, sort, addition and letter case."""
 
 import hashlib
 import random
@@ -14,14 +14,15 @@ from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
 
 VERSION = 1
-"""Part of a corpus' cache key. Raise it when the same seed generates different examples."""
+"""Part of a corpus' cache key. Increase it when the same seed would generate other examples."""
 MAX_MISSES = 20_000
-"""Candidates in a row outside the split after which the generator stops with an error."""
+"""The generator raises an error after this many consecutive candidates that are too short or belong
+to another split."""
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A generated pair. `key` decides its split."""
+    """A generated pair. The hash of `key` decides its split."""
 
     key: str
     source: str
@@ -31,22 +32,25 @@ class _Candidate:
 def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
     """Yield `config.examples` pairs.
 
-    Candidate n depends only on the seed and n. Its text decides its split, so that splits never
-    share a source, whatever their seeds and lengths.
+    Candidates are generated one after the other. Those that belong to another split are skipped.
+    Candidate n depends only on the settings and n. Its text decides its split, so that two splits
+    never share a source, even if they have different seeds and lengths.
     """
     count = 0
-    number = 0
+    candidate_index = 0
     misses = 0
     while count < config.examples:
-        candidate = _generate(config, random.Random(f"{config.task} {config.seed} {number}"))
-        number += 1
+        candidate = _generate(
+            config, random.Random(f"{config.task} {config.seed} {candidate_index}")
+        )
+        candidate_index += 1
         if candidate is None or _split_of(candidate.key) != split:
             misses += 1
             if misses > MAX_MISSES:
                 raise DataError(
-                    f"synthetic {config.task}: there are so few different sources of length "
-                    f"{config.min_length} to {config.max_length} that none is left for the "
-                    f"{split} split; raise max_length (or symbols)"
+                    f"synthetic {config.task}: {misses:,} candidates in a row were too short or "
+                    f"not in the {split} split; raise max_length (or symbols) to allow more "
+                    f"sources than those of length {config.min_length} to {config.max_length}"
                 )
             continue
         misses = 0
@@ -56,7 +60,7 @@ def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
 
 
 def _split_of(key: str) -> Split:
-    """Assign a tenth of all keys each to dev and test."""
+    """Return the split of a key, chosen by its hash: 10 % dev, 10 % test, 80 % train."""
     tenth = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 10
     return "dev" if tenth == 0 else "test" if tenth == 1 else "train"
 
@@ -98,7 +102,8 @@ def _number(config: SyntheticConfig, generator: random.Random) -> int:
 def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
     """Draw an English sentence, cut at a word boundary, to convert to upper or lower case.
 
-    The key is the sentence without its tag: "<L> Tom" in training would reveal "<U> Tom" in test.
+    The key is the sentence without the tag <U> or <L>, so that both versions of a sentence are in
+    the same split.
     """
     text = _cut(generator.choice(_sentences()), config.max_length)
     if len(text) < config.min_length:
@@ -112,7 +117,7 @@ def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candi
 def _cut(sentence: str, length: int) -> str:
     if len(sentence) <= length:
         return sentence
-    # One character more, because a word that ends at `length` is followed by a space.
+    # Include one more character: the space, if a word ends exactly at `length`.
     return sentence[: length + 1].rpartition(" ")[0]
 
 
