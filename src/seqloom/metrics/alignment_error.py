@@ -24,7 +24,7 @@ class GoldLinks:
     possible: frozenset[Link]
 
     def beyond(self, source_words: int, target_words: int) -> list[Link]:
-        """Return the links whose word index is too large for sentences with these numbers of words."""
+        """Return the links to words beyond the end of sentences with these numbers of words."""
         return sorted(
             link for link in self.possible if link[0] >= source_words or link[1] >= target_words
         )

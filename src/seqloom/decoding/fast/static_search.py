@@ -145,12 +145,12 @@ class StaticGreedy(StaticSearch):
 
 
 # Indices into the second dimension of `StaticBeam.indices`. TOKEN and PARENT are the token and the
-# parent row of a continuing candidate (`BeamSelection.continuing`). END_PARENT is the parent row of a
+# parent row of a candidate in `BeamSelection.continuing`. END_PARENT is the parent row of a
 # candidate in `BeamSelection.best`, and HAS_ENDED is 1 if that candidate ends in END.
 TOKEN, PARENT, END_PARENT, HAS_ENDED = range(4)
-# Indices into the second dimension of `StaticBeam.values`: log-probability of the last token, and of
-# all tokens, of a continuing candidate; then the same two values of a candidate in
-# `BeamSelection.best`.
+# Indices into the second dimension of `StaticBeam.values`. LOG_PROBABILITY and TOTAL are the
+# log-probability of the last token and of all tokens of a candidate in `BeamSelection.continuing`.
+# END_LOG_PROBABILITY and END_TOTAL are those of a candidate in `BeamSelection.best`.
 LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 
 
