@@ -1,4 +1,4 @@
-"""Search: from the steps of a decoder to complete outputs. Independent of the kind of model.
+"""Search algorithms, which generate outputs with any decoder, independent of the kind of model.
 
 A search is a function of a decoder, the encoder output and a `SearchRequest`:
 

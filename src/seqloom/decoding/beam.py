@@ -1,10 +1,10 @@
 """Beam search: keeps the `width` most probable partial outputs of a source and extends them together.
 
-Each step takes the `width` most probable tokens of each of the `width` hypotheses. Of these width²
-candidates, sorted by total log-probability, the ones with END among the `width` best are saved and
-not extended; the `width` best ones without END form the next beam. The search stops for a source
-when enough hypotheses are saved or the length limit is reached. Hypotheses are then ranked by
-log p / length^length_penalty.
+Each step takes the `width` most probable tokens of each of the `width` hypotheses and sorts these
+width² candidates by total log-probability. Candidates with END that are among the `width` best are
+saved and not extended. The `width` best candidates without END form the next beam. The search stops
+for a source when enough hypotheses are saved, when the length limit is reached, or when no
+candidate can be extended. Hypotheses are then ranked by log p / length^length_penalty.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,11 @@ from seqloom.text.vocabulary import END, START
 
 @dataclass(frozen=True)
 class Beam:
-    """Beam search of any width over any decoder; with a width of 1 it equals greedy search.
+    """Beam search. With a width of 1 it equals greedy search.
 
-    finished: number of hypotheses to save before the search stops for a source. Default: `width`.
+    width:    number of hypotheses per source that each step extends
+    finished: number of hypotheses with END after which the search stops for a source. Default:
+              None, which means `width`.
     """
 
     width: int
@@ -42,7 +44,8 @@ class Beam:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """At most n_best hypotheses per source: finished ones first, each group best first."""
+        """Return at most n_best hypotheses per source, finished before unfinished ones, each group
+        best first."""
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
         tree = TokenTree(request.keep_attention, memory.mask)
@@ -76,7 +79,7 @@ class Beam:
         saved: "SavedHypotheses",
         tracer: Tracer | None,
     ) -> "ActiveHypotheses | None":
-        """Extend every hypothesis by one token; None if the search is done for all sources."""
+        """Extend every hypothesis by one token. Return None if no source needs a further step."""
         (sources, hypotheses), length = active.totals.shape, active.generated.shape[1]
         step = decoder.step(active.generated[:, -1], active.state)
         tree.begin_step(step.attention, sources * hypotheses)
@@ -103,12 +106,14 @@ class Beam:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The continuations that a step compares: the C most probable tokens of each hypothesis.
+    """The candidates that a step compares. Each extends a hypothesis by one of its C best tokens.
+
+    B sources with K hypotheses each:
 
     totals:            (B, K · C) log-probability of the hypothesis including the token
     log_probabilities: (B, K · C) log-probability of the token
     tokens:            (B, K · C)
-    per_hypothesis:    C; candidate i continues hypothesis i // C
+    per_hypothesis:    C. Candidate i extends hypothesis i // C of its source
     """
 
     totals: Tensor
@@ -118,9 +123,10 @@ class Candidates:
 
     @classmethod
     def of(cls, totals: Tensor, log_probabilities: Tensor, width: int) -> "Candidates":
-        """The `width` best tokens of each hypothesis.
+        """Build the candidates from the `width` best tokens of each hypothesis.
 
-        totals (B, K) of the hypotheses, log_probabilities (B · K, V) of the next tokens
+        totals:            (B, K)     log-probability of each hypothesis
+        log_probabilities: (B · K, V) log-probability of each token as the next one
         """
         per_hypothesis = min(width, log_probabilities.shape[1])
         best, tokens = top_k(log_probabilities, per_hypothesis)  # (B · K, C)
@@ -133,7 +139,7 @@ class Candidates:
         )
 
     def select(self, indices: Tensor) -> "SelectedCandidates":
-        """The candidates with these indices (B, N)."""
+        """Return the candidates with these indices (B, N)."""
         return SelectedCandidates(
             totals=self.totals.gather(1, indices),
             log_probabilities=self.log_probabilities.gather(1, indices),
@@ -144,7 +150,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SelectedCandidates:
-    """Some of the candidates, (B, N) each; `parents` are the hypotheses they continue, 0 ... K - 1."""
+    """N selected candidates per source. All fields have the shape (B, N).
+
+    parents: index (0 ... K - 1) of the hypothesis that the candidate extends
+    """
 
     totals: Tensor
     log_probabilities: Tensor
@@ -156,10 +165,10 @@ class SelectedCandidates:
 class BeamSelection:
     """The result of `select_candidates`.
 
-    best:       (B, K') the best candidates, best first
-    ended:      (B, K') True for those of them that end in END; they are saved
-    continuing: (B, K') the best candidates without END; their total is -inf where fewer than K'
-                exist
+    best:       (B, K') the best candidates of each source, best first
+    ended:      (B, K') True for each candidate of `best` that ends in END, which is then saved
+    continuing: (B, K') the best candidates without END. If fewer than K' exist, the others have a
+                total of -inf
     """
 
     best: SelectedCandidates
@@ -167,19 +176,20 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self) -> NDArray[np.bool_]:
-        """(2, B, K') `ended`, and True for each of `continuing` that exists.
+        """Copy to the host (2, B, K'): `ended`, and whether each candidate of `continuing` exists.
 
-        The values are on the host, which also decides when a search stops. The host waits for the
-        device only here, once per step.
+        The host needs these values to decide when a search stops. It waits for the device only
+        here, once per step.
         """
         return torch.stack([self.ended, self.continuing.totals > FORBIDDEN]).cpu().numpy()
 
 
 def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
-    """The `width` best candidates, of which those with END are saved, and the `width` best others."""
+    """Select the `width` best candidates, and the `width` best candidates without END."""
     totals = candidates.totals
     count = min(width, totals.shape[1])
-    # Each hypothesis has one candidate with END, so the best 2 · width include `width` others.
+    # Each hypothesis has one candidate with END, so at most `width` have END, and the
+    # best 2 · width candidates include `width` without END.
     leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
     ends = candidates.tokens.gather(1, leading.indices) == END
     others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
@@ -195,8 +205,8 @@ class ActiveHypotheses:
 
     totals:    (B, K)     log-probability so far; -inf where a hypothesis does not exist
     generated: (R, 1 + t) START and the tokens so far
-    nodes:     (R,)       node of the last token in the tree
-    sources:   (B,)       sources of the memory for which the search continues
+    nodes:     (R,)       node of each row's last token in the `TokenTree`
+    sources:   (B,)       index, in the memory, of each source for which the search continues
     """
 
     totals: Tensor
@@ -209,7 +219,7 @@ class ActiveHypotheses:
     def start(
         cls, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> "ActiveHypotheses":
-        """One empty hypothesis per source."""
+        """Start with one empty hypothesis per source."""
         sources = torch.arange(memory.mask.shape[0], device=memory.mask.device)
         return cls(
             totals=torch.zeros_like(sources, dtype=torch.float32).unsqueeze(1),
@@ -223,21 +233,22 @@ class ActiveHypotheses:
 
     @cached_property
     def _first_rows(self) -> Tensor:
-        """(B, 1)"""
+        """(B, 1) index of the first row of each source"""
         sources, hypotheses = self.totals.shape
         rows = torch.arange(0, sources * hypotheses, hypotheses, device=self.totals.device)
         return rows.unsqueeze(1)
 
     def rows(self, columns: Tensor) -> Tensor:
-        """Hypotheses 0 ... K - 1 of each source (B, N) -> rows (B · N,)"""
+        """Convert hypothesis indices (B, N), each 0 ... K - 1 within its source, to row indices
+        (B · N,) of the batch."""
         return (self._first_rows + columns).flatten()
 
     def source_of_rows(self) -> Tensor:
-        """(R,) source of each row"""
+        """(R,) index, in the memory, of the source of each row"""
         return self.sources.repeat_interleave(self.totals.shape[1])
 
     def add_to(self, tree: TokenTree, candidates: SelectedCandidates) -> range:
-        """Add these continuations (B, N) to the tree; returns their nodes."""
+        """Add the tokens of these candidates (B, N) to the tree. Return their nodes."""
         rows = self.rows(candidates.parents)
         return tree.add(
             candidates.tokens.flatten(),
@@ -253,9 +264,13 @@ class ActiveHypotheses:
         state: State,
         remaining: Tensor | None,
     ) -> "ActiveHypotheses":
-        """The hypotheses extended by these continuations (B, K') with these nodes.
+        """Return the hypotheses of the next step.
 
-        remaining: (B',) sources for which the search continues; None means all
+        continuing: (B, K') candidates that become these hypotheses
+        nodes:      their nodes in the tree
+        state:      decoder state after the current step
+        remaining:  (B',) indices, among the B sources of this step, of the sources for which the
+                    search continues; None if it continues for all
         """
         parents, tokens = self.rows(continuing.parents), continuing.tokens.flatten()  # (B · K',)
         new_nodes = torch.arange(nodes.start, nodes.stop, device=tokens.device)
@@ -272,13 +287,16 @@ class ActiveHypotheses:
             generated=torch.cat([self.generated[parents], tokens.unsqueeze(1)], dim=1),
             nodes=new_nodes,
             sources=sources,
-            # One selection reorders the hypotheses and drops those of finished sources.
+            # `parents` reorders the hypotheses and leaves out those of finished sources.
             state=state.select(parents),
         )
 
 
 class SavedHypotheses:
-    """The hypotheses of each source that are not extended further, as nodes of the tree."""
+    """The hypotheses of each source that are not extended further.
+
+    leaves: for each source, the tree nodes in which its saved hypotheses end
+    """
 
     def __init__(self, max_lengths: Sequence[int], stop_after: int) -> None:
         self.leaves: list[list[int]] = [[] for _ in max_lengths]
@@ -296,14 +314,17 @@ class SavedHypotheses:
         end_nodes: range,
         nodes: range,
     ) -> NDArray[np.int64]:
-        """Save finished hypotheses, and all hypotheses of a source for which the search stops.
+        """Save the hypotheses that end in this step. If the search stops for a source, also save
+        its unfinished hypotheses.
 
-        Returns the sources (B',) for which the search continues.
+        Return the indices (B',), among the B sources of this step, of the sources for which the
+        search continues.
 
         has_ended, can_continue: (B, K') from `BeamSelection.flags`
-        length:                  number of tokens generated so far
-        end_nodes, nodes:        nodes of the best and of the continuing candidates (B, K');
-                                 `end_nodes` is empty if no hypothesis has ended
+        length:                  number of tokens generated so far, including this step
+        end_nodes:               nodes of the candidates in `BeamSelection.best`; empty if no
+                                 hypothesis has ended
+        nodes:                   nodes of the candidates in `BeamSelection.continuing`
         """
         self._finished += has_ended.sum(axis=1)
         done = (
@@ -326,7 +347,10 @@ class SavedHypotheses:
 def step_outcome(
     active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
 ) -> StepOutcome:
-    """The decisions of a step, for a tracer. remaining: (B',) sources that continue"""
+    """Describe the decisions of a step for a tracer.
+
+    remaining: (B',) indices of the sources for which the search continues
+    """
 
     def keys(parents: Tensor, tokens: Tensor) -> list[CandidateKey]:
         return list(zip(active.rows(parents).tolist(), tokens.flatten().tolist(), strict=True))

@@ -19,12 +19,12 @@ from seqloom.decoding.search import Search
 
 
 def build_rules(config: SearchRulesConfig) -> Rules:
-    """The rules of a search; `max_length` is part of each `SearchRequest` instead."""
+    """Build the rules of a search. `max_length` is not a rule: each `SearchRequest` contains it."""
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 
 
 def build_search(config: SearchConfig) -> Search:
-    """The search that a recipe describes."""
+    """Build the search that a recipe describes."""
     rules, length_penalty = build_rules(config), config.length_penalty
     match config:
         case GreedyConfig():

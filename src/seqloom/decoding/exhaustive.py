@@ -1,4 +1,4 @@
-"""Exhaustive search: scores every possible output. The reference for the other searches."""
+"""Exhaustive search: scores every possible output, to check other searches against the optimum."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +18,12 @@ from seqloom.text.vocabulary import END, START
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Every sequence that ends in END within max_length tokens, breadth first.
+    """Scores every output of at most max_length tokens (END included), breadth first.
 
-    With M words there are M^T sequences of length T, so this works for small trees only.
+    With M words there are M^T sequences of length T, so this works only for small vocabularies and
+    short outputs.
+
+    max_sequences: maximum number of sequences; a search that would exceed it raises ConfigError
     """
 
     max_sequences: int = 1_000_000
@@ -31,7 +34,8 @@ class Exhaustive:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """The n_best of all outputs of each source: finished ones first, each group best first."""
+        """Return the n_best outputs per source, finished before unfinished ones, each group best
+        first."""
         sources = memory.mask.shape[0]
         request.check(sources)
         return [
@@ -42,7 +46,8 @@ class Exhaustive:
     def _search(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[Hypothesis]:
-        """One source: each row is a hypothesis, and every step continues it with every token."""
+        """Search one source. Each row is a hypothesis, and every step extends it by every allowed
+        token."""
         device, [limit] = memory.mask.device, request.max_lengths
         prefixes = ForcedPrefixes(request.prefixes, device)
         tree = TokenTree(request.keep_attention, memory.mask)
@@ -74,7 +79,8 @@ class Exhaustive:
             end_nodes = tree.add(
                 torch.full_like(ending, END), end_log_probabilities, nodes[ending], ending
             )
-            # All of these have the same length, so at most n_best of them can be in the result.
+            # These outputs have the same length, so only the n_best with the largest totals can be
+            # in the result.
             best = best_indices(totals[ending] + end_log_probabilities, request.n_best)
             leaves += [end_nodes[index] for index in best]
 
@@ -92,7 +98,7 @@ class Exhaustive:
         return tree.best_hypotheses(leaves, 0, self.length_penalty, request.n_best)
 
     def _check_size(self, vocabulary: int, request: SearchRequest) -> None:
-        """Raise ConfigError if the tree is larger than `max_sequences`."""
+        """Raise ConfigError if there are more than `max_sequences` sequences of maximum length."""
         words = vocabulary - len(self.rules.excluded_tokens) - 1  # without END
         [limit], [prefix] = request.max_lengths, request.all_prefixes
         free_steps = limit - len(prefix)
@@ -105,14 +111,17 @@ class Exhaustive:
 
 
 def best_indices(totals: Tensor, count: int) -> list[int]:
-    """The indices of the `count` largest values, or of all if there are fewer."""
+    """Return the indices of the `count` largest values, largest first. If there are fewer values,
+    return all indices."""
     return totals.topk(min(count, len(totals))).indices.tolist()
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """The decisions of a step, for a tracer: every allowed token ends or continues its hypothesis.
+    """Describe the decisions of a step for a tracer: no allowed token is dropped.
 
-    allowed (R, V) log-probabilities of the step, totals (R,) of the hypotheses before it
+    allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
+    totals:  (R,)   log-probability of each hypothesis before this step
+    is_last: True if no step follows
     """
     rows, tokens = (allowed > FORBIDDEN).nonzero(as_tuple=True)
     keys = list(zip(rows.tolist(), tokens.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Forced decoding: the probabilities of given outputs, and of the alternatives at every step."""
+"""Forced decoding: computes the probability of a given output, and of other tokens at each step."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,12 @@ def force(
     length_penalty: float = 1.0,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """One hypothesis per source: its target, with the log-probabilities of its tokens and of END.
+    """Return one hypothesis per source: its target, with the log-probability of each token and END.
 
     log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 
-    ends: whether END follows each target. False for a model that was trained without END.
+    ends: whether END follows each target. Set to False for a model that was trained without END.
+          Default: True.
     """
     sequences = [[*target, *[END] * ends] for target in targets]
     lengths = [len(sequence) for sequence in sequences]
@@ -50,10 +51,10 @@ TokenLogProbability = tuple[int, float]
 def alternatives(
     decoder: StepDecoder, memory: Memory, tokens: Sequence[int], count: int
 ) -> list[list[TokenLogProbability]]:
-    """The `count` most probable tokens at each step of one output and after it, best first.
+    """Return the `count` most probable tokens at each position of an output, best first.
 
-    p(y | y_1 ... y_{t-1}, x) for t = 1 ... T + 1, without rules. One pass over the output computes
-    all steps.
+    The result has T + 1 positions for T tokens: the last one is that of END. Probabilities are
+    p(y | y_1 ... y_{t-1}, x), and no rule forbids tokens.
     """
     target = torch.tensor([*tokens, END], device=memory.mask.device)
     steps: list[list[TokenLogProbability]] = []

@@ -20,10 +20,12 @@ from seqloom.models.interface import Memory, State
 from seqloom.text.vocabulary import END, START
 
 ChooseTokens = Callable[[Tensor, Tensor, int], Tensor]
-"""Log-probabilities (R, V), -inf if forbidden; indices of the rows (R,); position -> tokens (R,)
+"""Chooses the next token of each row.
+
+(log-probabilities (R, V), -inf if forbidden; row indices (R,); position) -> tokens (R,)
 
 A row keeps its index from the first step to the last: output j of source i has index
-i · outputs_per_source + j.
+i · outputs_per_source + j. The position is the number of tokens generated so far.
 """
 
 
@@ -39,11 +41,11 @@ def generate(
     length_penalty: float = 1.0,
     description: SearchDescription | None = None,
 ) -> list[list[Hypothesis]]:
-    """The outputs of each source, in the order of their rows.
+    """Generate `outputs_per_source` outputs for each source.
 
     choose:      chooses the next token of every row
-    rules:       tokens that may be chosen. Default: None, which allows every token
-    description: for `request.tracer`; None if the outputs are given and there is nothing to trace
+    rules:       forbid tokens. Default: None, which allows every token
+    description: the search, for `request.tracer`. Default: None, which does not support a tracer
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
@@ -90,11 +92,11 @@ def generate(
 
 @dataclass(frozen=True)
 class OutputRows:
-    """The outputs under construction; the rows of one source are adjacent.
+    """The outputs under construction, one per row. The rows of one source are adjacent.
 
-    indices:   (R,)       indices of these rows in the first step
+    indices:   (R,)       index of each row in the first step
     generated: (R, 1 + t) START and the tokens so far
-    nodes:     (R,)       node of the last token in the tree
+    nodes:     (R,)       node of each row's last token in the `TokenTree`
     """
 
     indices: Tensor
@@ -106,7 +108,7 @@ class OutputRows:
     def start(
         cls, decoder: StepDecoder, memory: Memory, request: SearchRequest, outputs_per_source: int
     ) -> "OutputRows":
-        """`outputs_per_source` empty outputs for each source."""
+        """Start with `outputs_per_source` empty outputs for each source."""
         indices = torch.arange(memory.mask.shape[0] * outputs_per_source, device=memory.mask.device)
         state = decoder.start(
             memory, max(request.max_lengths), need_attention=request.keep_attention is not None
@@ -119,11 +121,12 @@ class OutputRows:
         )
 
     def sources(self, outputs_per_source: int) -> Tensor:
-        """(R,) source of each row"""
+        """(R,) index of the source of each row"""
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
-        """Keep only these rows (R',), which are all rows of some sources."""
+        """Keep only the rows with these indices (R',). They must include either all rows of a
+        source or none."""
         sources = rows[::outputs_per_source] // outputs_per_source
         return OutputRows(
             indices=self.indices[rows],
@@ -134,7 +137,9 @@ class OutputRows:
 
 
 class RowTracker:
-    """Tracks, on the host, which rows have ended, and in which node of the tree.
+    """Tracks on the host which rows have ended.
+
+    leaves: the tree node in which each row has ended; ROOT for a row that has not ended
 
     The host waits for the device only in `update`, once per step.
     """
@@ -143,8 +148,8 @@ class RowTracker:
         self._max_lengths = np.repeat(max_lengths, outputs_per_source)
         self.leaves = np.full(len(self._max_lengths), ROOT)
         self._outputs_per_source = outputs_per_source
-        self._rows = np.arange(len(self._max_lengths))  # rows that are still in the batch
-        self._unfinished = np.ones(len(self._max_lengths), dtype=bool)  # one value for each of them
+        self._rows = np.arange(len(self._max_lengths))  # indices of the rows in the batch
+        self._unfinished = np.ones(len(self._max_lengths), dtype=bool)  # one value per such row
 
     @property
     def unfinished(self) -> list[bool]:
@@ -152,10 +157,14 @@ class RowTracker:
         return self._unfinished.tolist()
 
     def update(self, ended: Tensor, length: int, nodes: range) -> Tensor:
-        """Record the rows that end in this step. Returns the rows (R',) to continue with.
+        """Record which rows end in this step. Return the indices (R',) of the rows to keep.
 
-        Finished rows stay in the batch until a quarter of the sources can be dropped, because
-        dropping rows copies the decoder state.
+        ended:  (R,) True for rows that have generated END in this step
+        length: number of tokens generated so far, including this step
+        nodes:  tree nodes of the tokens of this step
+
+        A source is dropped when all its rows have ended. Dropping rows copies the decoder state, so
+        finished sources stay in the batch until at least a quarter of the sources can be dropped.
         """
         over = ended.cpu().numpy() | (self._max_lengths[self._rows] <= length)
         closing = np.flatnonzero(over & self._unfinished)
@@ -171,9 +180,12 @@ class RowTracker:
 def step_outcome(
     tokens: Tensor, chosen: Tensor, remaining: Tensor, unfinished: Sequence[bool]
 ) -> StepOutcome:
-    """The decisions of a step, for a tracer.
+    """Describe the decisions of a step for a tracer.
 
-    tokens (R,), chosen (R,) their log-probabilities, remaining (R',) rows of the next step
+    tokens:     (R,)  chosen token of each row
+    chosen:     (R,)  log-probability of each chosen token
+    remaining:  (R',) indices of the rows that the next step keeps
+    unfinished: for each of these R' rows, True if it has not ended
     """
     keys = list(enumerate(tokens.tolist()))
     return StepOutcome(
@@ -188,9 +200,10 @@ def step_outcome(
 
 
 def roll_out(decoder: StepDecoder, memory: Memory, first: Tensor, context: Tensor) -> Tensor:
-    """y_t = f(y_{t-1}, c_t, source)
+    """Generate T vectors, each from the previous one: y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
 
-    first (B, D): the row before the first output; context (B, T, C) -> outputs (B, T, D)
+    first:   (B, D)    y_0, the vector before the first output
+    context: (B, T, C) known values c_t of each step, appended to y_{t-1}
     """
     state = decoder.start(memory, context.shape[1], need_attention=False)
     row = first

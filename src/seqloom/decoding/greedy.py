@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token at every step."""
+"""Greedy search: chooses the most probable token at every step."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ class Greedy:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """One hypothesis per source, whatever `n_best` is."""
+        """Return one hypothesis per source, regardless of `request.n_best`."""
         return generate(
             decoder,
             memory,

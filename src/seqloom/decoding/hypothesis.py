@@ -13,11 +13,11 @@ class Hypothesis:
 
     tokens:            generated tokens, without START and END
     finished:          False if the search reached the length limit before END
-    log_probabilities: log p of each token under the model, followed by that of END if finished
-    score:             their sum, normalised by length; higher is better
-    attention:         (T, ..., S) attention weights of each token, and of END if finished, reduced
-                       by `SearchRequest.keep_attention`. None if the request keeps no attention or
-                       the model has none
+    log_probabilities: log p of each token under the model, including END if finished
+    score:             sum of `log_probabilities`, normalised by length; higher is better
+    attention:         (T, ..., S) attention weights of each token, including END if finished: the
+                       part that `SearchRequest.keep_attention` returns. None if the request keeps
+                       no attention or the model has none
     """
 
     tokens: tuple[int, ...]
@@ -40,6 +40,6 @@ def normalise_by_length(
 def normalise_by_length(log_probability: Any, length: Any, length_penalty: float) -> Any:
     """score = log p / length^length_penalty
 
-    Every additional token lowers log p, so that without normalisation short outputs win.
+    Every additional token lowers log p. Without normalisation, short outputs would therefore win.
     """
     return log_probability / length**length_penalty

@@ -1,7 +1,7 @@
-"""Rules: the tokens that a search must not generate.
+"""Rules that forbid tokens during a search.
 
-A rule sets log-probabilities to -inf and never renormalises the others, so that the score of a
-hypothesis is always the model's own.
+A forbidden token gets a log-probability of -inf. The log-probabilities of the other tokens do not
+change, so that the score of a hypothesis is its probability under the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,16 +17,20 @@ FORBIDDEN = float("-inf")
 """Log-probability of a token that must not be generated."""
 
 MAX_DEFAULT_LENGTH = 256
-"""Upper bound of `default_max_length` if the recipe sets no `max_length`."""
+"""Upper bound of `default_max_length`, unless the `max_length` or `min_length` exceeds it."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The tokens that may follow, the same in every search.
+    """Rules that forbid tokens. All searches apply them in the same way.
 
-    PAD and START are never generated, UNKNOWN only if `allow_unknown` is set, END not before
-    `min_length` tokens, and no sequence of `no_repeat_ngram` tokens occurs twice. Two exceptions
-    have priority:
+    - PAD and START are forbidden
+    - UNKNOWN is forbidden unless `allow_unknown` is set
+    - END is forbidden before `min_length` tokens
+    - a token is forbidden if an n-gram of `no_repeat_ngram` tokens would occur twice; 0 disables
+      this rule
+
+    Two exceptions have priority:
 
     - a forced token is always generated
     - if every other token is forbidden, END is allowed even before `min_length`, so that every
@@ -45,7 +49,7 @@ class Rules:
     def __call__(
         self, log_probabilities: Tensor, generated: Tensor, forced: Tensor | None
     ) -> Tensor:
-        """Like `forbid`, but on a copy of the log-probabilities."""
+        """Like `forbid`, but changes and returns a copy of the log-probabilities."""
         allowed = log_probabilities.clone()
         self.forbid(allowed, generated, forced)
         return allowed
@@ -59,11 +63,12 @@ class Rules:
     ) -> None:
         """Set the log-probability of every forbidden token to -inf, in place.
 
-        log_probabilities: (R, V)     of the model
+        log_probabilities: (R, V)     log-probability of each token under the model
         generated:         (R, 1 + t) START and the t tokens of each row so far
         forced:            (R,)       token that each row must generate, PAD if it is free; None if
                                       all rows are free
-        position:          ()         t, if `generated` also has space for later tokens
+        position:          ()         t, if `generated` has unused columns for later tokens; None if
+                                      it has none
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
@@ -88,7 +93,8 @@ class Rules:
         """Forbid END before min_length, unless nothing else is allowed.
 
         log_probabilities: (R, V), changed in place
-        end:               (R,) log-probability of END
+        end:               (R,) log-probability of END under the model
+        length:            number of tokens so far
         """
         if self.min_length == 0 or (isinstance(length, int) and length >= self.min_length):
             return
@@ -105,14 +111,18 @@ def forbid_repeats(
 ) -> None:
     """Forbid, in place, each token that would repeat an n-gram of `size` tokens.
 
-    log_probabilities (R, V), generated (R, 1 + t). An earlier n-gram whose first size - 1 tokens
-    equal the last ones of its row forbids its own last token. If `position` () is given, it is t,
-    and `generated` also has space for later tokens; n-grams that reach into it do not count.
+    For each earlier n-gram whose first size - 1 tokens equal the last size - 1 tokens of the row,
+    the last token of that n-gram is forbidden.
+
+    log_probabilities: (R, V)
+    generated:         (R, 1 + t) START and the t tokens of each row so far
+    position:          () t, if `generated` has unused columns for later tokens, which are then
+                       ignored; None if it has none
     """
     if generated.shape[1] < size:
         return
     ngrams = generated.unfold(1, size, 1)  # (R, W, size)
-    first = generated.shape[1] - size + 1  # index of the last size - 1 tokens
+    first = generated.shape[1] - size + 1  # column at which the last size - 1 tokens start
     if position is None:
         recent = generated[:, first:].unsqueeze(1)  # (R, 1, size - 1)
         repeated = (ngrams[..., :-1] == recent).all(dim=-1)  # (R, W)
@@ -122,12 +132,12 @@ def forbid_repeats(
         offsets = torch.arange(size - 1, device=generated.device)
         recent = generated.index_select(1, (recent_start + offsets).clamp(min=0)).unsqueeze(1)
         repeated = (ngrams[..., :-1] == recent).all(dim=-1) & (starts < recent_start)
-    # PAD stands for "no token": it is forbidden already.
+    # PAD means that the n-gram forbids no token: PAD itself is forbidden already.
     log_probabilities.scatter_(1, torch.where(repeated, ngrams[..., -1], PAD), FORBIDDEN)
 
 
 class ForcedPrefixes:
-    """The prefixes that outputs are forced to start with, position by position."""
+    """The forced prefix of each source, as a table of tokens by source and position."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> None:
         prefixes = prefixes or []
@@ -136,20 +146,20 @@ class ForcedPrefixes:
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
     def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
-        """(R,) token forced at this position in each row, PAD where the row is free.
+        """(R,) token that each row must generate at this position, PAD if the row is free.
 
-        None if no row of the batch is forced any more.
+        Return None if all prefixes end before this position.
 
-        sources: computes the source of each row (R,); called only if needed
+        sources: returns the index of the source of each row (R,); called only if needed
         """
         return self._tokens[sources(), position] if position < self._length else None
 
 
 def default_max_length(source_tokens: int, config: SearchRulesConfig) -> int:
-    """Maximum number of tokens of an output, END included, for a source of this many tokens.
+    """Return the maximum number of output tokens, END included, for a source of this many tokens.
 
-    The configured `max_length`; without it, twice the source length plus 32 and at most 256, but
-    always enough for `min_length` tokens and END.
+    This is the recipe's `max_length` if it is set. Otherwise it is twice the source length plus 32,
+    at most 256, but always enough for `min_length` tokens and END.
     """
     if config.max_length is not None:
         return config.max_length

@@ -1,4 +1,4 @@
-"""Sampling: draws every token from the model's distribution, or from its most probable part."""
+"""Sampling: draws every token at random from the model's distribution or a part of it."""
 
 import math
 from dataclasses import dataclass, field
@@ -22,15 +22,16 @@ class Sampling:
 
     temperature: below 1 favours probable tokens, above 1 flattens the distribution. Default: 1.
     top_k:       keep only the k most probable tokens. Default: 0, which keeps all.
-    top_p:       keep only the smallest set of tokens with this share of the probability. Default: 1.
+    top_p:       keep only the smallest set of most probable tokens with this total probability
+                 (after temperature, epsilon and top_k). Default: 1, which keeps all.
     epsilon:     keep only tokens with at least this probability under the model, before the
-                 temperature is applied, and always the most probable one (Hewitt et al. 2022).
-                 Default: 0.
+                 temperature is applied (Hewitt et al. 2022). The most probable token is always
+                 kept. Default: 0, which keeps all.
     samples:     number of samples per source. Default: 1.
 
-    The j-th sample of source i depends only on the seed, i and j, not on the rest of the batch.
-    Scores are the model's own, as in every search: temperature, top_k, top_p and epsilon do not
-    change them.
+    The random numbers of sample j of source i depend only on the seed, i and j, not on the other
+    sources in the batch. Scores are log-probabilities under the model, as in every search:
+    temperature, top_k, top_p and epsilon do not change them.
     """
 
     temperature: float = 1.0
@@ -45,7 +46,10 @@ class Sampling:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """All samples of each source in the order in which they are drawn, with duplicates."""
+        """Return all samples of each source in the order in which they were drawn.
+
+        Duplicates are kept, and `request.n_best` is ignored.
+        """
         device = memory.mask.device
         uniforms = torch.from_numpy(self._uniforms(request)).to(device)  # (B · samples, T)
 
@@ -72,7 +76,7 @@ class Sampling:
         )
 
     def _uniforms(self, request: SearchRequest) -> NDArray[np.float32]:
-        """(B · samples, T) random numbers between 0 and 1, from one generator per sample"""
+        """(B · samples, T) uniform random numbers from 0 to 1, from one generator per sample"""
         steps = max(request.max_lengths)
         indices = request.indices
         if indices is None:
@@ -85,7 +89,8 @@ class Sampling:
         return np.stack([generator.random(steps, dtype=np.float32) for generator in generators])
 
     def draw(self, log_probabilities: Tensor, uniforms: Tensor) -> Tensor:
-        """The token at which the cumulative probability first exceeds u: (R, V), (R,) -> (R,)"""
+        """Draw one token per row: the first at which the cumulative probability exceeds the uniform
+        random number of the row. (R, V), (R,) -> (R,)"""
         # Subtracting the maximum before dividing keeps the softmax finite at any temperature.
         temperature = max(self.temperature, torch.finfo(log_probabilities.dtype).tiny)
         differences = log_probabilities - log_probabilities.amax(dim=1, keepdim=True)
@@ -105,13 +110,14 @@ class Sampling:
 
 
 def sample_columns(weights: Tensor, uniforms: Tensor) -> Tensor:
-    """The first column at which the sum of weights exceeds u times their total (inverse CDF).
+    """Draw one column per row with probability proportional to its weight (inverse CDF) -> (R,)
 
-    weights (R, N) need not sum to 1. A column with weight 0 is never chosen.
+    weights:  (R, N) need not sum to 1. A column with weight 0 is never drawn
+    uniforms: (R,)   random numbers from 0 to 1
     """
     sums = weights.cumsum(dim=1)
     total = sums[:, -1:].contiguous()
     column = torch.searchsorted(sums, uniforms.to(sums.dtype).unsqueeze(1) * total, right=True)
-    # Rounding must not select a column after the last one with a weight.
+    # Rounding must not select a column after the last one with a weight above 0.
     last = torch.searchsorted(sums, total)
     return torch.minimum(column, last).squeeze(1)

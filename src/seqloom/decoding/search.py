@@ -1,4 +1,4 @@
-"""The contract of a search: what it receives (`SearchRequest`), what it returns, what it calls."""
+"""The interface of a search (`Search`), its input (`SearchRequest`), and the decoder it calls."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,22 +14,24 @@ from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
 
 KeepAttention = Callable[[Tensor], Tensor]
-"""Attention weights of a step (R, L, H, S) -> the part that is kept for each row (R, ..., S)."""
+"""Attention weights of a step (R, L, H, S) -> the part to keep for each row (R, ..., S)."""
 
 
 @dataclass(frozen=True)
 class SearchRequest:
     """What a search should return for each source of a batch.
 
-    max_lengths:    maximum number of tokens including END, one per source, because an output must
-                    not depend on the other sources in the batch
-    prefixes:       tokens that each output must start with; lengths may differ, empty is allowed
-    n_best:         number of outputs per source
-    keep_attention: reduces the attention weights of a step to the part that is kept. Default: None,
-                    which keeps nothing and costs nothing
-    indices:        index of each source in the caller's list. Default: 0, 1, ... Samples depend on
-                    this index only, so that the caller may sort and split batches freely
-    tracer:         records every candidate of every step. Default: None, which costs nothing
+    max_lengths:    maximum number of output tokens (END included) of each source. There is one
+                    limit per source, so that an output does not depend on the rest of the batch
+    prefixes:       for each source, the tokens that its outputs must start with. Prefixes may be
+                    empty and may have different lengths. Default: None, no prefixes
+    n_best:         maximum number of outputs per source. Default: 1
+    keep_attention: reduces the attention weights of a step to the part that the search keeps.
+                    Default: None, which keeps none
+    indices:        index of each source in the caller's list. Samples depend on this index and not
+                    on the position in the batch, so that the caller may sort and split batches.
+                    Default: None, which means 0, 1, ...
+    tracer:         records the candidates of every step. Default: None
     """
 
     max_lengths: Sequence[int]
@@ -41,11 +43,11 @@ class SearchRequest:
 
     @property
     def all_prefixes(self) -> Sequence[Sequence[int]]:
-        """One prefix per source, empty if nothing is forced."""
+        """The forced prefix of each source, empty if it has none."""
         return self.prefixes or [()] * len(self.max_lengths)
 
     def only(self, sources: Sequence[int]) -> "SearchRequest":
-        """The request for these sources of the batch."""
+        """Return a request for only these sources of the batch."""
         indices = range(len(self.max_lengths)) if self.indices is None else self.indices
         return replace(
             self,
@@ -55,7 +57,7 @@ class SearchRequest:
         )
 
     def check(self, source_count: int) -> None:
-        """Raise DataError if a prefix does not fit into the maximum length of its output."""
+        """Raise DataError if a prefix leaves no room for END within the maximum length."""
         prefixes = self.all_prefixes
         indices = range(source_count) if self.indices is None else self.indices
         assert source_count == len(self.max_lengths) == len(prefixes) == len(indices)
@@ -75,7 +77,7 @@ class SearchRequest:
 class StepDecoder(Protocol):
     """The methods of a Decoder that search uses.
 
-    A logit of -inf means that the token cannot follow; each row has at least one finite logit.
+    A logit of -inf means that the token cannot come next. Each row has at least one finite logit.
     """
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State: ...
@@ -84,20 +86,21 @@ class StepDecoder(Protocol):
 
 
 class Search(Protocol):
-    """Finds outputs. A search uses the model only through `StepDecoder`."""
+    """Generates outputs for a batch of sources. It uses the model only through `StepDecoder`."""
 
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """At most n_best hypotheses per source: finished ones first, each group best first.
+        """Return at most n_best hypotheses per source, finished before unfinished ones, each group
+        best first.
 
-        Sampling is the exception: it returns all samples in the order in which it drew them.
+        Sampling is an exception: it returns all samples in the order in which they were drawn.
         """
         ...
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """Logits (R, V) of any precision -> log-probabilities (R, V) in float32 (float64 if they are).
+    """Logits (R, V) -> log-probabilities (R, V) in float32, or float64 if the logits are float64.
 
     Half precision is too coarse for sums of several dozen log-probabilities.
     """

@@ -1,6 +1,6 @@
 """Streaming and cancellation: reports tokens while a search runs, and ends cancelled outputs.
 
-Searches are not involved: they see an ordinary decoder, and `StreamingDecoder` wraps the real one.
+`StreamingDecoder` wraps a decoder and does both, so that searches need no code for it.
 """
 
 from collections.abc import Sequence
@@ -16,28 +16,33 @@ from seqloom.text.vocabulary import END
 
 
 class StreamingCallback(Protocol):
-    """Receives the tokens of outputs as they are generated. Inputs are identified by an index."""
+    """Receives output tokens as they are generated. `index` identifies the input of an output."""
 
     def is_cancelled(self, index: int) -> bool:
-        """True if the output of this input is no longer needed."""
+        """Return True if the output for this input is no longer needed."""
         ...
 
     def is_streaming(self, index: int) -> bool:
-        """True if `on_token` should be called for this input."""
+        """Return True if `on_token` should be called for this input."""
         ...
 
     def on_token(self, index: int, position: int, token: int, log_probability: float) -> None:
-        """Called for each generated token; the first token of an output has position 1.
+        """Called for each generated token except END. The first token has position 1.
 
-        The last token of an output may be missing. If a search is repeated, for example after it
-        ran out of memory, the tokens are reported again.
+        Not called if the search keeps several hypotheses per source. The last token of an output
+        may not be reported. If a search is repeated, for example after it ran out of memory, its
+        tokens are reported again.
         """
         ...
 
 
 @dataclass(frozen=True)
 class StreamedSources:
-    """`fixed` of the wrapped decoder, and the index in the batch of each remaining source."""
+    """`State.fixed` of a `StreamingDecoder`: one row per source that is still in the batch.
+
+    fixed:   `State.fixed` of the wrapped decoder
+    indices: index of each source in the batch of the first step
+    """
 
     fixed: Rows
     indices: tuple[int, ...]
@@ -50,10 +55,11 @@ class StreamedSources:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """`moving` of the wrapped decoder, and the values needed to report the next token of each row.
+    """`State.moving` of a `StreamingDecoder`: one row per hypothesis.
 
-    logits:   (R, V) of the last step; None if no input is streaming
-    finished: (R,) True for rows that have generated END
+    moving:   `State.moving` of the wrapped decoder
+    logits:   (R, V) logits of the previous step; None if no input is streaming
+    finished: (R,) True for rows that have generated END; None if no input is streaming
     """
 
     moving: Rows
@@ -72,11 +78,11 @@ class StreamedRows:
 class StreamingDecoder:
     """A decoder that reports generated tokens to a callback and supports cancellation.
 
-    A cancelled output ends at the next step, because END becomes its only possible token. It then
-    leaves the batch like any other finished output.
+    For a cancelled output, END becomes the only possible token. The output therefore ends at the
+    next step, and the search removes it from the batch like any other finished output.
 
-    input_indices: index of each source, for the callback
-    max_lengths:   maximum number of tokens of each output, END included
+    input_indices: for each source, the index that is passed to the callback
+    max_lengths:   maximum number of output tokens of each source, END included
     """
 
     decoder: StepDecoder
@@ -85,14 +91,14 @@ class StreamingDecoder:
     max_lengths: Sequence[int]
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
-        """The state of the wrapped decoder, extended by what streaming needs."""
+        """Start the wrapped decoder. The state also contains the values that streaming needs."""
         state = self.decoder.start(memory, max_steps, need_attention=need_attention)
         batch_indices = tuple(range(len(self.input_indices)))
         fixed = StreamedSources(state.fixed, batch_indices)
         return replace(state, fixed=fixed, moving=StreamedRows(state.moving))
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        """The step of the wrapped decoder. Reports `tokens` and ends cancelled outputs."""
+        """Run a step of the wrapped decoder. Also report `tokens` and end cancelled outputs."""
         sources: StreamedSources = state.fixed
         rows: StreamedRows = state.moving
         finished = torch.zeros_like(tokens, dtype=torch.bool)
@@ -119,9 +125,13 @@ class StreamingDecoder:
         finished: Tensor,
         position: int | Tensor,
     ) -> None:
-        """Report the token of each row, which was chosen by the logits (R, V) of the last step.
+        """Report each row's newest token.
 
-        Finished outputs stay in the batch for some steps; their tokens are not reported.
+        sources:  index, in the batch of the first step, of each remaining source
+        logits:   (R, V) logits of the previous step, from which the search chose the token
+        finished: (R,) True for rows that have generated END. They may stay in the batch for some
+                  steps, but their tokens are not reported
+        position: number of tokens generated so far
         """
         if len(tokens) != len(sources):
             return  # With several hypotheses per source, no token is final before the end.
@@ -135,7 +145,7 @@ class StreamingDecoder:
 
 
 def _end_cancelled(logits: Tensor, cancelled: Sequence[bool]) -> Tensor:
-    """Logits (R, V) in which END is the only possible token of cancelled sources."""
+    """Return logits (R, V) that allow only END in the rows of cancelled sources."""
     if not any(cancelled):
         return logits
     rows = torch.tensor(cancelled, device=logits.device)

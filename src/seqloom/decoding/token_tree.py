@@ -1,4 +1,4 @@
-"""TokenTree: all tokens that a search has generated, each with a pointer to the token before it."""
+"""TokenTree: stores all tokens that a search generates, each with a pointer to the previous one."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -11,15 +11,15 @@ from seqloom.decoding.search import KeepAttention
 from seqloom.text.vocabulary import END
 
 ROOT = -1
-"""The node before the first token."""
+"""Parent index of a first token, which has no parent node."""
 
 
 class TokenTree:
     """A tree with one node per generated token; each node points to its parent.
 
-    A search adds nodes at every step and keeps only their indices. Nodes are never reordered: at
-    the end, the tree follows the pointers back from the last token of each hypothesis. Attention
-    weights are stored per row of a step, and every node stores the index of its row.
+    A search adds nodes at every step and keeps only their indices. At the end, the tree follows the
+    pointers back from the last token (leaf) of each hypothesis. Attention weights are stored once
+    per row of a step, and every node stores the index of its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -33,7 +33,11 @@ class TokenTree:
         self._nodes: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def begin_step(self, attention: Tensor | None, rows: int) -> None:
-        """Start a step of this many rows with these attention weights (R, L, H, S)."""
+        """Start a step.
+
+        attention: (R, L, H, S) attention weights of the step; None if there are none
+        rows:      R, the number of rows of the step
+        """
         self._step_offset, self._next_offset = self._next_offset, self._next_offset + rows
         if self._keep is not None and attention is not None:
             self._attention.append(self._keep(attention))
@@ -41,10 +45,10 @@ class TokenTree:
     def add(
         self, tokens: Tensor, log_probabilities: Tensor, parents: Tensor, rows: Tensor
     ) -> range:
-        """Add one node per token; all arguments are (N,). Returns the indices of the new nodes.
+        """Add one node per token. Return the indices of the new nodes. All arguments are (N,).
 
-        parents: node that each token follows
-        rows:    row of the current step that generated it
+        parents: node of the token before each token
+        rows:    row of the current step that generated each token
         """
         self._nodes.append((tokens, log_probabilities, parents, rows + self._step_offset))
         first, self._size = self._size, self._size + len(tokens)
@@ -59,7 +63,7 @@ class TokenTree:
         return tokens, log_probabilities, parents, rows
 
     def _path(self, leaf: int) -> list[int]:
-        """The nodes from the first token to `leaf`."""
+        """Return the nodes from the first token to `leaf`."""
         parents = self._columns[2]
         path = []
         while leaf != ROOT:
@@ -100,13 +104,19 @@ class TokenTree:
     def hypotheses(
         self, leaves: Iterable[int], source: int, length_penalty: float
     ) -> list[Hypothesis]:
-        """The hypotheses that end in these nodes, in this order."""
+        """Return the hypotheses that end in these nodes, in the same order.
+
+        source: index of their source
+        """
         return [self._hypothesis(self._path(leaf), source, length_penalty) for leaf in leaves]
 
     def best_hypotheses(
         self, leaves: Iterable[int], source: int, length_penalty: float, count: int
     ) -> list[Hypothesis]:
-        """The `count` best hypotheses that end in these nodes: finished ones first, then by score."""
+        """Return the `count` best of the hypotheses that end in these nodes.
+
+        Finished hypotheses come before unfinished ones, each group sorted by score, best first.
+        """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]
 

@@ -1,6 +1,6 @@
-"""SearchTrace: every candidate of every step of a search, and what the search did with it.
+"""SearchTrace: the candidates of every step of a search, and what the search did with each.
 
-A trace contains the outputs: `replay` computes them again without the model and without the search.
+A trace suffices to compute the outputs again (`replay`), without the model and without the search.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,27 +13,31 @@ from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
 from seqloom.text.vocabulary import END
 
 NO_PARENT = -1
-"""`TracedCandidate.parent` in the first step."""
+"""`TracedCandidate.parent` of the candidates of the first step."""
 
 
 class Fate(StrEnum):
     """What the search did with a candidate."""
 
     KEPT = "kept"
-    """The search continues it: its continuations are candidates of the next step."""
+    """The search extends it in the next step."""
     FINISHED = "finished"
-    """It ends in END: the search saves it and does not continue it."""
+    """It ends in END, and the search saved it as an output."""
     STOPPED = "stopped"
-    """The search stopped for this source and saved it as an output without END."""
+    """It has no END. The search saved it as an output when it stopped for this source."""
     DROPPED = "dropped"
+    """The search neither extended nor saved it."""
 
 
 class Reason(StrEnum):
-    """Why the search stopped or dropped a candidate. The last five are rules (`Rules`)."""
+    """Why a candidate has the fate STOPPED or DROPPED.
+
+    PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH and REPEAT: a rule (`Rules`) forbids the token.
+    """
 
     OUTSCORED = "outscored"
     END_OUTSCORED = "END outscored"
-    """The search saves an END only if it is among the best candidates of its step."""
+    """The candidate ends in END, but is not among the best candidates of its step."""
     NOT_DRAWN = "not drawn"
     ENOUGH = "enough finished"
     LENGTH = "length limit"
@@ -50,12 +54,13 @@ _OLD_FIELDS = {"length_penalty": "length_penalty"}
 
 @dataclass(frozen=True)
 class TracedCandidate:
-    """One token as the continuation of one hypothesis.
+    """A candidate: a hypothesis of the previous step, extended by one token.
 
-    parent:          index, in the previous step, of the candidate that this one continues
+    parent:          index, in the previous step, of the candidate that this one extends
     log_probability: log p of this token under the model
-    total:           log p of all tokens up to this one
+    total:           sum of log p over all tokens up to this one
     score:           total / length^length_penalty
+    reason:          why the candidate was stopped or dropped; None for the other fates
     """
 
     token: int
@@ -73,20 +78,20 @@ class TracedCandidate:
 
 
 CandidateIndex = tuple[int, int]
-"""A candidate of a trace: its step, and its index in that step, both counted from 0."""
+"""Identifies a candidate of a trace: its step and its index in that step, both from 0."""
 
 
 @dataclass(frozen=True)
 class SearchTrace:
-    """The search for the outputs of one source.
+    """The recorded search for the outputs of one source.
 
     kind:           beam, greedy, sample or exhaustive
-    width:          number of hypotheses in the beam, or of samples
-    n_best:         number of requested outputs
-    length_penalty: scores are log p / length^length_penalty
+    width:          beam width or number of samples; 1 for greedy and exhaustive search
+    n_best:         maximum number of outputs that was requested
+    length_penalty: exponent of the score, log p / length^length_penalty
     ranked:         True if outputs are sorted by score, False if they are in the order of sampling
-    prefix:         tokens that the output had to start with
-    steps:          candidates of each step, most probable first if ranked
+    prefix:         forced tokens at the start of every output
+    steps:          candidates of each step; if `ranked`, those with the highest total come first
     """
 
     kind: str
@@ -101,7 +106,7 @@ class SearchTrace:
         return self.steps[index[0]][index[1]]
 
     def path(self, index: CandidateIndex) -> list[CandidateIndex]:
-        """The candidates from the first token to this one."""
+        """Return the candidates from the first token to this one."""
         step, position = index
         path = []
         while position != NO_PARENT:
@@ -110,7 +115,7 @@ class SearchTrace:
         return path[::-1]
 
     def leaves(self) -> Iterator[CandidateIndex]:
-        """The last candidates of all outputs, in the order in which the search saved them."""
+        """Yield the last candidate of each saved output, in the order in which they were saved."""
         for step, candidates in enumerate(self.steps):
             for fate in (Fate.FINISHED, Fate.STOPPED):
                 for position, candidate in enumerate(candidates):
@@ -118,7 +123,7 @@ class SearchTrace:
                         yield step, position
 
     def best(self) -> list[list[CandidateIndex]]:
-        """The paths of the outputs, in the order in which the search returned them."""
+        """Return the path of each output, in the order in which the search returned the outputs."""
         paths = [self.path(leaf) for leaf in self.leaves()]
         if not self.ranked:
             return sorted(paths, key=lambda path: path[0])
@@ -131,12 +136,12 @@ class SearchTrace:
         return sorted(paths, key=rank, reverse=True)[: self.n_best]
 
     def to_json(self) -> dict[str, Any]:
-        """The trace as plain Python values that `json.dump` accepts."""
+        """Convert the trace to plain Python values that `json.dump` accepts."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "SearchTrace":
-        """The inverse of `to_json`. Raises DataError if `content` is not a trace."""
+        """Restore a trace from the result of `to_json`. Raise DataError if it is not a trace."""
         try:
             fields = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
             fields["prefix"] = tuple(fields["prefix"])
@@ -147,8 +152,8 @@ class SearchTrace:
             return cls(**fields)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
-                f"this is not a search trace ({error}); pass the value that `seqloom search --out "
-                "FILE.json` wrote under 'record'"
+                f"this is not a search trace ({error}); pass the value of the key 'record' "
+                "in a file written by `seqloom search --out FILE.json`"
             ) from error
 
 
@@ -162,7 +167,7 @@ def _candidate_from_json(content: Mapping[str, Any]) -> TracedCandidate:
 
 
 def replay(trace: SearchTrace) -> list[Hypothesis]:
-    """The outputs of a traced search, computed from the trace alone."""
+    """Compute the outputs of a traced search from the trace alone."""
     return [_hypothesis(trace, path) for path in trace.best()]
 
 

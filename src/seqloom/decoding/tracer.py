@@ -1,7 +1,7 @@
 """Tracer: builds a `SearchTrace` for each source while a search runs.
 
-A search without a tracer does no work for it. A search with a tracer passes it, at every step, the
-model's log-probabilities before the rules are applied, and then the decisions of the step.
+At every step, the search passes two things to its tracer: the model's log-probabilities before the
+rules are applied (`observe_log_probabilities`), and the decisions of the step (`observe_outcome`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,18 @@ from seqloom.decoding.trace import NO_PARENT, Fate, Reason, SearchTrace, TracedC
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 CandidateKey = tuple[int, int]
-"""A candidate of the current step: the row that it continues, and its token."""
+"""Identifies a candidate of the current step: the row that it extends, and its token."""
 
 
 @dataclass(frozen=True)
 class SearchDescription:
     """The properties of a search that are the same for all steps.
 
-    width:        number of hypotheses or samples per source
+    kind:         beam, greedy, sample or exhaustive
+    width:        beam width or number of samples; 1 for greedy and exhaustive search
     initial_rows: number of rows per source in the first step
     stop_after:   number of finished hypotheses after which the search stops for a source; None if
-                  it does not stop because of their number
+                  there is no such limit
     sampled:      True if tokens are drawn at random
     ranked:       True if outputs are sorted by score, False if they are in the order of their rows
     """
@@ -46,10 +47,12 @@ class SearchDescription:
 class StepOutcome:
     """The decisions of one step.
 
-    compared:   candidates that the search compared, with their log-probabilities
+    compared:   candidates that the search compared, with the log-probabilities of their tokens
     ended:      candidates that end in END and are saved
-    continuing: candidates without END that the search would continue
-    next_rows:  candidate of each row of the next step; None for a row that is not of interest
+    continuing: candidates without END that are extended, or saved if the search stops for their
+                source
+    next_rows:  for each row of the next step, the candidate that it extends; None for a row that
+                does not exist or has ended, which the trace leaves out
     """
 
     compared: Mapping[CandidateKey, float]
@@ -72,7 +75,10 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class _Row:
-    """A hypothesis that the next step extends. Its last token is candidate `index` of its source."""
+    """A hypothesis that the next step extends.
+
+    index: index of the hypothesis among the candidates of its source in the current step
+    """
 
     source: int
     index: int = NO_PARENT
@@ -108,9 +114,9 @@ class _Source:
 class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
-    min_candidates: number of the most probable tokens of each hypothesis to record even if the
-                    search does not compare them. A beam compares only as many as it is wide: any
-                    other token is outscored by these. Default: 5.
+    min_candidates: minimum number of candidates to record per hypothesis: those with the most
+                    probable tokens, even if the search does not compare them. Beam search, for
+                    example, compares only `width` tokens per hypothesis. Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:
@@ -127,14 +133,17 @@ class Tracer:
     def start_search(
         self, search: SearchDescription, n_best: int, prefixes: Sequence[Sequence[int]]
     ) -> None:
-        """A search starts for these sources, given by the forced prefixes of their outputs."""
+        """Called at the start of a search. Starts one trace per source.
+
+        prefixes: forced prefix of each source, empty if it has none
+        """
         first = len(self._sources)
         self._sources += [_Source(search, n_best, tuple(prefix)) for prefix in prefixes]
         sources = range(first, len(self._sources))
         self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
 
     def observe_log_probabilities(self, log_probabilities: Tensor) -> None:
-        """Record the most probable tokens of each row (R, V), before the rules forbid any."""
+        """Record the most probable tokens of each row, before the rules forbid any. (R, V)"""
         count = max(self._min_candidates, self._sources[-1].search.width)
         values, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[1]))
         self._likely = {
@@ -155,8 +164,8 @@ class Tracer:
             if row is not None and log_probabilities[key] > FORBIDDEN:
                 by_source.setdefault(row.source, []).append((key, row))
         next_rows: dict[CandidateKey, _Row] = {}
-        for number, candidates in by_source.items():
-            source = self._sources[number]
+        for source_index, candidates in by_source.items():
+            source = self._sources[source_index]
             source.finished_count += sum(key in outcome.ended_set for key, _ in candidates)
             # The sort is stable: candidates with equal totals stay in the order of the search.
             if source.search.ranked:
@@ -171,7 +180,7 @@ class Tracer:
             )
             for index, (key, row) in enumerate(candidates):
                 total = row.total + log_probabilities[key]
-                next_rows[key] = _Row(number, index, total, (*row.generated, key[1]))
+                next_rows[key] = _Row(source_index, index, total, (*row.generated, key[1]))
         self._rows = [None if key is None else next_rows[key] for key in outcome.next_rows]
 
     def _candidate(
@@ -216,10 +225,10 @@ class Tracer:
 
 
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
-    """The rule that forbids `token` after the generated tokens; None if the token is allowed.
+    """Return the rule that forbids `token` as the next token; None if the token is allowed.
 
     generated: START and the tokens so far
-    forced:    token that must come next, PAD if any token may
+    forced:    token that must come next; PAD if no token is forced
     """
     if forced != PAD:
         return None if token == forced else Reason.PREFIX

@@ -1,4 +1,4 @@
-"""Scores of outputs. All functions take strings or numbers and are independent of any model.
+"""Metrics that score outputs. They take strings or numbers and do not depend on a model.
 
 bleu(["a dog barks"], [["the dog barks"]]).value
 """

@@ -1,4 +1,5 @@
-"""Word alignments: from attention, from two directions (symmetrisation), and as text."""
+"""Word alignments: computes them from attention, combines two directions (symmetrisation), and
+converts them to and from text."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, assert_never, get_args
@@ -10,11 +11,11 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.metrics.subword_merging import NO_WORD, group_positions, merge_words
 
 Link = tuple[int, int]
-"""A source word and a target word, counted from 0."""
+"""Indices of a source word and of the target word that it is aligned with, both from 0."""
 Alignment = list[Link]
 
 MIN_SOFT_WEIGHT = 0.005
-"""Links of a soft alignment with a smaller weight would be written as 0.00 and are left out."""
+"""Minimum weight of a link in a soft alignment. Smaller weights would be rounded to 0.00."""
 
 
 def align_words(
@@ -23,10 +24,10 @@ def align_words(
     """Link each target word to the source word with the largest attention weight.
 
     attention:    (T, S) weights of each target position
-    target_words: word index of each of the T positions, -1 if it belongs to none
+    target_words: index of the word to which each of the T positions belongs, -1 if to none
     source_words: the same for the S positions
 
-    `merge_words` defines the weights between words. Links are in the order of the target words.
+    `merge_words` computes the weights between words. Links are in the order of the target words.
     """
     weights, targets, sources = attention_between_words(attention, target_words, source_words)
     if not sources:
@@ -36,7 +37,11 @@ def align_words(
 
 
 class WordAttention(NamedTuple):
-    """Attention weights (T', S') between words, and the indices of these words."""
+    """Attention weights (T', S') between words.
+
+    target_words: word index of each of the T' rows
+    source_words: word index of each of the S' columns
+    """
 
     weights: NDArray[np.float64]
     target_words: list[int]
@@ -46,7 +51,7 @@ class WordAttention(NamedTuple):
 def attention_between_words(
     attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
 ) -> WordAttention:
-    """Attention between positions (T, S) -> attention between words (T', S')
+    """Convert attention between positions (T, S) to attention between words (T', S').
 
     Positions that belong to no word, such as END, are left out, so rows may sum to less than 1.
     """
@@ -63,10 +68,14 @@ def attention_between_words(
 
 
 def align_by_agreement(forward: ArrayLike, backward: ArrayLike) -> tuple[Alignment, Alignment]:
-    """The best links of each direction by the product of both weights (Liang et al. 2006).
+    """Align words by the product of the attention weights of two models (Liang et al. 2006).
 
-    forward:  (T, S) attention of the target words to the source words
-    backward: (S, T) attention of the source words, by a model of the opposite direction
+    Return two alignments. The first links each target word to its best source word, the second
+    each source word to its best target word. Both list the source word first.
+
+    forward:  (T, S) attention from target words to source words
+    backward: (S, T) attention from source words to target words, by a model of the opposite
+              direction
     """
     product = np.asarray(forward, dtype=np.float64) * np.asarray(backward, dtype=np.float64).T
     if not product.size:
@@ -79,19 +88,19 @@ def align_by_agreement(forward: ArrayLike, backward: ArrayLike) -> tuple[Alignme
 
 
 Symmetrisation = Literal["intersection", "union", "grow-diag", "grow-diag-final"]
-"""How two alignments become one (Och and Ney 2003; Koehn et al. 2005).
+"""Method that combines two alignments into one (Och and Ney 2003; Koehn et al. 2005).
 
-intersection     links of both: few links with high precision
-union            links of either: many links
-grow-diag        the intersection, extended by adjacent links of the union as long as one of their
-                 words has no link yet
-grow-diag-final  then also every other link of the union of which a word has no link yet
+intersection     links that are in both alignments: few links with high precision
+union            links that are in at least one alignment: many links
+grow-diag        starts with the intersection and repeatedly adds links of the union that are
+                 adjacent to a link already chosen and contain a word without a link
+grow-diag-final  grow-diag, then every other link of the union that contains a word without a link
 """
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def parse_symmetrisation(name: str) -> Symmetrisation:
-    """The symmetrisation with this name. Raises ConfigError if there is none."""
+    """Return the symmetrisation method with this name. Raise ConfigError if there is none."""
     for known_name in get_args(Symmetrisation):
         if name == known_name:
             return known_name
@@ -103,7 +112,10 @@ def parse_symmetrisation(name: str) -> Symmetrisation:
 def symmetrise(
     forward: Iterable[Link], backward: Iterable[Link], method: Symmetrisation
 ) -> Alignment:
-    """Combine the links of two models of opposite directions; both list the source word first."""
+    """Combine the alignments of two models of opposite directions.
+
+    In both alignments each link lists the source word first.
+    """
     first, second = set(forward), set(backward)
     match method:
         case "intersection":
@@ -120,7 +132,7 @@ def symmetrise(
 
 
 def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
-    """Add neighbours, and their neighbours, until none of them would link a new word."""
+    """Repeatedly add links of the union that are adjacent to a chosen link and link a new word."""
     links = set(links)
     queue = sorted(links)
     while queue:
@@ -167,7 +179,9 @@ def parse_pharaoh(line: str) -> Alignment:
 
 
 def format_soft(weights: ArrayLike, targets: Sequence[int], sources: Sequence[int]) -> str:
-    """Weights between words (T, S) -> "0-0:0.93 1-0:0.07", ordered by target word
+    """Weights between words (T, S) -> "0-0:0.93 1-0:0.07", source before target
+
+    Links are sorted by target word.
 
     targets, sources: word indices of the T rows and S columns
     """

@@ -1,4 +1,4 @@
-"""Scores of alignments against gold alignments by human annotators.
+"""Scores alignments against gold alignments, which human annotators have made.
 
     precision = |A & P| / |A|     recall = |A & S| / |S|
     alignment error rate = 1 - (|A & S| + |A & P|) / (|A| + |S|)     (Och and Ney 2003)
@@ -24,7 +24,7 @@ class GoldLinks:
     possible: frozenset[Link]
 
     def beyond(self, source_words: int, target_words: int) -> list[Link]:
-        """Links to words that sentences of these lengths do not have."""
+        """Return the links to words beyond the end of sentences with these numbers of words."""
         return sorted(
             link for link in self.possible if link[0] >= source_words or link[1] >= target_words
         )
@@ -52,7 +52,11 @@ def parse_gold(line: str) -> GoldLinks:
 
 @dataclass(frozen=True)
 class AlignmentScores:
-    """Scores over all sentence pairs, each from 0 to 1. links: number of predicted links"""
+    """Precision, recall and alignment error rate over all sentence pairs, each from 0 to 1.
+
+    sentences: number of sentence pairs
+    links:     number of predicted links
+    """
 
     precision: float
     recall: float
@@ -64,7 +68,7 @@ class AlignmentScores:
 def score_alignments(
     alignments: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]
 ) -> AlignmentScores:
-    """Count links over all sentence pairs, then divide once."""
+    """Score predicted alignments. Links are counted over all sentence pairs, then divided once."""
     assert len(alignments) == len(gold), "one alignment for each sentence pair"
     links = sure = correct_sure = correct = 0
     for predicted, expected in zip(map(set, alignments), gold, strict=True):
@@ -72,7 +76,7 @@ def score_alignments(
         sure += len(expected.sure)
         correct_sure += len(predicted & expected.sure)
         correct += len(predicted & expected.possible)
-    # Without predicted links none is wrong; without sure links none is missed.
+    # Without predicted links no link is wrong; without sure links no link is missing.
     return AlignmentScores(
         precision=correct / links if links else 1.0,
         recall=correct_sure / sure if sure else 1.0,

@@ -30,7 +30,11 @@ def bleu_metric(
     effective_order: bool = False,
     references: Sequence[Sequence[str]] | None = None,
 ) -> "BLEU":
-    """sacrebleu's BLEU. references: columns, see `reference_columns`, to be counted only once"""
+    """Return sacrebleu's BLEU.
+
+    references: result of `reference_columns`, if the metric is used for several sets of outputs
+                with the same references. Their n-grams are then counted only once.
+    """
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(
@@ -46,17 +50,17 @@ def bleu_metric(
 def chrf_metric(
     lowercase: bool = False, references: Sequence[Sequence[str]] | None = None
 ) -> "CHRF":
-    """sacrebleu's chrF. references: as in `bleu_metric`"""
+    """Return sacrebleu's chrF. references: as in `bleu_metric`"""
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(lowercase=lowercase, references=references)
 
 
 def reference_columns(references: References) -> list[list[str]]:
-    """References per sentence -> the columns that sacrebleu expects: all first references, ...
+    """Convert references to the columns that sacrebleu expects.
 
-    A sentence with fewer references has None in the last columns, which sacrebleu skips, although
-    its types do not allow None.
+    The first column contains the first reference of each sentence, the second the second one, and
+    so on. A missing reference is None. sacrebleu skips None, although its types do not allow it.
     """
     columns: list[list[str]] = [list(column) for column in zip_longest(*references)]
     return columns
@@ -102,10 +106,10 @@ def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
 def mean_sentence_bleu(
     hypotheses: Sequence[str], references: References, lowercase: bool = False
 ) -> Score:
-    """The mean BLEU of single sentences; white space separates words.
+    """Mean of the BLEU scores of all sentences, 0 to 100. White space separates words.
 
-    Used for generated code: a short line counts as much as a long one, and a correct line
-    counts 100.
+    Used for generated code: a short line has the same weight as a long one, and a correct line
+    has a score of 100.
     """
     check_references(hypotheses, references)
     metric = bleu_metric(lowercase, tokenize="none", effective_order=True)
@@ -116,7 +120,7 @@ def mean_sentence_bleu(
 
 
 def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Score]:
-    """BLEU-1 to BLEU-4 of captions, with n-grams up to 1, 2, 3 and 4 words.
+    """Corpus BLEU-1 to BLEU-4 of captions. BLEU-n uses n-grams of 1 to n words.
 
     Case and punctuation are ignored (Karpathy and Li 2015).
     """
@@ -129,9 +133,9 @@ def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Sco
 
 
 def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -> Score:
-    """BLEU-1 of captions in which each punctuation mark is a word, as many papers report it.
+    """BLEU-1 of captions that counts each punctuation mark as a word, as in many papers.
 
-    Most captions end in a full stop, which is easy to predict and adds some points.
+    Most captions end in a full stop, which is easy to predict and raises the score a little.
     """
     score = _caption_bleu(hypotheses, references, 1, _WORD_OR_MARK)
     return replace(score, name="BLEU-1 with punctuation")
@@ -140,7 +144,7 @@ def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -
 def _caption_bleu(
     hypotheses: Sequence[str], references: References, order: int, word: re.Pattern[str]
 ) -> Score:
-    """Case-insensitive BLEU of n-grams up to `order`, over the matches of `word`."""
+    """Case-insensitive BLEU with n-grams of 1 to `order` words. `word` is the pattern of a word."""
     check_references(hypotheses, references)
     tokenised = [" ".join(word.findall(text)) for text in hypotheses]
     tokenised_references = [
@@ -157,9 +161,10 @@ def chrf(hypotheses: Sequence[str], references: References, lowercase: bool = Fa
 
 
 def ter(hypotheses: Sequence[str], references: References) -> Score:
-    """Edits, including shifts, per hundred words of the reference (Snover et al. 2006).
+    """Translation edit rate: edits per hundred words of the reference (Snover et al. 2006).
 
-    Lower is better. Case is ignored, sacrebleu's default.
+    A shift of a phrase counts as one edit. Lower is better. Case is ignored, which is the default
+    of sacrebleu.
     """
     from sacrebleu.metrics.ter import TER
 

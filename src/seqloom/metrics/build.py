@@ -19,10 +19,10 @@ from seqloom.metrics.score import Metric, References, Score
 
 
 def build_metric(name: ScoreName, lowercase: bool) -> Metric:
-    """The metric with this name.
+    """Return the metric with this name.
 
-    lowercase: set if outputs are lower-cased. References are then lower-cased, too, and signatures
-               say so.
+    lowercase: whether outputs are lower-cased. If so, the metric lower-cases the references too.
+               The signatures of BLEU and chrF mention it.
     """
     metric = _build(name, lowercase)
     return partial(_lowercase_references, metric) if lowercase else metric

@@ -1,4 +1,4 @@
-"""Scores by source length, which show the length at which a model starts to fail."""
+"""Scores by source length, which show whether a model fails on long sources."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,10 @@ from seqloom.metrics.score import Metric, References, Score, check_references
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """The sentences whose source has `shortest` to `longest` words, both included."""
+    """The score of the sentences whose source has `shortest` to `longest` words, both included.
+
+    sentences: number of these sentences
+    """
 
     shortest: int
     longest: int
@@ -26,10 +29,11 @@ def by_length(
     max_buckets: int = 5,
     min_sentences: int = 50,
 ) -> list[LengthBucket]:
-    """The metric on buckets of sources of increasing length; white space separates words.
+    """Divide the sentences into buckets by source length, and score each bucket with the metric.
 
-    There are at most `max_buckets` buckets of similar size. Each has at least `min_sentences`
-    sentences, unless there are fewer in total.
+    The length is the number of words separated by white space. There are at most `max_buckets`
+    buckets of similar size. Each has at least `min_sentences` sentences, unless there are fewer in
+    total.
     """
     check_references(hypotheses, references)
     if len(sources) != len(hypotheses):
@@ -49,7 +53,7 @@ def by_length(
 def bucket_bounds(
     lengths: Sequence[int], max_buckets: int, min_sentences: int
 ) -> list[tuple[int, int]]:
-    """The shortest and longest length of each bucket; equal lengths share a bucket."""
+    """Return the shortest and longest length of each bucket. Equal lengths share a bucket."""
     target_size = max(min_sentences, -(-len(lengths) // max_buckets))
     bounds: list[tuple[int, int]] = []
     bucket: list[int] = []

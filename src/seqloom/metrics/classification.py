@@ -1,4 +1,4 @@
-"""Scores of labels: one per sequence, or one per position."""
+"""Metrics for labelling, with one label per sequence or one per position."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +14,13 @@ def accuracy(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def macro_f1(hypotheses: Sequence[str], references: References) -> Score:
-    """The mean F1 of all labels, 0 to 100; rare labels count as much as frequent ones.
+    """Mean of the F1 scores of all labels, 0 to 100. Rare labels count as much as frequent ones.
 
-        F1 = 2 · correct / (predicted + expected)
+        F1 of a label = 2 · correct / (occurrences in outputs + occurrences in references)
 
-    The mean is over the labels that occur in references or outputs. A label is correct if the first
-    reference has the same label at the same position.
+    The mean is over the labels that occur in outputs or references. A label is correct if the
+    reference has the same label at the same position. Only the first reference of each output is
+    used.
     """
     check_references(hypotheses, references)
     correct: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from seqloom.metrics.score import References, Score, check_references
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> Score:
-    """Percentage of outputs that equal one of their references character by character."""
+    """Percentage of outputs that are exactly equal to one of their references."""
     check_references(hypotheses, references)
     hits = sum(
         hypothesis in texts for hypothesis, texts in zip(hypotheses, references, strict=True)
@@ -17,7 +17,7 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
 def tokenised_match(hypotheses: Sequence[str], references: References) -> Score:
     """Percentage of outputs that have the same tokens as one of their references.
 
-    White space separates tokens; the amount of it does not matter.
+    White space separates tokens. Its amount does not matter.
     """
     check_references(hypotheses, references)
     hits = sum(
@@ -35,8 +35,8 @@ def token_accuracy(hypotheses: Sequence[str], references: References) -> Score:
 
         100 · Σ correct / Σ max(length of output, length of reference)
 
-    Of several references, the one with the largest share of correct tokens counts. The accuracy is
-    100 if neither outputs nor references have tokens.
+    If an output has several references, the one with the largest share of correct tokens is used.
+    If neither outputs nor references have tokens, the accuracy is 100.
     """
     check_references(hypotheses, references)
     correct = total = 0
@@ -49,15 +49,15 @@ def token_accuracy(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def _count_correct(output: Sequence[str], reference: Sequence[str]) -> tuple[int, int]:
-    """The number of correct tokens, and the number of all tokens."""
+    """Return the number of correct tokens, and the length of the longer sequence."""
     correct = sum(token == target for token, target in zip(output, reference, strict=False))
     return correct, max(len(output), len(reference))
 
 
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """The minimum number of insertions, deletions and substitutions that turn one sequence into the
-    other (Levenshtein 1966)."""
-    row = list(range(len(second) + 1))  # distances of the empty sequence to each start of `second`
+    """Return the minimum number of insertions, deletions and substitutions that turn one sequence
+    into the other (Levenshtein 1966)."""
+    row = list(range(len(second) + 1))  # distance of the empty sequence to each prefix of `second`
     for count, first_item in enumerate(first, start=1):
         diagonal, row[0] = row[0], count
         for column, second_item in enumerate(second, start=1):
@@ -70,12 +70,12 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
 def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Score:
     """Edits per hundred phonemes of the reference; lower is better.
 
-    White space separates phonemes. Of several pronunciations, the one with the fewest edits counts
-    (the longest of them if several have as few), with its own length:
+    White space separates phonemes. If a word has several pronunciations (references), the one with
+    the fewest edits is used; of several with equally few edits, the longest one:
 
-        100 · Σ edits / Σ phonemes of that reference
+        100 · Σ edits / Σ phonemes of the reference that is used
 
-    If no reference has a phoneme, the rate is the number of generated phonemes.
+    If all these references are empty, the rate is the number of generated phonemes.
     """
     check_references(hypotheses, references)
     edits = phonemes = 0
@@ -95,8 +95,8 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
 def word_error_rate(hypotheses: Sequence[str], references: References) -> Score:
     """Percentage of words whose pronunciation equals none of the references; lower is better.
 
-    Each input is one word, and its output is correct or wrong as a whole. The word error rate of
-    speech recognition is a different metric: it counts edits of words.
+    Each input is one word, and its output is either correct or wrong. This is not the word error
+    rate of speech recognition, which counts edits of words.
     """
     correct = exact_match(hypotheses, references)
     return Score("word error rate", 100 - correct.value, None, False)

@@ -1,4 +1,4 @@
-"""Perplexity and related scores: the probability of the targets under a model."""
+"""Perplexity and related scores, computed from the probability of the targets under a model."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from seqloom.metrics.score import Score
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The log-probability of targets, and the size of these targets.
+    """The log-probability of targets, and the number of tokens, characters and words in them.
 
     log_probability: Σ log p over all tokens, in nats
     tokens:          number of predicted tokens, including END or line ends
@@ -32,14 +32,17 @@ class Likelihood:
 
 
 def perplexity(likelihood: Likelihood) -> Score:
-    """exp(-Σ log p / tokens): the number of equally probable tokens with the same entropy."""
+    """exp(-Σ log p / tokens). It is n for a model that chooses uniformly among n tokens."""
     value = _exponential(_nats_per(likelihood, likelihood.tokens, "tokens"))
     return Score("perplexity", value, None, False)
 
 
 def perplexity_per_word(likelihood: Likelihood) -> Score:
-    """exp(-Σ log p / words): comparable between models with different tokenizers, provided that
-    none of them has unknown words."""
+    """exp(-Σ log p / words)
+
+    Comparable between models with different tokenizers, if none of the tokenizers has unknown
+    words.
+    """
     value = _exponential(_nats_per(likelihood, likelihood.words, "words"))
     return Score("perplexity per word", value, None, False)
 
@@ -57,7 +60,7 @@ def bits_per_token(likelihood: Likelihood) -> Score:
 
 
 def nats_per_character(likelihood: Likelihood) -> Score:
-    """-Σ log p / characters: comparable between models with different tokenizers."""
+    """-Σ log p / characters. Comparable between models with different tokenizers."""
     value = _nats_per(likelihood, likelihood.characters, "characters")
     return Score("nats per character", value, None, False)
 

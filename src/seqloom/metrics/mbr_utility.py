@@ -1,7 +1,7 @@
-"""Utilities for minimum Bayes risk decoding: the similarity of every pair of texts.
+"""Utility functions for minimum Bayes risk decoding: compute the similarity of every pair of texts.
 
-The values are those of sacrebleu's sentence chrF and sentence BLEU. sacrebleu counts the n-grams of
-both texts again for every pair; this module counts each text once and compares the counts.
+The results equal sacrebleu's sentence chrF and sentence BLEU. sacrebleu counts the n-grams of both
+texts again for every pair; this module counts the n-grams of each text only once.
 """
 
 from collections import Counter
@@ -17,13 +17,16 @@ Utility = Literal["chrf", "bleu"]
 Matrix = NDArray[np.float64]
 
 CHRF_ORDER, BLEU_ORDER = 6, 4
-"""The longest n-grams of chrF (characters) and of BLEU (words)."""
+"""Maximum n-gram length of chrF (in characters) and of BLEU (in words)."""
 CHRF_BETA = 2
-"""Weight of recall relative to precision in chrF."""
+"""β of the F-score in chrF: recall is β times as important as precision."""
 
 
 def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
-    """(N, N) scores, 0 to 100: entry (i, j) is text i scored with text j as its reference"""
+    """Score every pair of texts -> (N, N), 0 to 100
+
+    Entry (i, j) is the score of text i with text j as its reference.
+    """
     match utility:
         case "chrf":
             return _chrf(["".join(text.split()) for text in texts])
@@ -35,9 +38,10 @@ def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
 
 
 def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
-    """The mean utility of each text with all other texts as references; 100 if there are none.
+    """Return, for each text, its mean score with each of the other texts as the reference.
 
-    A repeated text is compared once and counts as often as it occurs.
+    Equal texts are scored only once, but each of them counts in the mean. A single text has a
+    utility of 100.
     """
     if len(texts) == 1:
         return [100.0]
@@ -52,7 +56,8 @@ def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
 
 
 def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
-    """(N, N) number of n-grams that two sequences share, and (N,) number of n-grams of each"""
+    """Return the number of common n-grams of each pair of sequences (N, N), and the number of
+    n-grams of each sequence (N,)."""
     ids: dict[tuple[str, ...], int] = {}
     ngrams = [
         [
@@ -61,7 +66,7 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
         ]
         for sequence in sequences
     ]
-    # Small integers, because each sequence is compared with the whole table.
+    # 16-bit integers are faster here: each sequence is compared with the whole table.
     table = np.zeros((len(sequences), max(len(ids), 1)), np.uint16)
     for row, sequence_ngrams in enumerate(ngrams):
         np.add.at(table[row], sequence_ngrams, 1)
@@ -70,7 +75,10 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
 
 
 def _chrf(texts: Sequence[str]) -> Matrix:
-    """F-score of the mean precision and the mean recall, over the orders that both texts have."""
+    """chrF of each pair of texts (N, N): the F-score of mean precision and mean recall.
+
+    The means are over the n-gram lengths for which both texts have n-grams.
+    """
     size = len(texts)
     precision, recall, orders = np.zeros((3, size, size))
     for order in range(1, CHRF_ORDER + 1):
@@ -86,7 +94,10 @@ def _chrf(texts: Sequence[str]) -> Matrix:
 
 
 def _bleu(texts: Sequence[Sequence[str]]) -> Matrix:
-    """Sentence BLEU: orders longer than the sentence do not count, the others are smoothed."""
+    """Sentence BLEU of each pair of texts (N, N), smoothed.
+
+    N-grams that are longer than the hypothesis do not count.
+    """
     from sacrebleu.metrics.bleu import BLEU  # imported on first use, see bleu.py
 
     counts = [_common_ngrams(texts, order) for order in range(1, BLEU_ORDER + 1)]

@@ -1,4 +1,4 @@
-"""ROUGE: the overlap between a summary and a reference in words and word order."""
+"""ROUGE: measures how many words or word sequences a summary and its reference have in common."""
 
 import re
 from collections import Counter
@@ -14,7 +14,11 @@ Words = list[str]
 
 
 class Overlap(NamedTuple):
-    """Number of units that two texts share, and number of units of each text."""
+    """The overlap of two texts, counted in words or n-grams.
+
+    common:        number of words or n-grams that both texts have
+    first, second: number of words or n-grams of each text
+    """
 
     common: int
     first: int
@@ -26,11 +30,11 @@ class Overlap(NamedTuple):
 
 
 def rouge(kind: RougeKind, hypotheses: Sequence[str], references: References) -> Score:
-    """ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004): F-scores of common words, of common word
-    pairs, or of the longest common subsequence of words.
+    """ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004): mean F-score of the common
+    words, the common word pairs, or the longest common subsequence of words.
 
-    Of several references, the best match counts, as for SciTLDR (Cachola et al. 2020). Words are
-    sequences of letters and digits, lower-cased and not stemmed.
+    If an output has several references, the one with the highest score is used, as for SciTLDR
+    (Cachola et al. 2020). Words are sequences of letters and digits, lower-cased and not stemmed.
     """
     check_references(hypotheses, references)
     outputs = [_words(output) for output in hypotheses]
@@ -60,14 +64,16 @@ def _ngram_overlap(order: int) -> Callable[[Words, Words], Overlap]:
 
 
 def _longest_common_subsequence(first: Words, second: Words) -> Overlap:
-    """Computes the table of dynamic programming row by row."""
+    """Compute the length of the longest common subsequence by dynamic programming."""
     row = [0] * (len(second) + 1)
     for word in first:
         previous = row
         row = [0]
-        for column, other in enumerate(second):
+        for column, second_word in enumerate(second):
             row.append(
-                previous[column] + 1 if word == other else max(previous[column + 1], row[column])
+                previous[column] + 1
+                if word == second_word
+                else max(previous[column + 1], row[column])
             )
     return Overlap(row[-1], len(first), len(second))
 

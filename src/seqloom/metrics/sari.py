@@ -1,4 +1,4 @@
-"""SARI: how well words were added, kept and deleted in a simplified sentence."""
+"""SARI: scores which words a simplified sentence adds to its source, keeps and deletes."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,12 @@ Ngrams = Counter[tuple[str, ...]]
 
 
 class _OperationCounts:
-    """Counts of one operation (add, keep or delete) over a corpus: by system, references, both."""
+    """Number of n-grams that were added, kept or deleted (one of these operations) in a corpus.
+
+    system:     by the outputs
+    references: by the references
+    both:       by outputs and references
+    """
 
     def __init__(self) -> None:
         self.both = self.system = self.references = 0
@@ -29,15 +34,15 @@ class _OperationCounts:
 
 
 Counts = dict[tuple[int, str], _OperationCounts]
-"""By n-gram order and operation."""
+"""(n-gram length, operation) -> counts"""
 
 
 def sari(sources: Sequence[str], hypotheses: Sequence[str], references: References) -> Score:
-    """Corpus SARI, 0 to 100 (Xu et al. 2016): the mean of three F-scores over 1- to 4-grams, for the
-    n-grams that were added, kept and deleted relative to the source.
+    """Corpus SARI, 0 to 100 (Xu et al. 2016).
 
-    Kept and deleted n-grams are weighted by the number of references that agree; added n-grams
-    count once. Counts are summed over the corpus, as in EASSE (Alva-Manchego et al. 2019).
+    The mean of the F-scores of added, kept and deleted n-grams, relative to the source, for 1- to
+    4-grams. Kept and deleted n-grams are weighted by the number of references that agree. Added
+    n-grams count once. Counts are summed over the corpus, as in EASSE (Alva-Manchego et al. 2019).
     """
     from sacrebleu.tokenizers.tokenizer_13a import (
         Tokenizer13a,  # imported on first use, see bleu.py
@@ -68,7 +73,7 @@ def _count_operations(
     source: Ngrams, output: Ngrams, references: list[Ngrams], counts: Counts, order: int
 ) -> None:
     all_references = sum(references, Ngrams())
-    # Multiplied by the number of references, to be comparable with all of them together.
+    # Multiply by the number of references, because `all_references` is a sum over them.
     source_weighted, output_weighted = (
         Ngrams({ngram: count * len(references) for ngram, count in ngrams.items()})
         for ngrams in (source, output)
@@ -79,7 +84,7 @@ def _count_operations(
 
 
 def _new(ngrams: Ngrams, source: Ngrams) -> Ngrams:
-    """The n-grams that the source does not have, each once."""
+    """Return the n-grams that the source does not have, each with a count of 1."""
     return Ngrams(set(ngrams) - set(source))
 
 

@@ -1,4 +1,4 @@
-"""Score: the value of a metric, with the information needed to compare it with other values."""
+"""Score: the value of a metric, with its name and how it was computed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from seqloom.core.errors import DataError
 
 References = Sequence[Sequence[str]]
-"""The references of each sentence: one or more; sentences may have different numbers of them."""
+"""For each sentence, one or more references. Their number may differ between sentences."""
 
 MAX_LISTED = 5
-"""Number of sentences that an error message lists."""
+"""Maximum number of sentences that an error message lists."""
 
 
 @dataclass(frozen=True)
 class Score:
     """The value of a metric.
 
-    signature: describes how the value was computed, including versions; None if there is only one
-               way to compute it
+    signature: describes how the value was computed (options and versions); None if there is only
+               one way to compute it
     """
 
     name: str
@@ -27,7 +27,7 @@ class Score:
 
     @property
     def key(self) -> str:
-        """The name in recipes and event logs: "exact-match" for "exact match"."""
+        """The name of the metric in recipes and event logs, such as "exact-match"."""
         return self.name.lower().replace(" ", "-")
 
 

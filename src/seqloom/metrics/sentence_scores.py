@@ -12,20 +12,20 @@ def sentence_chrf(output: str, references: Sequence[str], lowercase: bool = Fals
     return float(chrf_metric(lowercase).sentence_score(output, list(references)).score)
 
 
-# The two functions below score each output as a corpus of one sentence, because sacrebleu then
-# counts the n-grams of the references only once.
+# The two functions below score each output as a corpus of one sentence. sacrebleu then counts the
+# n-grams of the references only once for all outputs.
 
 
 def sentence_chrf_scores(outputs: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2, 0 to 100, by sacrebleu, of several outputs with the same references."""
+    """Sentence chrF2 of each output, 0 to 100, by sacrebleu. All outputs share the references."""
     metric = chrf_metric(references=[[reference] for reference in references])
     return [float(metric.corpus_score([output], None).score) for output in outputs]
 
 
 def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> list[float]:
-    """Sentence BLEU, 0 to 100, by sacrebleu, of several outputs with the same references.
+    """Sentence BLEU of each output, 0 to 100, by sacrebleu. All outputs share the references.
 
-    Smoothed; n-gram orders that are longer than the output do not count.
+    BLEU is smoothed, and n-grams that are longer than the output do not count.
     """
     columns = [[reference] for reference in references]
     metric = bleu_metric(effective_order=True, references=columns)
@@ -34,7 +34,10 @@ def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> l
 
 @dataclass(frozen=True)
 class DiffSpan:
-    """Adjacent words of two texts: the same in both, or those of one in place of the other's."""
+    """A part of the difference between two texts: the words of each text in this part.
+
+    Both are equal if the texts agree here. One of them may be empty.
+    """
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
@@ -45,7 +48,10 @@ class DiffSpan:
 
 
 def diff_words(ours: str, theirs: str) -> list[DiffSpan]:
-    """All words of two texts in order, in equal spans that are as long as possible."""
+    """Split two texts into consecutive spans that are either equal or different.
+
+    Together, the spans contain all words of both texts in order.
+    """
     our_words, their_words = ours.split(), theirs.split()
     matcher = SequenceMatcher(None, our_words, their_words, autojunk=False)
     return [

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BootstrapEstimate:
-    """The score of a system, and mean ± interval (95 %) over the resampled test sets."""
+    """The score of a system, and its distribution over the resampled test sets.
+
+    score:    score on the given test set
+    mean:     mean score on the resampled test sets
+    interval: half the width of the 95 % confidence interval
+    """
 
     score: float
     mean: float
@@ -26,8 +31,8 @@ class BootstrapEstimate:
 class PairedComparison:
     """Two systems compared by one metric.
 
-    p_value: probability of a difference at least as large if the systems were equally good; 1 if
-             their scores are equal
+    p_value: probability of a difference at least as large as the measured one if both systems were
+             equally good; 1 if their scores are equal
     """
 
     metric: str
@@ -49,10 +54,10 @@ def compare_systems(
     lowercase: bool = False,
     samples: int = 1000,
 ) -> list[PairedComparison]:
-    """Paired bootstrap resampling (Koehn 2004) by BLEU and by chrF.
+    """Compare two systems by BLEU and by chrF with paired bootstrap resampling (Koehn 2004).
 
-    Draws `samples` test sets with replacement from the given one and scores both systems on each.
-    sacrebleu draws them, with its fixed seed.
+    sacrebleu draws `samples` test sets with replacement from the sentences of the given one and
+    scores both systems on each. It uses a fixed seed by default.
     """
     from sacrebleu.significance import PairedTest, Result  # imported on first use, see bleu.py
 
@@ -76,8 +81,8 @@ def compare_systems(
         baseline_result, system_result = results[metric]
         assert isinstance(baseline_result, Result)
         assert isinstance(system_result, Result)
-        # For equal systems sacrebleu reports a significant difference, because no resampled
-        # difference is larger than zero.
+        # If the outputs are equal, sacrebleu reports a significant difference, because no
+        # resampled difference is larger than the measured one, 0.
         is_equal = baseline_result.score == system_result.score
         comparisons.append(
             PairedComparison(

@@ -5,8 +5,8 @@ its subwords:
 
     A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
 
-Rows that sum to 1 still do, and the total attention to each source word is preserved if each row is
-weighted by the number of its subwords.
+A row that sums to 1 still sums to 1. The total attention to each source word stays the same if each
+row is weighted by the number of subwords of its target word.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ NO_WORD = -1
 class AttentionMap:
     """Attention weights with labels.
 
-    outputs: T labels of the target positions
-    sources: S labels of the source positions
+    outputs: label of each of the T target positions
+    sources: label of each of the S source positions
     weights: (T, S), or (T, L, H, S) per layer and head; rows sum to 1
     """
 
@@ -34,9 +34,9 @@ class AttentionMap:
 
 
 def group_positions(words: Sequence[int]) -> list[tuple[int, ...]]:
-    """The positions of each word, in order; a position without a word is a group of its own.
+    """Group the positions that belong to the same word. A position without a word is its own group.
 
-    words: word index of each position, NO_WORD if it belongs to none
+    words: index of the word to which each position belongs, NO_WORD if to none
     """
     groups: list[tuple[int, ...]] = []
     for position, word in enumerate(words):
@@ -50,9 +50,11 @@ def group_positions(words: Sequence[int]) -> list[tuple[int, ...]]:
 def merge_words(
     attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Attention between positions (T, ..., S) -> attention between words (T', ..., S')
+    """Merge attention between positions (T, ..., S) into attention between words (T', ..., S').
 
-    target_words: word index of each of the T positions, NO_WORD if it belongs to none
+    A position without a word keeps its own row or column.
+
+    target_words: index of the word to which each of the T positions belongs, NO_WORD if to none
     source_words: the same for the S positions
     """
     weights = np.asarray(attention, dtype=np.float64)
@@ -72,7 +74,13 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
 
 
 def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
-    """The label of each group: the word as it is written in the text, or the piece itself."""
+    """Return the label of each group of `group_positions`.
+
+    This is the word as it is written in the text. A position without a word keeps its piece.
+
+    pieces: subword at each position
+    words:  as in `group_positions`
+    """
     text_words = text.split()
     return tuple(
         text_words[words[group[0]]] if 0 <= words[group[0]] < len(text_words) else pieces[group[0]]

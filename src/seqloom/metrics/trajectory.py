@@ -11,27 +11,35 @@ SIGNATURE = "standardised by the training split"
 
 
 def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """The mean squared error of all values, in standard deviations of the training split."""
+    """Mean squared error of all values, after division by the standard deviation of their column.
+
+    deviation: (D,) standard deviation of each column in the training split
+    """
     return Score("MSE", float(np.mean(((outputs - targets) / deviation) ** 2)), SIGNATURE, False)
 
 
 def absolute_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """The mean absolute error of all values, in standard deviations of the training split."""
+    """Mean absolute error of all values, after division by the standard deviation of their column.
+
+    deviation: (D,) standard deviation of each column in the training split
+    """
     return Score("MAE", float(np.mean(np.abs(outputs - targets) / deviation)), SIGNATURE, False)
 
 
 def average_displacement(outputs: Numbers, targets: Numbers) -> Score:
-    """ADE: the mean distance over all steps, in the units of the data. (N, T, D) both"""
+    """Average displacement error (ADE): mean distance between outputs and targets (N, T, D) over
+    all steps, in the units of the data."""
     return Score("ADE", float(_distances(outputs, targets).mean()), None, False)
 
 
 def final_displacement(outputs: Numbers, targets: Numbers) -> Score:
-    """FDE: the mean distance at the last step, in the units of the data. (N, T, D) both"""
+    """Final displacement error (FDE): mean distance between outputs and targets (N, T, D) at the
+    last step, in the units of the data."""
     return Score("FDE", float(_distances(outputs, targets)[:, -1].mean()), None, False)
 
 
 def _distances(outputs: Numbers, targets: Numbers) -> Numbers:
-    """(N, T)"""
+    """Euclidean distance between outputs and targets: (N, T, D), (N, T, D) -> (N, T)"""
     distances: Numbers = np.linalg.norm(outputs - targets, axis=-1)
     return distances
 

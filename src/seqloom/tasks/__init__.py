@@ -1,1 +1,1 @@
-"""Tasks: which data a job reads, which loss it minimises, and how it scores outputs."""
+"""Tasks. A task defines which data is read, which loss is minimised, and how outputs are scored."""

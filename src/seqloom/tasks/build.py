@@ -1,4 +1,4 @@
-"""Builds the task of a recipe: for a new run from its training data, or from a run folder."""
+"""Builds the task of a run, either from the training data or from an existing run folder."""
 
 from pathlib import Path
 from typing import assert_never
@@ -26,14 +26,17 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def learn_task(config: RunConfig) -> Task:
-    """The task of a new run: learns the vocabulary or the scale from the training split."""
+    """Build the task of a new run.
+
+    Train its tokenizers, or compute the scale of a forecast, on the training split.
+    """
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data)
     return build_task(config.task, *train_tokenizers(config))
 
 
 def load_task(config: TaskConfig, folder: Path) -> Task:
-    """The task of an existing run, from the files that `Task.save` wrote."""
+    """Load the task of an existing run from the files that `Task.save` wrote."""
     if isinstance(config, ForecastConfig):
         return Forecast.load(config, folder)
     source = load_tokenizer(folder, "source") if (folder / "source.json").exists() else None
@@ -41,7 +44,7 @@ def load_task(config: TaskConfig, folder: Path) -> Task:
 
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
-    """The task of this config with trained tokenizers."""
+    """Build a task with trained tokenizers."""
     match config:
         case TranslationConfig(scores=scores, tag_side=tag_side):
             assert source is not None, "translation needs a source tokenizer"

@@ -1,4 +1,4 @@
-"""Captioning: image to text."""
+"""Captioning: generates a text that describes an image."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,11 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 class Captioning(TokenTask):
-    """Describes an image in words."""
+    """Generates a caption for an image.
+
+    size:   side of the images that the model receives, in pixels
+    margin: additional pixels per side of the images that are read, for cropping
+    """
 
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
         self.target_tokenizer = target
@@ -21,7 +25,7 @@ class Captioning(TokenTask):
         self.image_size = size + margin
 
     def prepare(self, text: str) -> ModelInput:
-        """Read the image at this path."""
+        """Read the image whose path is `text`."""
         assert self.image_size is not None
         return ModelInput(None, (), read_pixels(text.strip(), self.image_size))
 
@@ -29,7 +33,8 @@ class Captioning(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """BLEU, BLEU-1 to BLEU-4 as the captioning literature reports them, and chrF."""
+        """Return BLEU, BLEU-1 to BLEU-4 and BLEU-1 with punctuation as papers on captioning report
+        them, and chrF."""
         references = [example.references for example in examples]
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),

@@ -1,4 +1,4 @@
-"""Forecasting: the next rows of a real-valued sequence."""
+"""Forecasting: predicts the next rows of a real-valued sequence."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 class Forecast:
-    """Predicts the vectors that follow the observed ones, with a squared loss."""
+    """Predicts the rows that follow the observed rows. Trained with the squared error."""
 
     def __init__(self, config: ForecastConfig, scale: Scale) -> None:
         self.config = config
@@ -44,7 +44,7 @@ class Forecast:
 
     @classmethod
     def learn(cls, config: ForecastConfig, data: DataConfig) -> Self:
-        """Compute the scale from the training split. All later forecasts use it."""
+        """Build the task of a new run. Compute its scale from the training split."""
         windows = read_windows(data, config, "train")
         series_widths(data)  # raises an error if the series have different columns
         return cls(config, Scale.learn(windows, config.representation, config.random_rotation))
@@ -61,26 +61,31 @@ class Forecast:
     ) -> SeriesDataset:
         windows = read_windows(config.data, self.config, split)
         progress(len(windows))
-        turns = config.training.seed if self.config.random_rotation and split == "train" else None
-        return self.windows(windows, split, turns)
+        is_rotated = self.config.random_rotation and split == "train"
+        return self.windows(windows, split, config.training.seed if is_rotated else None)
 
     def windows(
-        self, windows: list[SeriesWindow], split: str, turns: int | None = None
+        self, windows: list[SeriesWindow], split: str, rotation_seed: int | None = None
     ) -> SeriesDataset:
-        """SeriesDataset, scaled for the model."""
-        return SeriesDataset.of(windows, self.config.representation, self.scale, split, turns)
+        """Convert windows to a dataset that is scaled for the model.
+
+        rotation_seed: seed of random rotations. Default: None, no rotations.
+        """
+        return SeriesDataset.of(
+            windows, self.config.representation, self.scale, split, rotation_seed
+        )
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """The mean squared error of a row, summed over positions."""
+        """Return the squared error, averaged over the columns and summed over all target rows."""
         assert objective == LIKELIHOOD
         is_free = self.config.rollout
         outputs = self.free_running(model, batch) if is_free else model(batch).logits()  # (B, T, D)
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
     def free_running(self, model: Model, batch: Batch) -> Tensor:
-        """(B, T, D) scaled outputs, each fed back as the next input.
+        """Predict (B, T, D) scaled rows, with each output as the next input.
 
-        Of the future rows only the context columns are used.
+        The batch's target values are not used, only the context columns of the future rows.
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
@@ -88,15 +93,15 @@ class Forecast:
         return roll_out(model.decoder, memory, inputs[:, 0, :columns], inputs[..., columns:])
 
     def unscaled(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> Numbers:
-        """(N, T, D) scaled model outputs -> in the units of the data"""
+        """Convert scaled model outputs (N, T, D) to the units of the data."""
         columns = outputs.shape[-1]
-        last = np.stack([one.observed[-1:, :columns] for one in windows])
+        last = np.stack([window.observed[-1:, :columns] for window in windows])
         scaled = outputs * self.scale.deviation[:columns] + self.scale.mean[:columns]
         return from_form(scaled, last, self.config.representation)
 
     def scores(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> list[Score]:
-        """Scores of outputs (N, T, D) in the units of the data."""
-        targets = np.stack([one.future for one in windows])
+        """Score outputs (N, T, D), given in the units of the data."""
+        targets = np.stack([window.future for window in windows])
         deviation = self.scale.errors
         return [
             squared_error(outputs, targets, deviation),
@@ -106,9 +111,9 @@ class Forecast:
         ]
 
     def baselines(self, windows: Sequence[SeriesWindow]) -> dict[str, list[Score]]:
-        """Scores of forecasts that need no training."""
+        """Score simple forecasts that need no training. The keys are the names of the forecasts."""
         columns = len(self.scale.errors)
-        observed = np.stack([one.observed[:, :columns] for one in windows])
+        observed = np.stack([window.observed[:, :columns] for window in windows])
         baselines = {"last value": predict_last_value, "straight line": extrapolate_linearly}
         return {
             name: self.scores(forecast(observed, self.config.predict), windows)

@@ -1,4 +1,4 @@
-"""Labelling: one label for a sequence, or one label for each of its positions."""
+"""Labelling: predicts one label for a sequence, or one label for each of its positions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,15 +13,18 @@ from seqloom.tasks.translation import Translation
 
 
 class Labelling(Translation):
-    """A translation whose output length is known: see `models/labels.py`."""
+    """Predicts labels. It is a translation task in which the source defines the number of outputs.
+
+    `models/labels.py` contains the decoder.
+    """
 
     def prepare(self, text: str) -> ModelInput:
-        """Allow one label per source position, and END."""
+        """Convert an input text to a model input. It allows one label per source token, and END."""
         prepared = super().prepare(text)
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
-        """Reject examples whose number of labels does not match the source."""
+        """Load a split. Raise DataError if an example has too many or too few labels."""
         corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)
         lengths = (corpus.source_lengths, corpus.target_lengths)

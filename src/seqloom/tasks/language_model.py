@@ -23,11 +23,11 @@ class LanguageModel(TokenTask):
         self.signature = Signature(NoSource(), Tokens(target.size), shared=False)
 
     def prepare(self, text: str) -> ModelInput:
-        """The input text is the prefix of the output."""
+        """Convert an input text to a model input. The text becomes the prefix of the output."""
         return ModelInput(None, tuple(self.target_tokenizer.encode(text)))
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
-        """Sentences, or windows over a long text."""
+        """Load a split. Long text is cut into windows; otherwise each line is an example."""
         shape, newline = window_shape(config.data, split), newline_id(self.target_tokenizer)
         if shape is None or newline is None:
             return super().corpus(config, split, progress)
@@ -41,5 +41,5 @@ class LanguageModel(TokenTask):
         return ""
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """None: generated text has no reference. Perplexity measures a language model."""
+        """Return an empty list: generated text has no reference to compare it with."""
         return []

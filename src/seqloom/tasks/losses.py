@@ -1,6 +1,6 @@
-"""Training losses beside cross-entropy: R-Drop and minimum risk training.
+"""Training losses in addition to cross-entropy: R-Drop and minimum risk training.
 
-`Objective` selects the terms of a loss; `TokenTask.loss` computes it.
+`Objective` selects the loss; `TokenTask.loss` computes it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,12 @@ from seqloom.text.vocabulary import END, PAD, START
 
 @dataclass(frozen=True)
 class Objective:
-    """The terms of the loss, besides the negative log-likelihood of the targets.
+    """The options of the training loss. Default: the negative log-likelihood of the targets.
 
-    smoothing:    label smoothing ε
-    r_drop:       weight of the divergence between two passes with different dropout; 0 disables it
-    minimum_risk: how outputs are sampled and scored in minimum risk training; None disables it
+    smoothing:    ε of label smoothing; 0 disables it
+    r_drop:       weight of the divergence between two passes with different dropout (R-Drop); 0
+                  disables it
+    minimum_risk: settings of minimum risk training; None disables it
     """
 
     smoothing: float = 0.0
@@ -35,14 +36,14 @@ class Objective:
 
 
 LIKELIHOOD = Objective()
-"""The negative log-likelihood alone."""
+"""The negative log-likelihood of the targets, without other terms."""
 
 
 @dataclass(frozen=True)
 class PassOutput:
-    """The log-probabilities (B, T, V) of one pass, in float32 or wider.
+    """The log-probabilities (B, T, V) of one forward pass, in float32 or wider.
 
-    -inf is replaced by 0, so that impossible tokens add nothing to any sum.
+    Log-probabilities of -inf are replaced by 0, so that impossible tokens add nothing to a sum.
     """
 
     log_probabilities: Tensor
@@ -67,7 +68,9 @@ class PassOutput:
 def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor) -> Tensor:
     """Σ KL(p‖q) + KL(q‖p) over the real positions of the targets (B, T) -> ()
 
-    Computed together: Σ_v p (log p - log q) + q (log q - log p) = Σ_v (p - q) (log p - log q).
+    Both divergences are computed together:
+
+        Σ_v p (log p - log q) + q (log q - log p) = Σ_v (p - q) (log p - log q)
     """
     log_p, log_q = first.log_probabilities, second.log_probabilities
     divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
@@ -77,9 +80,9 @@ def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor)
 def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> Tensor:
     """Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))    (Liang et al. 2021)
 
-    This is half of the paper's loss: `weight` is the paper's α, and the first term is comparable
-    to the loss of one pass. Padding is multiplied by zero instead of removed, because a CUDA graph
-    needs tensor shapes that depend on the batch shape only.
+    Summed over the targets. This is half of the paper's loss, so that the first term is comparable
+    to the loss of one pass. `weight` is the paper's α. Padding is multiplied by zero instead of
+    removed, because a CUDA graph needs tensor shapes that depend on the batch shape only.
     """
     # The lengths define which positions are real, whatever the padding contains.
     targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
@@ -90,18 +93,18 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
 
 Ids = Sequence[int]
 Reward = Callable[[Sequence[Ids], Ids], Sequence[float]]
-"""(outputs of one source, its reference) -> the reward of each output, 0 to 1."""
+"""(outputs for one source, reference of that source) -> reward of each output, 0 to 1"""
 MAX_LENGTH_FACTOR = 1.5
-"""Maximum length of a sample, as a multiple of the longest target in the batch."""
+"""Maximum length of a sample, as a multiple of the length of the longest target in the batch."""
 
 
 @dataclass(frozen=True)
 class Samples:
     """K sampled outputs per source; the outputs of one source are adjacent rows.
 
-    inputs:  (B · K, T) START y1 … yT
-    targets: (B · K, T) y1 … yT END; without END if the length limit ended the sample
-    rewards: (B, K) from 0 to 1
+    inputs:  (B · K, T) START y1 … y(T-1)
+    targets: (B · K, T) y1 … yT. The last token is END, unless the sample reached the length limit
+    rewards: (B, K)     reward of each output, 0 to 1
     """
 
     inputs: Tensor
@@ -110,25 +113,26 @@ class Samples:
 
     @property
     def advantages(self) -> Tensor:
-        """(B, K) the reward minus the mean reward of the other samples."""
+        """(B, K) reward of each sample minus the mean reward of the other samples of its source"""
         count = self.rewards.shape[1]
         others = (self.rewards.sum(dim=1, keepdim=True) - self.rewards) / (count - 1)
         return self.rewards - others
 
 
 def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) -> Tensor:
-    """Minimum risk training: the model learns from its own samples -> ()  (the summed loss)
+    """Compute the loss of minimum risk training -> ()
 
-    Maximum likelihood never shows a model its own outputs, and treats every wrong token as equally
-    wrong. Here K outputs per source are sampled and scored. Their probability rises or falls with
-    the difference between their reward and the mean reward of the other samples (Shen et al. 2016,
-    Rennie et al. 2017):
+    Maximum likelihood trains a model only on references and treats all wrong tokens as equally
+    wrong. Minimum risk training samples K outputs per source and scores them. It raises the
+    probability of an output whose reward is above the mean reward of the other samples, and lowers
+    it otherwise (Shen et al. 2016, Rennie et al. 2017):
 
-        loss = -1/K Σ_k (r_k - mean of the other r) log p(y_k)
+        loss of a source = -1/K Σ_k (r_k - mean of the other rewards) log p(y_k)
 
-    The expected gradient is that of the expected reward, for any reward.
+    The expected gradient of this loss is that of the negative expected reward.
 
-    Its value is (1 - mean reward) per target; its gradient is that of the formula above.
+    The returned tensor has the gradient of this formula, summed over the sources. Its value is
+    (1 - mean reward) times the number of targets, so that training reports 1 - mean reward.
     """
     assert batch.packing is None, "sampling needs one pair per row"
     memory = model.encode(batch.source, batch.size)
@@ -141,14 +145,14 @@ def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) 
 def draw_samples(
     model: Model, memory: Memory, batch: Batch, samples: int
 ) -> list[list[Hypothesis]]:
-    """Sampling outputs for each source, without dropout."""
+    """Sample outputs for each source, without dropout in the decoder."""
     was_training = model.decoder.training
     model.decoder.eval()
     try:
         limit = int(MAX_LENGTH_FACTOR * batch.targets.values.shape[1])
         if model.max_target_length is not None:
             limit = min(limit, model.max_target_length)
-        # torch's generator is seeded by the step number, and with it every draw of the step.
+        # Every training step seeds torch's generator, so the samples of a step are reproducible.
         search = Sampling(samples=samples, seed=int(torch.randint(2**62, ())))
         return search(model.decoder, memory, SearchRequest([limit] * batch.size, n_best=samples))
     finally:
@@ -158,15 +162,19 @@ def draw_samples(
 def score_samples(
     hypotheses: Sequence[Sequence[Hypothesis]], batch: Batch, reward: Reward
 ) -> Samples:
-    """The sampled outputs as tensors, with their rewards."""
+    """Compute the reward of each sampled output, and convert the outputs to tensors."""
     device = batch.targets.values.device
     references = zip(batch.targets.values.tolist(), batch.targets.lengths.tolist(), strict=True)
     rewards = [
-        reward([one.tokens for one in several], [token for token in row[:length] if token != END])
-        for several, (row, length) in zip(hypotheses, references, strict=True)
+        reward(
+            [output.tokens for output in outputs], [token for token in row[:length] if token != END]
+        )
+        for outputs, (row, length) in zip(hypotheses, references, strict=True)
     ]
     rows = [
-        [*one.tokens, *([END] if one.finished else [])] for several in hypotheses for one in several
+        [*output.tokens, *([END] if output.finished else [])]
+        for outputs in hypotheses
+        for output in outputs
     ]
     width = max(1, max(map(len, rows)))
     values = torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
@@ -177,7 +185,7 @@ def score_samples(
 
 
 def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
-    """-1/K Σ advantage · log p, summed over the sources -> ()"""
+    """-1/K Σ advantage · log p over all samples of all sources -> ()"""
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)
     log_p = log_softmax(logits).gather(-1, samples.targets.values.unsqueeze(-1)).squeeze(-1)

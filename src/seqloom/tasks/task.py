@@ -1,4 +1,4 @@
-"""The interface of a task. Training, search and evaluation use a task only through it."""
+"""The interface of a task for training, and the input of a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +21,12 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 class ModelInput:
     """One input, ready for a model.
 
-    source:        source token ids; None without a source or for an image
+    source:        source token ids; None if there is no source or the source is an image
     prefix:        token ids that the output must start with
-    image:         (3, height, width); None without an image
-    max_length:    maximum number of output tokens, END included, if the task defines it
-    hidden_prefix: number of prefix tokens that are not part of the displayed text (a language tag)
+    image:         (3, height, width) pixels; None if the source is not an image
+    max_length:    maximum number of output tokens, END included; None if the task sets no maximum
+    hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
+                   language tag
     """
 
     source: tuple[int, ...] | None
@@ -36,18 +37,24 @@ class ModelInput:
 
 
 class Task(Protocol):
-    """The part of a task that training uses."""
+    """The methods of a task that training uses."""
 
     signature: Signature
 
     def save(self, folder: Path) -> None:
-        """Write what was learned from the data before training: a vocabulary or a scale."""
+        """Save the tokenizers, or the scale of a forecast, which were computed before training."""
         ...
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
-        """The examples of a split, ready for batching."""
+        """Load the examples of a split.
+
+        progress: called with the number of examples read so far
+        """
         ...
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """The loss of a batch, summed over targets. `training/step.py` divides it."""
+        """Return the loss of a batch, summed over its targets.
+
+        The training step divides it by the number of targets.
+        """
         ...

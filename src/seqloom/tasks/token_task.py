@@ -26,11 +26,13 @@ from seqloom.text.vocabulary import PAD
 class TokenTask:
     """A task with token outputs, trained with cross-entropy.
 
-    source_tokenizer: None if the task reads no text
-    image_size:       side of the input images in pixels; None if the task reads no images
-    tag_side:         where the tag at the start of a source goes: it stays in the source, or
-                      becomes the first target token
-    metrics:          scores of outputs, the most informative first; empty without references
+    source_tokenizer: None if the source is not text
+    image_size:       side of the images that are read, in pixels; None if the source is no image
+    tag_side:         whether the tag at the start of a source stays in the source or becomes the
+                      first target token
+    metrics:          metrics of the recipe that compare outputs with references only; the first
+                      one is also computed by source length. Empty if the task has a fixed set of
+                      scores or none
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -45,15 +47,16 @@ class TokenTask:
         raise NotImplementedError
 
     def source_text(self, example: Example) -> str:
-        """The input text of an example; empty if the task has no source."""
+        """Return the input text of an example; empty if the task has no source."""
         raise NotImplementedError
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Score outputs against references; empty without references."""
+        """Score outputs against the references of their examples. Empty if the task has no
+        references."""
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":
-        """The same task without slow scores, except the score named `needed`."""
+        """Return the same task without slow scores, but always with the score named `needed`."""
         return self
 
     def save(self, folder: Path) -> None:
@@ -76,8 +79,10 @@ class TokenTask:
         return build_corpus(request, progress)
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """Σ -log p(y_t | y_<t, source) over the real target positions, or the loss that
-        `objective` selects."""
+        """Return the loss of a batch, summed over the real target positions.
+
+        The loss is -log p(y_t | y_<t, source) by default; `objective` may select another one.
+        """
         if objective.minimum_risk is not None:
             config = objective.minimum_risk
             reward = sentence_reward(config.utility, self.target_tokenizer)
@@ -95,7 +100,7 @@ class TokenTask:
 
 
 def sentence_reward(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Reward:
-    """The sentence-level score of outputs against a reference, scaled to 0 … 1."""
+    """Return a function that scores outputs with sentence BLEU or chrF, scaled to 0 … 1."""
     score_each = {"bleu": sentence_bleu_scores, "chrf": sentence_chrf_scores}[name]
 
     def reward(outputs: Sequence[Ids], reference: Ids) -> Sequence[float]:

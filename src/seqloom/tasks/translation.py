@@ -1,4 +1,4 @@
-"""Translation: a sequence of tokens to a sequence of tokens."""
+"""Translation: maps a sequence of tokens to a sequence of tokens."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,8 +14,9 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
 SLOW_SCORES = frozenset({"ter"})
-"""Scores that can take longer than the training between two evaluations. TER tries every shift of
-every phrase, for each reference."""
+"""Scores whose computation can take longer than the training steps between two evaluations.
+
+TER tries every shift of every phrase, for each reference."""
 
 
 class Translation(TokenTask):
@@ -43,7 +44,11 @@ class Translation(TokenTask):
         return Translation(self._source, self.target_tokenizer, names, self.tag_side)
 
     def prepare(self, text: str) -> ModelInput:
-        """White space around the text is removed, as in training."""
+        """Convert an input text to a model input.
+
+        White space around the text is removed, as in training. If `tag_side` is "target", the
+        tag at the start of the text becomes the forced prefix of the output.
+        """
         tag, rest = "", text.strip()
         if self.tag_side == "target":
             tag, rest = self.target_tokenizer.tags.first(rest)
@@ -54,7 +59,10 @@ class Translation(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """SARI also compares outputs with their sources; the other scores use references only."""
+        """Compute the scores of the recipe, in its order.
+
+        SARI also compares outputs with their sources; the other scores use references only.
+        """
         references = [example.references for example in examples]
         sources = [example.source for example in examples]
         reference_scores = (metric(outputs, references) for metric in self.metrics)

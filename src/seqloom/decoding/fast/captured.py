@@ -1,12 +1,13 @@
 """Greedy and beam search as CUDA graphs.
 
-A GPU computes a step faster than Python can launch its operations one by one. A step of decoder and
-search is therefore a function on tensors of fixed shape and address that never waits for the
-device. It is captured once per shape as a CUDA graph and replayed for every step of every batch of
-that shape. The host checks every few steps whether all sources are done.
+A GPU computes a step faster than Python can launch its operations one by one. Therefore a step (of
+the decoder and the search) is a function on tensors with fixed shapes and addresses. It never waits
+for the device. It is captured once per shape as a CUDA graph and replayed for every step of every
+batch of that shape. The host checks every few steps whether all sources are done.
 
-`static_search.py` contains the searches; this module prepares, captures and replays them. On a CPU
-the same functions are called instead of replayed, and the results equal those of the plain searches.
+`static_search.py` contains the searches; this module prepares, captures and replays their steps. On
+a CPU, which has no CUDA graphs, the same functions are called directly. The results equal those of
+the plain searches.
 """
 
 import copy
@@ -28,13 +29,16 @@ from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 
 CHECK_INTERVAL = 8
-"""Number of steps on a GPU after which the host checks whether all sources are done."""
+"""On a GPU, the host checks once every this many steps whether all sources are done."""
 MAX_PROGRAMS = 8
-"""Number of programs that are cached per decoder; the least recently used one is dropped."""
+"""Maximum number of programs in the cache of a decoder. The least recently used one is dropped."""
 
 
 def round_up(size: int) -> int:
-    """The next of 1, 2, 3, 4, 6, 8, 12, 16, ...: few shapes, at most 1.5 times as large as needed."""
+    """Round up to one of 1, 2, 3, 4, 6, 8, 12, 16, ...
+
+    This limits the number of different shapes. The result is less than 1.5 times `size`.
+    """
     power = 1
     while power < size:
         power *= 2
@@ -42,14 +46,17 @@ def round_up(size: int) -> int:
 
 
 def round_up_length(length: int) -> int:
-    """The next multiple of 8, above 64 of 32."""
+    """Round up to a multiple of 8, or to a multiple of 32 if `length` is above 64."""
     step = 8 if length <= 64 else 32
     return -(-length // step) * step
 
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """Everything a program is specialised for. Smaller batches are padded."""
+    """The properties that are fixed in a program, and the key of the program cache.
+
+    A batch with fewer sources, shorter sources or fewer steps is padded to these sizes.
+    """
 
     search: Greedy | Beam
     sources: int
@@ -58,11 +65,15 @@ class ProgramShape:
     has_prefixes: bool
     precision: torch.dtype
     weight_addresses: tuple[int, ...]
-    """Addresses of the decoder's weights: a CUDA graph reads the weights by address."""
+    """Addresses of the decoder's weights. A CUDA graph reads weights from fixed addresses, so a
+    program is valid only while they stay the same."""
 
 
 class SearchProgram:
-    """A search over one decoder in one shape: `begin` once per batch, `advance` once per step."""
+    """A search with one decoder and fixed tensor shapes.
+
+    `run` calls `begin` once per batch and `advance` once per step. On a GPU both replay graphs.
+    """
 
     @torch.inference_mode()
     def __init__(self, decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> None:
@@ -89,7 +100,8 @@ class SearchProgram:
         return decoder
 
     def _begin(self) -> None:
-        """Prepare the first step with the current weights and the current memory."""
+        """Prepare the first step: update the copy of the weights, reset the search and start the
+        decoder with `self.memory`."""
         original = self._decoder_ref()
         if self._copy is not None and isinstance(original, nn.Module):
             torch._foreach_copy_(list(self._copy.parameters()), list(original.parameters()))
@@ -114,7 +126,7 @@ class SearchProgram:
         return [*search, *moving, *([position] if isinstance(position, Tensor) else [])]
 
     def run(self, memory: Memory, request: SearchRequest) -> list[list[Hypothesis]]:
-        """Search one batch, which must not exceed the shape of the program."""
+        """Search for the outputs of one batch, which must not be larger than `self.shape`."""
         fill_memory(self.memory, memory)
         self.search.load_request(request)
         self.begin()
@@ -127,9 +139,10 @@ class SearchProgram:
 
 
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
-    """True if every step of this search can be the same function of the same tensors.
+    """Return True if this search can run as a program.
 
-    Attention weights and traces grow with every step, and dropout draws new masks.
+    The decoder must support static states. The search must not keep attention weights or a trace,
+    which grow with every step, and the decoder must not use dropout, which draws random masks.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
@@ -138,7 +151,7 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
 
 def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
-    """A zero memory of this shape and precision, on the device of `memory`."""
+    """Allocate a memory of zeros with this shape and precision, on the device of `memory`."""
 
     def zeros(tensor: Tensor, *size: int) -> Tensor:
         dtype = shape.precision if tensor.is_floating_point() else tensor.dtype
@@ -154,9 +167,10 @@ def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
 
 
 def fill_memory(buffer: Memory, memory: Memory) -> None:
-    """Copy a memory into a buffer of at least as many sources and positions.
+    """Copy a memory into a buffer with at least as many sources and positions.
 
-    Unused sources repeat the first one, so that every row has positions to attend to.
+    Unused sources of the buffer get a copy of the first source, so that every row has positions to
+    attend to.
     """
     size, length = memory.mask.shape
     buffer.mask.zero_()
@@ -171,7 +185,10 @@ def fill_memory(buffer: Memory, memory: Memory) -> None:
 
 
 def copy_in_precision(decoder: StepDecoder, precision: torch.dtype) -> DecoderModule | None:
-    """A copy of the decoder with weights in this precision; None if its weights have it already."""
+    """Copy the decoder and convert its weights to this precision.
+
+    Return None if no copy is needed because all weights have this precision already.
+    """
     if not isinstance(decoder, DecoderModule):
         return None
     if all(parameter.dtype == precision for parameter in decoder.parameters()):
@@ -187,7 +204,10 @@ def copy_in_precision(decoder: StepDecoder, precision: torch.dtype) -> DecoderMo
 def capture_graphs(
     begin: Callable[[], None], advance: Callable[[], None], device: torch.device
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Capture both functions as CUDA graphs that share a memory pool; returns their `replay`s."""
+    """Capture both functions as CUDA graphs that share a memory pool.
+
+    Return two functions that replay these graphs.
+    """
     stream = _warmup_stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):  # The first runs compile kernels and initialise libraries.
@@ -205,7 +225,10 @@ def capture_graphs(
 
 @cache
 def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """One stream for all warm-up runs: the allocator reuses memory only within a stream."""
+    """Return the same stream for all warm-up runs.
+
+    The allocator reuses memory only within a stream.
+    """
     return torch.cuda.Stream(device)
 
 
@@ -215,9 +238,12 @@ _PROGRAMS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CapturedSearch:
-    """A greedy or beam search that runs as programs, which are cached as long as the decoder exists.
+    """A greedy or beam search that runs as captured programs (`SearchProgram`).
 
-    precision: of the decoder's weights and states. Default: None, which keeps theirs.
+    Programs are cached per decoder, as long as the decoder exists.
+
+    precision: data type of the decoder's weights and states. Default: None, which uses that of the
+               encoder output.
     """
 
     search: Greedy | Beam
@@ -227,7 +253,7 @@ class CapturedSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """The same hypotheses as those of `search`."""
+        """Return the same hypotheses as `search`."""
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])
@@ -237,7 +263,7 @@ class CapturedSearch:
     def program(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> SearchProgram:
-        """The program for the shape of this batch, from the cache or newly captured."""
+        """Return the program for the shape of this batch, from the cache or newly captured."""
         size, length = memory.mask.shape
         weights = list(decoder.parameters()) if isinstance(decoder, nn.Module) else []
         shape = ProgramShape(

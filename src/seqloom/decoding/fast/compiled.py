@@ -1,10 +1,10 @@
-"""Greedy and beam search of one source as compiled code, for low latency on a CPU.
+"""Compiled greedy and beam search for one source, for low latency on a CPU.
 
 A step for one source consists of about a hundred small operations, and calling them from Python
-takes longer than computing them. `captured.py` defines a step as a function on tensors. Here
-torch.compile compiles that function once per decoder and search, for all lengths, with the weights
-repacked for the compiled matrix products. Compilation takes half a minute and needs a C++ compiler.
-Batches of several sources use the plain search: there the matrix products dominate.
+takes longer than computing them. `captured.py` defines a step as a function on tensors. This module
+compiles that function with torch.compile, once per decoder and search. The compiled step works for
+all source and output lengths. Compilation takes half a minute and needs a C++ compiler. Batches of
+several sources use the plain search, because most of their time is spent in matrix products.
 """
 
 import warnings
@@ -26,19 +26,25 @@ from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.models.interface import DecoderModule, Memory
 
 CompiledAdvance = Callable[[SearchProgram], None]
-"""`SearchProgram._advance`, compiled."""
+"""The compiled version of `SearchProgram._advance`."""
 WeightVersions = tuple[tuple[int, int], ...]
-"""Address and version counter of each weight: compiled code contains copies of the weights."""
+"""Address and version counter of each weight.
+
+Compiled code contains copies of the weights. A step is compiled again if these values change."""
 
 REQUIRED_TORCH = (2, 9)
-"""torch.compile has the option guard_filter_fn since 2.8, inductor the setting
-max_autotune_report_choices_stats since 2.9."""
+"""Minimum version of torch. Version 2.8 added the option guard_filter_fn of torch.compile, version
+2.9 the inductor setting max_autotune_report_choices_stats."""
 EXAMPLE_LENGTH = 48
-"""Length of source and output in the example that is compiled. The code is fastest near it."""
+"""Length of source and output of the example with which a step is compiled.
+
+The compiled code works for all lengths and is fastest near this one."""
 MIN_LENGTH = 2
-"""Shortest source and output of a program: torch.compile specialises dimensions of size 1."""
+"""Minimum length of source and output of a program.
+
+torch.compile specialises dimensions of size 1, so shorter sources and outputs are padded."""
 INDUCTOR_SETTINGS: dict[str, Any] = {
-    "freezing": True,  # weights are constants, so that inductor can repack them
+    "freezing": True,  # treat weights as constants, so that inductor can optimise their layout
     "max_autotune": True,
     "max_autotune_gemm_backends": "CPP,ATEN",
     "cpp_wrapper": True,  # no Python between two operations
@@ -49,7 +55,7 @@ INDUCTOR_SETTINGS: dict[str, Any] = {
 
 
 def unsupported_reason() -> str | None:
-    """The reason why this version of torch cannot compile a search; None if it can."""
+    """Return the reason why this version of torch cannot compile a search; None if it can."""
     version = torch.__version__
     major, minor = (int(number) for number in version.split(".")[:2])
     if (major, minor) >= REQUIRED_TORCH:
@@ -64,7 +70,11 @@ def unsupported_reason() -> str | None:
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """A compiled step, and the weights it was compiled with."""
+    """A compiled step.
+
+    weights: versions of the weights with which it was compiled
+    advance: runs the step
+    """
 
     weights: WeightVersions
     advance: CompiledAdvance
@@ -78,7 +88,10 @@ _COMPILED_STEPS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CompiledSearch:
-    """A greedy or beam search that compiles its step for single sources on first use."""
+    """A greedy or beam search whose step is compiled for batches of one source, on first use.
+
+    Larger batches use the plain search.
+    """
 
     search: Greedy | Beam
 
@@ -86,19 +99,23 @@ class CompiledSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """The same hypotheses as those of `search`."""
+        """Return the same hypotheses as `search`."""
         if len(memory.mask) > 1 or not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(1)
         advance = self.prepare(decoder, memory)
         program = self._program(decoder, memory, memory.mask.shape[1], request.max_lengths[0])
         program.advance = partial(advance, program)
-        # The compiled code always applies prefixes: a second version would cost more to compile.
+        # The compiled code always applies prefixes, so a request without any needs an empty one.
+        # Compiling a second version without prefixes would take too long.
         return program.run(memory, replace(request, prefixes=request.prefixes or [()]))
 
     @torch.inference_mode()
     def prepare(self, decoder: StepDecoder, memory: Memory) -> CompiledAdvance:
-        """The step for this decoder and memories like this one, compiled if necessary."""
+        """Return the compiled step for this decoder and memories with the data type of this one.
+
+        Compile it if it has not been compiled yet or the weights have changed.
+        """
         steps = _COMPILED_STEPS.setdefault(decoder, {})
         key, weights = (self.search, memory.states.dtype), weight_versions(decoder)
         if key not in steps or steps[key].weights != weights:
@@ -122,11 +139,12 @@ class CompiledSearch:
     def _compile(self, decoder: StepDecoder, memory: Memory) -> CompiledAdvance:
         max_length = decoder.max_length if isinstance(decoder, DecoderModule) else None
         steps = EXAMPLE_LENGTH if max_length is None else min(EXAMPLE_LENGTH, max_length)
-        # The dimensions in which two programs of different lengths differ depend on the lengths.
+        # Dimensions in which these two programs differ depend on the source or output length.
         example = self._started(decoder, memory, EXAMPLE_LENGTH, steps)
         shorter = self._started(decoder, memory, EXAMPLE_LENGTH - 1, steps - 1)
-        for tensor, other in zip(tensors_of(example), tensors_of(shorter), strict=True):
-            for dimension, sizes in enumerate(zip(tensor.shape, other.shape, strict=True)):
+        for tensor, shorter_tensor in zip(tensors_of(example), tensors_of(shorter), strict=True):
+            shapes = zip(tensor.shape, shorter_tensor.shape, strict=True)
+            for dimension, sizes in enumerate(shapes):
                 if sizes[0] != sizes[1]:
                     torch._dynamo.mark_dynamic(tensor, dimension)
         return compile_step(example)
@@ -134,7 +152,7 @@ class CompiledSearch:
     def _started(
         self, decoder: StepDecoder, memory: Memory, source_length: int, steps: int
     ) -> SearchProgram:
-        """A program of these lengths, before its first step."""
+        """Return a program with these lengths, ready for its first step."""
         program = self._program(decoder, memory, source_length, steps)
         program.memory.mask.fill_(True)
         program.begin()
@@ -142,17 +160,22 @@ class CompiledSearch:
 
 
 def compile_step(program: SearchProgram) -> CompiledAdvance:
-    """Compile the step of a program, for all programs that differ in dynamic dimensions only."""
+    """Compile the step of a program.
+
+    The result works for all programs that differ from this one only in dynamic dimensions.
+    """
     original = SearchProgram._advance
-    # torch.compile caches by code object. A copy of it separates the steps of different decoders.
+    # torch.compile caches compiled code by code object. Each decoder gets its own copy of the code
+    # object, so that their compiled steps do not share a cache entry.
     step: CompiledAdvance = FunctionType(
         original.__code__.replace(), original.__globals__, original.__name__
     )
-    # `CompiledSearch` chooses the right step, so guards, which check every weight, are not needed.
+    # Guards check at every call whether the compiled code fits its inputs and weights. They are
+    # not needed, because `CompiledSearch.prepare` selects the right step.
     options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards)}
     step = torch.compile(step, fullgraph=True, dynamic=False, options=options)
     with (
-        torch._dynamo.config.patch(allow_rnn=True),  # the decoders use only the weights of cells
+        torch._dynamo.config.patch(allow_rnn=True),  # decoders only read the weights of RNN modules
         torch._inductor.config.patch(INDUCTOR_SETTINGS),
         warnings.catch_warnings(),
     ):
@@ -162,7 +185,7 @@ def compile_step(program: SearchProgram) -> CompiledAdvance:
 
 
 def weight_versions(decoder: StepDecoder) -> WeightVersions:
-    """Identifies the current values of a decoder's weights."""
+    """Return an identifier of the current values of a decoder's weights."""
     weights = decoder.parameters() if isinstance(decoder, nn.Module) else ()
     return tuple(
         (weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights
@@ -170,7 +193,7 @@ def weight_versions(decoder: StepDecoder) -> WeightVersions:
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:
-    """All tensors of a program except weights, always in the same order."""
+    """Yield all tensors of a program except weights, always in the same order."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""The choice between the plain and the fast version of a search."""
+"""Chooses between the plain version of a search and its faster versions."""
 
 import torch
 
@@ -16,13 +16,14 @@ def select_fastest(
     *,
     compiled: bool = False,
 ) -> Search:
-    """The fastest version of a search on a device. All versions find the same hypotheses.
+    """Return the fastest version of a search on a device. All versions find the same hypotheses.
 
-    Greedy and beam search are compiled if `compiled` is set, and captured as CUDA graphs on a GPU.
-    Other searches have only the plain version.
+    Greedy and beam search become a `CompiledSearch` if `compiled` is set, otherwise a
+    `CapturedSearch` on a GPU. In all other cases the search is returned unchanged.
 
-    precision: of the decoder in captured steps. Default: that of its weights.
-    compiled:  compile the steps of single sources, see `CompiledSearch`. Default: False.
+    precision: data type of the decoder in a `CapturedSearch`. Default: None, which uses that of the
+               encoder output.
+    compiled:  whether to compile the steps for single sources. Default: False.
     """
     if not isinstance(search, Greedy | Beam):
         return search

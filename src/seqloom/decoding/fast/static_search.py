@@ -1,7 +1,8 @@
 """Greedy and beam search on tensors of fixed shape, for CUDA graphs and compiled code.
 
-A search keeps tables on the device with one line per step and one column per row. `update` writes
-one line and never waits for the device; `hypotheses` reads the tables when the search is done.
+A search stores its decisions in tables on the device, with one line per step and one column per row
+of the batch. `update` writes one line and never waits for the device. `hypotheses` reads the tables
+when the search is done.
 """
 
 from dataclasses import dataclass
@@ -23,15 +24,17 @@ Array = NDArray[Any]
 
 
 class StaticSearch:
-    """The tensors that both searches keep: B sources of K hypotheses each, R = B · K rows, T steps.
+    """Base class of `StaticGreedy` and `StaticBeam`.
 
-    last_tokens: (R,)       inputs of the next step
-    sources:     (R,)       source of each row
+    B sources with K hypotheses each are R = B · K rows; T is the maximum number of steps.
+
+    last_tokens: (R,)       newest token of each row, the decoder's input in the next step
+    sources:     (R,)       index of the source of each row
     position:    ()         number of tokens generated so far
     max_lengths: (B,)       maximum number of tokens of each source
     done:        (B,)       True for sources that need no further step
     prefixes:    (T, B)     forced tokens, PAD where a source is free
-    generated:   (R, 1 + T) START and the tokens so far; (R, 1) if no rule needs them
+    generated:   (R, 1 + T) START and the tokens so far; only (R, 1) if no rule needs the tokens
     """
 
     def __init__(
@@ -50,7 +53,10 @@ class StaticSearch:
         self.generated = torch.full((rows, length), START, device=device)
 
     def load_request(self, request: SearchRequest) -> None:
-        """Copy the limits and prefixes of a request. Unused sources are done after one step."""
+        """Copy the maximum lengths and prefixes of a request to the device.
+
+        Sources of the program that the request does not use get a maximum length of 1.
+        """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths
         self.max_lengths.copy_(torch.from_numpy(max_lengths))
@@ -69,7 +75,7 @@ class StaticSearch:
         self.generated.fill_(START)
 
     def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
-        """(R, V) log-probabilities of the model, -inf for forbidden tokens"""
+        """Logits (R, V) -> log-probabilities (R, V), -inf for tokens that the rules forbid"""
         log_probabilities = log_softmax(logits)
         forced = None
         if has_prefixes:
@@ -79,23 +85,28 @@ class StaticSearch:
         return log_probabilities
 
     def all_done(self) -> bool:
-        """True if no source needs a further step. Waits for the device."""
+        """Return True if no source needs a further step. Waits for the device."""
         return bool(self.done.all())
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
-        """Process the logits of a step (R, V). Returns the parent row of each row (R,).
+        """Choose the tokens of a step from its logits (R, V).
 
-        None means that each row continues itself.
+        Return, for each new row, the index of the row that it extends (R,). None means that every
+        row extends itself.
         """
         raise NotImplementedError
 
     def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first. Waits for the device."""
+        """Return the hypotheses of each source, as `Search` defines them. Waits for the device."""
         raise NotImplementedError
 
 
 class StaticGreedy(StaticSearch):
-    """tokens, log_probabilities: (T, B) of every step"""
+    """Greedy search on tensors of fixed shape.
+
+    tokens:            (T, B) token that was chosen for each source at each step
+    log_probabilities: (T, B) log-probability of that token
+    """
 
     search: Greedy
 
@@ -133,22 +144,27 @@ class StaticGreedy(StaticSearch):
         return [[hypothesis] for hypothesis in hypotheses]
 
 
-# Rows of `StaticBeam.indices`: token and parent row of a continuing candidate; parent row of one of
-# the best candidates, and 1 if it ends in END.
+# Indices into the second dimension of `StaticBeam.indices`. TOKEN and PARENT are the token and the
+# parent row of a candidate in `BeamSelection.continuing`. END_PARENT is the parent row of a
+# candidate in `BeamSelection.best`, and HAS_ENDED is 1 if that candidate ends in END.
 TOKEN, PARENT, END_PARENT, HAS_ENDED = range(4)
-# Rows of `StaticBeam.values`: log-probability of the token and of all tokens, for a continuing
-# candidate, and the same for one of the best candidates.
+# Indices into the second dimension of `StaticBeam.values`. LOG_PROBABILITY and TOTAL are the
+# log-probability of the last token and of all tokens of a candidate in `BeamSelection.continuing`.
+# END_LOG_PROBABILITY and END_TOTAL are those of a candidate in `BeamSelection.best`.
 LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 
 
 class StaticBeam(StaticSearch):
-    """Each line describes, per row, a candidate that continues and one that may have ended.
+    """Beam search on tensors of fixed shape.
+
+    At each step, every row stores two candidates: one that continues, and one of the best ones,
+    which may end in END.
 
     indices:  (T, 4, R) see TOKEN, PARENT, END_PARENT, HAS_ENDED
     values:   (T, 4, R) see LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
-    stops:    (B,)      number of tokens after which a source was done
+    stops:    (B,)      number of tokens generated when the source was done; 0 if it is not done
     """
 
     search: Beam
@@ -201,7 +217,10 @@ class StaticBeam(StaticSearch):
         return parents
 
     def _update_done(self, ended: Tensor) -> None:
-        """Mark the sources that need no further step. ended: (B, K)"""
+        """Mark the sources that need no further step.
+
+        ended: (B, K) 1 for each hypothesis that ends in this step, else 0
+        """
         self.finished += ended.sum(dim=1)
         enough = self.finished >= (self.search.finished or self.width)
         nothing_left = self.totals.amax(dim=1) == FORBIDDEN
@@ -218,9 +237,9 @@ class StaticBeam(StaticSearch):
         return trace_back(indices, values, leaves, size, self.search.length_penalty)
 
     def _best_leaves(self, indices: Array, values: Array, stops: Array, n_best: int) -> "Leaves":
-        """The n_best leaves of each source.
+        """Return the leaves of the n_best hypotheses of each source.
 
-        Those that ended come first, then those that were active when their source was done.
+        Hypotheses with END come first, then those that were unfinished when their source was done.
         """
         size, width = len(stops), self.width
         shape = (len(indices), -1, width)
@@ -246,9 +265,12 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """The last tokens of N hypotheses, (N,) each.
+    """The positions of the last tokens of N hypotheses in the tables of `StaticBeam`.
 
-    step: line of the tables, row: column of the tables, ended: True if the token is END
+    source: (N,) source of each hypothesis
+    step:   (N,) line of its last token
+    row:    (N,) column of its last token
+    ended:  (N,) True if its last token is END
     """
 
     source: Array
@@ -266,7 +288,7 @@ class Leaves:
         )
 
     def select(self, indices: Array) -> "Leaves":
-        """The leaves with these indices (N',)."""
+        """Return the leaves with these indices (N',)."""
         return Leaves(
             self.source[indices], self.step[indices], self.row[indices], self.ended[indices]
         )
@@ -275,7 +297,12 @@ class Leaves:
 def trace_back(
     indices: Array, values: Array, leaves: Leaves, size: int, length_penalty: float
 ) -> list[list[Hypothesis]]:
-    """Follow all hypotheses together from their last steps to their first."""
+    """Read the tokens of all hypotheses from the tables, from the last step to the first.
+
+    indices, values: the tables of `StaticBeam`
+    leaves:          where each hypothesis ends
+    size:            number of sources
+    """
     count, steps = len(leaves.source), len(indices)
     tokens = np.full((count, steps), PAD)
     log_probabilities = np.zeros((count, steps))
@@ -302,7 +329,12 @@ def trace_back(
 def make_hypotheses(
     tokens: Array, log_probabilities: Array, lengths: Array, finished: Array, length_penalty: float
 ) -> list[Hypothesis]:
-    """One hypothesis per line of tokens (N, T); lengths (N,) include END."""
+    """Build N hypotheses.
+
+    tokens, log_probabilities: (N, T) one line per hypothesis, with padding at the end
+    lengths:                   (N,)   number of tokens of each hypothesis, END included
+    finished:                  (N,)   True if the last of these tokens is END
+    """
     is_generated = np.arange(tokens.shape[1]) < lengths[:, None]
     totals = np.where(is_generated, log_probabilities, 0.0).sum(axis=1)
     lines = zip(
@@ -322,7 +354,7 @@ def make_hypotheses(
 def build_static_search(
     search: Greedy | Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
 ) -> StaticSearch:
-    """The static version of a search for `size` sources and at most `steps` steps."""
+    """Build the static version of a search, for `size` sources and at most `steps` steps."""
     if isinstance(search, Greedy):
         return StaticGreedy(search, size, steps, dtype, device)
     return StaticBeam(search, size, steps, dtype, device)

@@ -4,17 +4,19 @@ import torch
 from torch import Tensor
 
 CHUNK = 64
+"""Number of adjacent columns that the first pass reduces to their maximum."""
 
 
 def top_k(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest values of each row and their columns, largest first.
+    """Return the `count` largest values of each row, largest first, and their columns.
 
     (R, V) -> (R, C), (R, C)
 
-    Sorting thousands of values to find a few is slow. The largest values are in the chunks whose
-    maxima are largest, so one pass over all values and two small sorts suffice.
+    Sorting thousands of values to find a few is slow. The first pass computes the maximum of each
+    chunk of columns. The C largest values are in the C chunks with the largest maxima, so the
+    second pass sorts only the values of these chunks.
     """
-    if count == 1:  # of equal values, max takes the first, as greedy search does
+    if count == 1:  # of equal values, max returns the first, as in greedy search
         maximum, columns = values.max(dim=1, keepdim=True)
         return maximum, columns
     rows, vocabulary = values.shape
