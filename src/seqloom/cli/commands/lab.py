@@ -83,7 +83,8 @@ def lab(
     reports: list[ClaimReport] = []
     failed: set[Experiment] = set()
     # With one job at a time, finish one claim after the other, so that each report is written as
-    # early as possible. With several jobs, schedule all claims together, so that no process is idle.
+    # early as possible. With several jobs, schedule all claims together, so that no process is
+    # idle.
     for group in [[experiment] for experiment in experiments] if jobs == 1 else [experiments]:
         measurements = [job for experiment in group for job in list_jobs(experiment, seed_range)]
         with _measurement_display(len(measurements)) as show:

@@ -208,7 +208,7 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
-    """Parse a URL-encoded form in UTF-8. Accepts unescaped letters, because `curl -d` sends them."""
+    """Parse a URL-encoded form in UTF-8. Accepts unescaped letters, as `curl -d` sends them."""
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError as error:

@@ -47,7 +47,7 @@ class Limits(Section):
     body_seconds: float = Field(30.0, gt=0)
     """Maximum time for the request body to arrive."""
     header_seconds: float = Field(10.0, ge=0.001)
-    """Maximum time for the request headers to arrive. Also the maximum idle time of a connection."""
+    """Maximum time for the request headers to arrive, and maximum idle time of a connection."""
 
     @property
     def n_best(self) -> int:

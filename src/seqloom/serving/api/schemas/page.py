@@ -29,8 +29,8 @@ class TrainingEventsResponse(BaseModel):
     run: str
     begin: int = Field(
         description="File offset of the first event, normally equal to `after`. If it is 0 "
-        "although `after` was larger, training resumed from a checkpoint and rewrote the file: discard the "
-        "events received so far."
+        "although `after` was larger, training resumed from a checkpoint and rewrote the file: "
+        "discard the events received so far."
     )
     next: int = Field(description="Value of `after` for the next request.")
     more: bool = Field(description="True if the file already contains further events.")
