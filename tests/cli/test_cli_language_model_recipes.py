@@ -111,7 +111,7 @@ def test_max_length_beyond_the_positions_gives_a_warning(texts: Path, tmp_path: 
     completed = run_cli(
         "complete", tmp_path / "run", "--seed", 1, "--set", "decoding.max_length=300"
     )
-    assert "texts end at 256 tokens, the number of positions of the model" in completed.stderr
+    assert "texts end at 256 tokens, the maximum length of the model" in completed.stderr
     assert len(completed.stdout) == 256 + 1
 
 

@@ -12,8 +12,8 @@ from seqloom.serving.server.admission import (
     REJECTION_TICK,
     AdmissionControl,
     OverloadedError,
-    Rejector,
-    overloaded_response,
+    RejectionSender,
+    overloaded_error,
 )
 from seqloom.serving.server.app import ROUTERS, model_routes
 from seqloom.serving.server.limits import Limits
@@ -79,7 +79,7 @@ def test_a_request_cancelled_while_being_admitted_releases_its_capacity(others: 
 
 
 def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
-    error = overloaded_response(Limits(in_flight=3, queue=4))
+    error = overloaded_error(Limits(in_flight=3, queue=4))
     assert str(error) == (
         "the server is processing 3 requests and 4 are waiting; try again in a moment"
     )
@@ -97,7 +97,7 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
         async def receive() -> Message:
             raise AssertionError
 
-        await Rejector(error, SECURITY_HEADERS).send(keep_prebuilt)
+        await RejectionSender(error, SECURITY_HEADERS).send(keep_prebuilt)
         await error.response()({"type": "http"}, receive, ResponseSender(keep_ordinary).send)
         return prebuilt, ordinary
 
@@ -109,7 +109,7 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
 
 
 def test_one_rejection_is_immediate_and_many_are_sent_at_ticks() -> None:
-    rejector = Rejector(overloaded_response(Limits()), SECURITY_HEADERS)
+    rejector = RejectionSender(overloaded_error(Limits()), SECURITY_HEADERS)
     now = 1000.01
     assert rejector.delay(now) == 0
     delays = [rejector.delay(now) for _ in range(1000)]
@@ -122,7 +122,7 @@ def test_one_rejection_is_immediate_and_many_are_sent_at_ticks() -> None:
 
 
 def test_a_rejection_after_a_pause_is_immediate_again() -> None:
-    rejector = Rejector(overloaded_response(Limits()), SECURITY_HEADERS)
+    rejector = RejectionSender(overloaded_error(Limits()), SECURITY_HEADERS)
     for _ in range(1000):
         rejector.delay(50.0)
     assert rejector.delay(50.0 + 2 * MAX_REJECTION_DELAY) == 0

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class AttentionView:
-    """A selection of layers and heads, and whether tokens are merged into words.
+    """Selects layers and heads, and whether tokens are merged into words.
 
-    Attributes:
-        layer: layer, counted from 1. None: the mean over layers.
-        head: head, counted from 1. None: the mean over heads.
-        best_heads: the stored heads that align best; replaces `layer` and `head`. None: not used.
-        pieces: show the model's tokens instead of words.
+    layer:      layer, counted from 1. None: the mean over layers.
+    head:       head, counted from 1. None: the mean over heads.
+    best_heads: the heads that align best, as stored in the run folder. None: `layer` and `head`
+                are used instead.
+    pieces:     show the model's tokens instead of words
     """
 
     layer: int | None
@@ -37,7 +37,7 @@ class AttentionView:
     def create(
         cls, run: Run, *, layer: int | None, head: int | None, use_best_heads: bool, pieces: bool
     ) -> AttentionView:
-        """Raises ConfigError if `use_best_heads` is set and the run has no stored heads."""
+        """Create a view. Raises ConfigError for `use_best_heads` if the run stores no heads."""
         from seqloom.runs.attention_maps import ALL_HEADS
 
         stored = run.predictor.head_choice
@@ -49,18 +49,18 @@ class AttentionView:
         return cls(layer, head, stored if use_best_heads else None, pieces)
 
     def selected_map(self, prediction: Prediction) -> AttentionMap:
-        """The selected attention. weights: (T, S)"""
+        """Return the selected attention map. weights: (T, S)"""
         return prediction.attention_map(
             self._selected_weights(prediction), merged=self._merges_words(prediction)
         )
 
     def full_map(self, prediction: Prediction) -> AttentionMap:
-        """The attention of every layer and head. weights: (T, L, H, S)"""
+        """Return the attention maps of all layers and heads. weights: (T, L, H, S)"""
         assert prediction.heads is not None
         return prediction.attention_map(prediction.heads, merged=self._merges_words(prediction))
 
     def describe(self, prediction: Prediction) -> str:
-        """The selection in words."""
+        """Describe the selection, for example "layer 2 of 6, head 1 of 8"."""
         if self.best_heads is not None:
             return f"mean of the heads that align best: {self.best_heads}"
         layers, heads = self._layers_and_heads(prediction)
@@ -74,7 +74,7 @@ class AttentionView:
 
     @property
     def notes(self) -> list[str]:
-        """How the maps returned so far deviate from the selection."""
+        """Notes about maps that show tokens although words were selected."""
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:
@@ -92,7 +92,11 @@ class AttentionView:
         return prediction.heads.shape[1], prediction.heads.shape[2]
 
     def _merges_words(self, prediction: Prediction) -> bool:
-        """True if tokens are merged. A text of one word is not merged: one cell shows nothing."""
+        """True if tokens are merged into words.
+
+        A source or output of a single word stays split into tokens, because a map with one row or
+        column shows nothing.
+        """
         if self.pieces:
             return False
         word_counts = [

@@ -1,4 +1,4 @@
-"""The message about the inference engine in use."""
+"""Loads the inference engine and prints a note about it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
-    """Load the engine for these predictions. Print its name and the reason if it is unexpected.
+    """Load the engine for these predictions, and print a note about it.
 
-    Torch is expected where the user chose it and for models that are not Transformers.
+    Prints nothing if torch is expected: the user chose it, or the model is not a Transformer.
     """
     if run.engine.kind == "compiled":
         print_message("compiling the model; this takes about half a minute …")

@@ -1,4 +1,4 @@
-"""Examples of an evaluation report: which ones to print, and how."""
+"""Selects examples of an evaluation report and prints them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
-    """F1 of the output's words and of its characters, each with the most similar reference.
+    """Return (word F1, character F1) of the output, each for the most similar reference.
 
-    F1 = 2 |o ∩ r| / (|o| + |r|), of multisets. The character F1 breaks ties of the word F1.
+    F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
+    output and the reference. As a sort key, the character F1 breaks ties of the word F1.
     """
     words = max(_f1(output.split(), reference.split()) for reference in references)
     return words, max(_f1(output, reference) for reference in references)
@@ -29,7 +30,7 @@ def _f1(output: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def worst_examples(report: EvaluationReport, count: int) -> list[int]:
-    """The indices of the outputs with the lowest overlap with their references, lowest first."""
+    """Return the indices of the outputs that overlap least with their references, worst first."""
 
     def similarity(index: int) -> tuple[float, float]:
         return overlap(report.outputs[index], report.examples[index].references)
@@ -38,7 +39,10 @@ def worst_examples(report: EvaluationReport, count: int) -> list[int]:
 
 
 def differing_examples(first: EvaluationReport, second: EvaluationReport) -> list[int]:
-    """The indices where two runs have different outputs, largest difference in overlap first."""
+    """Return the indices at which the outputs of two runs differ.
+
+    Sorted by how much the overlap with the references differs, largest difference first.
+    """
 
     def negative_difference(index: int) -> tuple[float, float]:
         references = first.examples[index].references
@@ -52,7 +56,7 @@ def differing_examples(first: EvaluationReport, second: EvaluationReport) -> lis
 
 
 def evenly_spaced_examples(report: EvaluationReport, count: int) -> list[int]:
-    """`count` indices spread evenly over the split."""
+    """Return `count` indices spread evenly over the split."""
     total = len(report.outputs)
     return list(range(0, total, max(total // count, 1))[:count])
 

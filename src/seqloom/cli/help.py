@@ -13,7 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 
 class _Argument(TyperArgument):
-    """An argument that help shows by its metavar alone."""
+    """An argument for which the help shows only the metavar."""
 
     def display_type_rich(self, ctx: Any) -> str | None:
         return None
@@ -46,7 +46,7 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands. An unknown command name produces a list of the known ones."""
+    """The group of all commands. The error for an unknown command lists the available commands."""
 
     def get_params(self, ctx: Any) -> Any:
         parameters = super().get_params(ctx)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from seqloom.data.example import Example, Split
 
 PORTION = 1_000
-"""Lines that are read, sorted by length and decoded together. Bounds the memory use."""
+"""Number of lines that are read, sorted by length and decoded together. Limits the memory use."""
 STDIN = Path("-")
 
 
 def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
-    """The lines of the files in portions of PORTION lines.
+    """Return an iterator over the lines of the files, in lists of PORTION lines.
 
-    Without files, or for "-", the lines of stdin; line by line if stdin is a terminal. A missing
-    file raises NotFoundError in this call, not when the first portion is read.
+    Without files, or for the path "-", it reads stdin; line by line if stdin is a terminal. A
+    missing file raises NotFoundError in this call, not when the first list is read.
     """
     paths = files or [STDIN]
     missing = [path for path in paths if path != STDIN and not path.is_file()]
@@ -45,7 +45,7 @@ def _read_lines(path: Path) -> Iterator[str]:
 
 
 def check_files(files: Sequence[Path]) -> None:
-    """Raise NotFoundError that lists every path that is not a file."""
+    """Raise a NotFoundError that lists every path that is not a file."""
     missing = [path for path in files if not path.is_file()]
     if missing:
         raise NotFoundError(_describe_missing(missing))
@@ -59,7 +59,7 @@ def _describe_missing(missing: Sequence[Path]) -> str:
 
 
 def check_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts of the command line. Raise DataError if one is not valid UTF-8."""
+    """Return the texts unchanged. Raise DataError if one of them is not valid UTF-8."""
     for text in texts:
         try:
             text.encode()
@@ -69,16 +69,19 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
-    """Portions of tuples with line n of every file. The files must have equally many lines."""
+    """Yield lists of up to PORTION tuples. Tuple n contains line n of every file.
+
+    Raises DataError if the files do not have the same number of lines.
+    """
     from seqloom.data.readers.files import read_lines
 
     rows = zip_longest(*(read_lines(file) for file in files))
-    number = 0
+    line_number = 0
     while portion := list(islice(rows, PORTION)):
         for row in portion:
-            number += 1
+            line_number += 1
             if None in row:
-                raise _unequal_lengths(files[row.index(None)], number - 1)
+                raise _unequal_lengths(files[row.index(None)], line_number - 1)
         yield portion
 
 
@@ -90,7 +93,7 @@ def _unequal_lengths(shorter: Path, lines: int) -> DataError:
 
 
 def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) -> list[Example]:
-    """Examples from files, or from a split of a run's data if there are no files.
+    """Read examples from files, or from a split of a run's data if there are no files.
 
     Two files are sources and references, line by line. One .tsv file has a source and one or more
     references in each row. Any other single file has sources only.
@@ -124,10 +127,10 @@ def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) 
             )
 
 
-def _parse_row(line: str, where: str) -> Example:
+def _parse_row(line: str, location: str) -> Example:
     from seqloom.data.example import Example
 
     source, *references = line.split("\t")
     if not references:
-        raise DataError(f"{where}: only one column. Separate source and reference by a tab.")
-    return Example(source, references[0], tuple(references), where)
+        raise DataError(f"{location}: only one column. Separate source and reference by a tab.")
+    return Example(source, references[0], tuple(references), location)

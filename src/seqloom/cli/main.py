@@ -34,7 +34,7 @@ from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.core.errors import SeqloomError, StorageError
 
 SIGPIPE_EXIT_CODE = 128 + 13
-"""The exit code of a program that the signal SIGPIPE ends."""
+"""Exit code of a program that was ended by the signal SIGPIPE."""
 
 app = typer.Typer(
     name="seqloom",
@@ -102,7 +102,7 @@ _add("Serve", serve, "seqloom serve runs/demo --port 8000")
 
 
 def run() -> None:
-    """The entry point. Errors that a user can cause end in a message and an exit code."""
+    """Run the command line. Errors that a user can cause are printed and set the exit code."""
     use_utf8()
     prepare_for_torch()
     try:

@@ -16,7 +16,7 @@ from seqloom.core.errors import NotFoundError
 
 
 def existing_run(folder: Path | None) -> Path | None:
-    """Callback: check that a run folder exists, and prepare for loading it."""
+    """Option callback: check that a run folder exists, and start its integrity check."""
     if folder is None:
         return None
     if not folder.is_dir():
@@ -27,7 +27,7 @@ def existing_run(folder: Path | None) -> Path | None:
 
 
 def existing_runs(folders: list[Path] | None) -> list[Path] | None:
-    """Callback: `existing_run` for an option that can be repeated."""
+    """Option callback: call `existing_run` for each value of a repeated option."""
     for folder in folders or ():
         existing_run(folder)
     return folders
@@ -89,8 +89,8 @@ Engine = Annotated[
         metavar="ENGINE",
         help="Inference engine: auto, torch, compiled or ctranslate2. auto uses ctranslate2 for "
         "Transformers on a CPU where it supports the request, and torch otherwise. compiled "
-        "compiles the torch model for single texts on a CPU: half a minute once, then about half "
-        "the latency. Default: the engine setting of the run.",
+        "compiles the torch model, which takes half a minute and then about halves the latency of "
+        "single texts on a CPU. Default: the engine setting of the run.",
     ),
 ]
 TargetLanguage = Annotated[

@@ -27,7 +27,7 @@ def allows_colour(stream: TextIO) -> bool:
 
 
 def program_name() -> str:
-    """The command that calls this seqloom again: its name if PATH finds it, else its path."""
+    """Return the command that starts this program: seqloom if PATH finds it, else its path."""
     called = sys.argv[0]
     on_path = shutil.which("seqloom")
     is_script = Path(called).name == "seqloom" and Path(called).exists()
@@ -54,7 +54,7 @@ def write_json(path: Path, value: Any, indent: int | None = None) -> None:
 
 
 def flush_output() -> None:
-    """Pass the data written so far on to the reader of stdout."""
+    """Flush stdout, so that its reader receives the data written so far."""
     sys.stdout.flush()
 
 
@@ -76,5 +76,5 @@ def _prefix(word: str, colour: str) -> str:
 
 
 def styled(text: str, **style: Any) -> str:
-    """Text for stdout with a typer style, or unchanged if stdout does not allow colour."""
+    """Return the text with a typer style, or unchanged if stdout does not allow colour."""
     return typer.style(text, **style) if text and allows_colour(sys.stdout) else text

@@ -1,4 +1,4 @@
-"""Recipes with the changes that --set and --beam make to them."""
+"""Applies the options --set, --beam and --engine to recipes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EXAMPLES = {
     "engine": "engine.precision=float32",
     "data": "data.folder=/path/to/data",
 }
-"""One valid setting of each section that can be changed after training."""
+"""An example of a setting, for each section that can be changed after training."""
 
 BEAM_KEYS = ("decoding", "decoding.kind", "decoding.width")
 """Settings that --beam overrides."""
 
 
 def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
-    """Read a recipe file or a bundled recipe and apply --set. Print the warnings about it."""
+    """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings."""
     from seqloom.config.loading.loader import load_recipe
 
     resolved = load_recipe(name, settings or ())
@@ -38,7 +38,7 @@ def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
 def change_decoding(
     config: RunConfig, settings: Sequence[str] | None, beam: int | None = None
 ) -> DecodingConfig:
-    """The decoding section of a trained run after --set and --beam."""
+    """Return the decoding section of a trained run's recipe, changed by --set and --beam."""
     return change_recipe(config, settings, beam=beam, sections=("decoding",)).decoding
 
 
@@ -50,14 +50,13 @@ def change_recipe(
     beam: int | None = None,
     engine: EngineKind | None = None,
 ) -> RunConfig:
-    """The recipe of a trained run after --set, --beam and --engine.
+    """Return the recipe of a trained run, changed by --set, --beam and --engine.
 
-    Args:
-        config: the recipe in the run folder.
-        settings: the values of --set.
-        sections: the sections that `settings` may change.
-        beam: the value of --beam, which takes precedence over `settings`.
-        engine: the value of --engine, which takes precedence over `settings`.
+    config:   the recipe in the run folder
+    settings: the values of --set
+    sections: the sections that `settings` may change. Raises ConfigError for other sections.
+    beam:     the value of --beam, which takes precedence over `settings`
+    engine:   the value of --engine, which takes precedence over `settings`
     """
     from seqloom.config.loading.loader import load_recipe
     from seqloom.config.loading.toml import format_recipe, parse_toml

@@ -10,12 +10,11 @@ from seqloom.core.allocator import set_mimalloc_purge_delay
 def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
     """Set the environment variables that torch reads on import, and start integrity checks.
 
-    Importing torch takes seconds. Hashing the files of a run folder needs only one core, so the
-    check runs in a thread meanwhile; `seqloom.runs.run.load` waits for its result.
-    Environment variables that are already set keep their value.
+    Importing torch takes seconds. Meanwhile the integrity checks run in a thread, because hashing
+    files needs only one core. `seqloom.runs.run.load` waits for their result. Environment variables
+    that are already set keep their value.
 
-    Args:
-        run_folders: existing run folders that the command is about to load.
+    run_folders: existing run folders that the command is about to load
     """
     # OpenMP threads that spin while idle take cores from other processes. On a shared machine
     # that makes every process several times slower; on an idle one, spinning gains nothing.

@@ -1,4 +1,4 @@
-"""A standard output whose write errors have a type of their own."""
+"""Wraps stdout, so that failed writes raise StdoutClosedError or StorageError."""
 
 import io
 import os
@@ -10,17 +10,17 @@ from seqloom.core.errors import StorageError
 
 
 class StdoutClosedError(Exception):
-    """The reader of standard output has closed it, as `head` does.
+    """The program that reads standard output has closed it, as `head` does.
 
-    Not an OSError, because typer handles those itself.
+    Not a subclass of OSError, because typer handles OSError itself.
     """
 
 
 @contextmanager
 def checked_stdout() -> Iterator[None]:
-    """Raise StdoutClosedError or StorageError when writing to sys.stdout fails.
+    """Use as a context: writing to sys.stdout raises StdoutClosedError or StorageError if it fails.
 
-    The context flushes stdout at its end, so that the last write is checked, too.
+    Flushes stdout at the end of the block, so that the last write is checked, too.
     """
     original = sys.stdout
     # Some test runners and embedders replace stdout by an object that is not a text file.
@@ -71,7 +71,7 @@ def _translated_errors() -> Iterator[None]:
 
 
 def _discard_buffered_output() -> None:
-    """Redirect stdout to os.devnull. Otherwise Python would fail again when it flushes at exit."""
+    """Redirect stdout to os.devnull. Otherwise flushing stdout at exit would fail again."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):

@@ -25,7 +25,7 @@ _METRIC_LABELS = {
 
 
 def stdout_console() -> Console:
-    """A rich console on stdout that prints text literally, in colour only where it is allowed."""
+    """Return a rich console on stdout. It prints text literally, and in colour only if allowed."""
     return Console(
         file=sys.stdout,
         no_color=not allows_colour(sys.stdout),
@@ -36,7 +36,7 @@ def stdout_console() -> Console:
 
 
 def stderr_console() -> Console:
-    """A rich console on stderr that prints text literally, in colour only where it is allowed."""
+    """Return a rich console on stderr. It prints text literally, and in colour only if allowed."""
     return Console(
         stderr=True, no_color=not allows_colour(sys.stderr), highlight=False, markup=False
     )
@@ -48,7 +48,7 @@ def supports_unicode() -> bool:
 
 
 def make_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table without lines. The first column is left-aligned, the others are right-aligned."""
+    """Return a table without lines. The first column is left-aligned, the others right-aligned."""
     table = Table(box=None, pad_edge=False)
     for column, header in enumerate(headers):
         table.add_column(header, justify="right" if column else "left")
@@ -58,13 +58,16 @@ def make_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def metric_label(name: str) -> str:
-    """The display name of a metric: "BLEU" for "bleu", "exact match" for "exact_match"."""
+    """Return the display name of a metric: "BLEU" for "bleu", "exact match" for "exact_match"."""
     return _METRIC_LABELS.get(name, name.replace("_", " ").replace("-", " "))
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
-    """A progress bar on stderr. Yields a function of (done, total); None if not in a terminal."""
+    """Use as a context: shows a progress bar on stderr while the block runs.
+
+    Yields a function of (done, total) that updates the bar. None if stderr is not a terminal.
+    """
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What `train` and `demo` print: progress while training, and the next commands at its end."""
+"""What `train` and `demo` print: the progress of training, then the commands to run next."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 ProgressStyle = Literal["rich", "plain", "none"]
 
 PLAIN_INTERVAL = 10.0
-"""Seconds between two plain lines about training steps."""
+"""Minimum number of seconds between two plain lines about training steps."""
 HIDDEN_METRICS = ("TER", "token accuracy")
-"""Metrics that are only in metrics.jsonl, so that the line of an evaluation stays short."""
+"""Metrics that are written to metrics.jsonl but not printed, to keep the printed line short."""
 BAR_WIDTH = 20
 MIN_WIDTH_FOR_BAR = 105
-"""Columns of a terminal in which the bar fits beside the numbers."""
+"""Minimum width of the terminal, in columns, at which the bar fits beside the numbers."""
 STOP_REASONS = {
     "done": "done",
     "patience": "stopped early: the score did not improve",
@@ -38,7 +38,10 @@ STOP_REASONS = {
 
 @contextmanager
 def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
-    """A callback that prints training events. Default style: rich in a terminal, else plain."""
+    """Use as a context: yields a callback that prints training events.
+
+    style: None selects rich in a terminal and plain otherwise
+    """
     if style is None:
         style = "rich" if sys.stderr.isatty() else "plain"
     if style == "rich":
@@ -52,7 +55,7 @@ def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
 
 
 class PlainDisplay:
-    """Prints a line for each evaluation and note, and one about steps every PLAIN_INTERVAL."""
+    """Prints a line for each evaluation and note, and one about progress every PLAIN_INTERVAL."""
 
     def __init__(self) -> None:
         self.last_printed = time.monotonic()
@@ -69,7 +72,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A progress bar that updates in place. Evaluations and notes are printed above it."""
+    """Shows a progress bar that is updated in place. Prints evaluations and notes above it."""
 
     def __init__(self) -> None:
         console = stderr_console()
@@ -113,7 +116,7 @@ class LiveDisplay:
 
 
 def fit_fields(fields: Sequence[str], width: int) -> str:
-    """Join as many of the first fields as fit into `width` columns."""
+    """Join the fields, and leave out the last ones if they do not fit into `width` columns."""
     line = ""
     for field in fields:
         longer = f"{line}  {field}" if line else field
@@ -124,7 +127,7 @@ def fit_fields(fields: Sequence[str], width: int) -> str:
 
 
 def event_lines(event: Event, total_steps: int) -> list[str]:
-    """The lines to print for an event. Empty for events that are not printed."""
+    """Return the lines to print for an event. Empty for events that are not printed."""
     data = event.data
     match event.kind:
         case "tokenise":
@@ -168,7 +171,7 @@ def _start_lines(event: Event) -> list[str]:
 
 
 def step_fields(data: dict[str, Any]) -> list[str]:
-    """Loss, perplexity if there is one, speed and remaining time, most important first."""
+    """Return loss, perplexity (if the event has it), speed and remaining time, in this order."""
     return [
         f"loss {data['loss']:.3f}",
         *([f"ppl {data['perplexity']:.4g}"] if "perplexity" in data else []),
@@ -178,7 +181,7 @@ def step_fields(data: dict[str, Any]) -> list[str]:
 
 
 def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
-    """The first score of each group of the dev data, in one line."""
+    """Return one line with the first score of each group of the dev data. Empty without groups."""
     if not groups:
         return []
     metric = next(iter(next(iter(groups.values()))))
@@ -187,7 +190,7 @@ def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
 
 
 def _main_score(data: dict[str, Any]) -> str:
-    """BLEU if the evaluation has it, else the loss."""
+    """Return BLEU if the evaluation has it, else the loss."""
     name = "bleu" if "bleu" in data else "loss"
     return f"{metric_label(name)} {data[name]:.4g}"
 
@@ -199,7 +202,7 @@ def _format_duration(seconds: float) -> str:
 
 
 def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
-    """How the training ended, where the run is, and which commands to run next."""
+    """Return lines that say how training ended, where the run folder is, and what to run next."""
     folder = shlex.quote(str(summary.folder))
     if summary.reason == "signal":
         return [
@@ -217,7 +220,10 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
 
 
 def next_commands(config: RunConfig, folder: str) -> list[str]:
-    """Commands to try with a run in `folder`, which is quoted for the shell."""
+    """Return commands to try with a run.
+
+    folder: the run folder, already quoted for the shell
+    """
     from seqloom.config.schema.tags import tag_display_name, training_tags
 
     program = program_name()
@@ -239,5 +245,5 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
 
 
 def exit_code(summary: Summary) -> int:
-    """0, or 128 plus the signal that ended the training."""
+    """Return 0, or 128 plus the number of the signal that ended training."""
     return 128 + summary.signal if summary.signal else 0

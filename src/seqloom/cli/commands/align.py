@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SentencePair = tuple[str, str]
 SCORE_NAMES = ("precision", "recall", "error rate")
 MAX_LISTED_CANDIDATES = 10
-"""Candidates that --find-heads lists."""
+"""Maximum number of candidates that --find-heads lists."""
 
 
 def align(
@@ -38,11 +38,11 @@ def align(
     ],
     target: Annotated[
         Path | None,
-        typer.Argument(metavar="[TARGET]", help="File of targets, line by line."),
+        typer.Argument(metavar="[TARGET]", help="File of targets; line n belongs to source n."),
     ] = None,
     soft: Annotated[
         bool,
-        typer.Option("--soft", help="Print all links with a weight of 0.01 or more: 0-0:0.93."),
+        typer.Option("--soft", help="Print all links with a weight of 0.01 or more, as 0-0:0.93."),
     ] = False,
     gold: Annotated[
         Path | None,
@@ -65,7 +65,7 @@ def align(
         typer.Option(
             "--reverse",
             metavar="RUN",
-            help="Run of the opposite direction. The weights of both runs are multiplied and "
+            help="Run for the opposite direction. The weights of both runs are multiplied and "
             "their links symmetrised.",
             callback=existing_run,
         ),
@@ -122,7 +122,7 @@ def align(
 
 
 def _check_run(run: Run) -> None:
-    """Raise ConfigError if the run reads no text. Warn if its stored heads cannot be used."""
+    """Raise ConfigError if the source is not text. Warn if the stored heads cannot be used."""
     from seqloom.analysis.attention import check_has_text_source
 
     check_has_text_source(run)
@@ -131,26 +131,28 @@ def _check_run(run: Run) -> None:
 
 
 def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
-    """Portions of sentence pairs, from two files or from the two columns of one."""
+    """Yield lists of sentence pairs, read from two files or from the two columns of one file."""
     from seqloom.cli.inputs import read_aligned_lines
 
-    number = 0
+    line_number = 0
     for rows in read_aligned_lines(files):
         pairs: list[SentencePair] = []
         for row in rows:
-            number += 1
+            line_number += 1
             pairs.append(
-                _split_columns(row[0], f"{files[0]}:{number}")
+                _split_columns(row[0], f"{files[0]}:{line_number}")
                 if len(files) == 1
                 else (row[0], row[1])
             )
         yield pairs
 
 
-def _split_columns(line: str, where: str) -> SentencePair:
+def _split_columns(line: str, location: str) -> SentencePair:
     source, tab, target = line.partition("\t")
     if not tab:
-        raise DataError(f"{where}: no tab. Separate source and target by a tab, or give two files.")
+        raise DataError(
+            f"{location}: no tab. Separate source and target by a tab, or give two files."
+        )
     return source, target
 
 
@@ -170,7 +172,7 @@ def _choose_links(
     reverse: Run | None,
     method: Symmetrisation | None,
 ) -> list[Alignment]:
-    """The links of one run, or of two runs in opposite directions, symmetrised."""
+    """Return the links of each pair. With a reverse run, symmetrise the links of both runs."""
     from seqloom.runs.alignment import combine_alignments
 
     if reverse is None or method is None:
@@ -207,7 +209,7 @@ def _print_alignments(
 
 
 def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
-    """The gold alignment of each pair. Raises DataError that lists every invalid line."""
+    """Read the gold alignment of each pair. Raises a DataError that lists every invalid line."""
     from seqloom.data.readers.files import read_lines
     from seqloom.metrics.alignment_error import parse_gold
     from seqloom.runs.alignment import check_gold_links
@@ -232,7 +234,7 @@ def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
 def _find_heads(
     run: Run, pairs: Sequence[SentencePair], gold: Sequence[GoldLinks], json: bool
 ) -> None:
-    """Find the heads that align best, print the candidates, and store the best."""
+    """Find the attention heads that align best, print the candidates, and store the best one."""
     from seqloom.analysis.attention import no_attention_error
     from seqloom.runs.alignment import find_heads, save_alignment_heads
 

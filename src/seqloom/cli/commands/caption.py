@@ -55,7 +55,9 @@ def caption(
 
 
 def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAttention:
-    """The centre of the image, as the model reads it, with the attention of each token."""
+    """Return the figure of a caption: the central square of the image, which the model reads, and
+    the attention of each token.
+    """
     from seqloom.core.signature import Pixels
     from seqloom.viz.caption_attention import CaptionAttention
 

@@ -31,8 +31,8 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="File of sources; or two files, sources and references; or one .tsv file of both. "
-            "Default: a split of the first run's data.",
+            help="File of sources; or two files, sources and references; or one .tsv file with "
+            "both. Default: a split of the first run's data.",
         ),
     ] = None,
     texts: Annotated[
@@ -44,7 +44,9 @@ def compare(
     split: Split = "test",
     shown: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Sentences to print, largest difference first."),
+        typer.Option(
+            metavar="N", min=0, help="Number of sentences to print, largest difference first."
+        ),
     ] = 10,
     beam: BeamWidth = None,
     out: Annotated[
@@ -126,7 +128,7 @@ def _print_pair(console: Console, pair: OutputPair, names: tuple[str, str]) -> N
 
 
 def _marked_outputs(pair: OutputPair) -> tuple[Text, Text]:
-    """Both outputs. Words that only one of them has are coloured and in brackets."""
+    """Return both outputs. Words that only one of them contains are coloured and in brackets."""
     from seqloom.metrics.sentence_scores import diff_words
 
     first, second = Text(), Text()

@@ -23,7 +23,7 @@ def complete(
         typer.Argument(metavar="[PROMPT]...", help="Texts to complete. Default: one empty prompt."),
     ] = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Completions per prompt.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Number of completions per prompt.")
     ] = 1,
     temperature: Annotated[
         float | None,
@@ -47,7 +47,9 @@ def complete(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Seed of the sampling. Default: a random seed."),
+        typer.Option(
+            metavar="N", min=0, help="Random seed of the sampling. Default: a new one each time."
+        ),
     ] = None,
     settings: DecodingSettings = None,
     ensemble: EnsembleMembers = None,
@@ -78,7 +80,7 @@ def complete(
         print_message(f"seed {random_seed}; repeat these samples with --seed {random_seed}")
     limit = run.model.max_target_length
     if limit is not None and decoding.max_length is not None and decoding.max_length > limit:
-        print_warning(f"texts end at {limit} tokens, the number of positions of the model")
+        print_warning(f"texts end at {limit} tokens, the maximum length of the model")
     # A blank line separates texts if one of them has several lines.
     separate = any("\n" in output.text for outputs in completions for output in outputs)
     printed = 0
@@ -103,7 +105,7 @@ def complete(
 def _change_decoding(
     run: Run, settings: Sequence[str], temperature: float | None
 ) -> DecodingConfig:
-    """Apply the settings. An error about a temperature of 0 gets a hint."""
+    """Apply the settings. If the temperature is 0, the error message gets a hint."""
     from seqloom.cli.settings import change_decoding
 
     try:
@@ -116,13 +118,13 @@ def _change_decoding(
 
 
 def _decoded_prompt(run: Run, prompt: str) -> str:
-    """The prompt after encoding and decoding with the model's vocabulary."""
+    """Return the prompt after encoding and decoding it with the model's tokenizer."""
     tokenizer = run.task.target_tokenizer
     return tokenizer.decode(tokenizer.encode(prompt))
 
 
 def _unknown_parts(run: Run, prompt: str) -> list[str]:
-    """The distinct words (or characters) of a prompt that are not in the vocabulary."""
+    """Return the distinct words (or characters) of a prompt that are not in the vocabulary."""
     from seqloom.text.vocabulary import UNKNOWN
 
     encode = run.task.target_tokenizer.encode

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 BAR_WIDTH = 40
-"""Columns of the longest bar of a histogram."""
+"""Width of the longest bar of a histogram, in columns."""
 
 
 def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> None:
     """Check the data of a recipe before training.
 
-    Reports pairs of unequal length, empty and very long lines, duplicates, unknown tokens, test
-    sentences that are also in the training data, a histogram of lengths, and the memory of the
-    largest batch. Exit code: 66 if a file is missing, 65 for other errors.
+    Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
+    unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
+    the memory of the largest batch. Exit code: 66 if a file is missing, 65 for other errors.
     """
     config = resolve_recipe(recipe, settings).config
 
@@ -52,7 +52,10 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
 
 @contextmanager
 def _example_counter() -> Iterator[Callable[[int], None]]:
-    """A function that shows the number of examples read so far, if stderr is a terminal."""
+    """Use as a context: yields a function that shows the number of examples read so far.
+
+    Shows nothing if stderr is not a terminal.
+    """
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     console = stderr_console()
@@ -64,7 +67,10 @@ def _example_counter() -> Iterator[Callable[[int], None]]:
 
 
 def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
-    """The memory of a training step with this batch. None if the model cannot be built."""
+    """Return the memory of a training step with this batch.
+
+    None if there is no batch, the model cannot be built, or the batch is too long for it.
+    """
     from seqloom.models.build import build_model
     from seqloom.tasks.build import learn_task
     from seqloom.training.memory_estimate import blank_batch, step_memory
@@ -86,11 +92,11 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
 
 
 def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory | None) -> None:
-    for survey in findings.statistics:
-        complete = _is_complete(survey, findings)
-        count = f"{survey.examples:,} examples" if complete else "cannot be read completely"
-        console.print(Text(f"{survey.split}: {count}", "bold"))
-        for name, side in _sides(survey) if complete else ():
+    for statistics in findings.statistics:
+        complete = _is_complete(statistics, findings)
+        count = f"{statistics.examples:,} examples" if complete else "cannot be read completely"
+        console.print(Text(f"{statistics.split}: {count}", "bold"))
+        for name, side in _sides(statistics) if complete else ():
             for line in histogram_lines(name, side, unicode=supports_unicode()):
                 console.print(line, soft_wrap=True)
     if findings.worst_batch is not None:
@@ -105,22 +111,26 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
         console.print(Text("no problems found", "green"))
 
 
-def _is_complete(survey: SplitStatistics, findings: DatasetCheck) -> bool:
-    """False if the counts cover only a part of the split.
+def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
+    """False if the statistics cover only a part of the split.
 
-    A held-out split is incomplete if the training data it is taken from is.
+    A split without examples may be held out from the training data. It counts as incomplete if the
+    training data has errors.
     """
-    empty = not survey.examples and findings.statistics[0].problems
-    return not survey.problems and not empty
+    empty = not statistics.examples and findings.statistics[0].problems
+    return not statistics.problems and not empty
 
 
-def _sides(survey: SplitStatistics) -> list[tuple[str, TokenStatistics]]:
-    sides = (("source", survey.source), ("target", survey.target))
+def _sides(statistics: SplitStatistics) -> list[tuple[str, TokenStatistics]]:
+    sides = (("source", statistics.source), ("target", statistics.target))
     return [(name, side) for name, side in sides if side is not None and len(side.lengths)]
 
 
 def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str]:
-    """Token counts of one side, and a histogram of its lengths in tokens."""
+    """Return lines with the token counts of one side and a histogram of its lengths in tokens.
+
+    name: source or target
+    """
     from seqloom.data.checks.statistics import LengthHistogram
 
     counts = side.histogram.counts
@@ -138,7 +148,7 @@ def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str
 
 
 def histogram_bar(share: float, unicode: bool) -> str:
-    """A bar of up to BAR_WIDTH columns, in eighths of a column if `unicode` is set."""
+    """Return a bar of up to BAR_WIDTH columns. `unicode`: with a resolution of 1/8 column."""
     if not unicode:
         return "#" * max(round(share * BAR_WIDTH), 1 if share else 0)
     eighths = max(round(share * BAR_WIDTH * 8), 1 if share else 0)
@@ -164,17 +174,17 @@ def _mebibytes(size: int) -> str:
 def _to_json(findings: DatasetCheck, memory: StepMemory | None) -> dict[str, Any]:
     return {
         "findings": [asdict(finding) for finding in findings.findings],
-        "splits": [_split_to_json(survey, findings) for survey in findings.statistics],
+        "splits": [_split_to_json(statistics, findings) for statistics in findings.statistics],
         "worst_batch": None if findings.worst_batch is None else asdict(findings.worst_batch),
         "memory_bytes": None if memory is None else asdict(memory),
     }
 
 
-def _split_to_json(survey: SplitStatistics, findings: DatasetCheck) -> dict[str, Any]:
+def _split_to_json(statistics: SplitStatistics, findings: DatasetCheck) -> dict[str, Any]:
     from seqloom.data.checks.statistics import LengthHistogram
 
-    if not _is_complete(survey, findings):
-        return {"split": survey.split, "examples": None}
+    if not _is_complete(statistics, findings):
+        return {"split": statistics.split, "examples": None}
     sides = {
         name: {
             "tokens": side.tokens,
@@ -183,6 +193,6 @@ def _split_to_json(survey: SplitStatistics, findings: DatasetCheck) -> dict[str,
                 zip(map(str, LengthHistogram.lows), side.histogram.counts, strict=True)
             ),
         }
-        for name, side in _sides(survey)
+        for name, side in _sides(statistics)
     }
-    return {"split": survey.split, "examples": survey.examples, **sides}
+    return {"split": statistics.split, "examples": statistics.examples, **sides}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLE_COUNT = 3
 MIN_SENTENCES = 10
-"""Sentences that a point of the figure must average over. The table contains all points."""
+"""Minimum number of sentences for a point of the figure. The table also has the other points."""
 
 
 def error_propagation(
@@ -30,7 +30,7 @@ def error_propagation(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Two files, sources and references, or one .tsv file of both. "
+            help="Two files, sources and references, or one .tsv file with both. "
             "Default: a split of the recipe's data.",
         ),
     ] = None,
@@ -88,7 +88,7 @@ def error_propagation(
 
 
 def _make_plot(result: ErrorPropagation) -> LinePlot:
-    """Three curves that are equal up to the first error."""
+    """Return a plot with three curves. Before the first error they are equal and drawn as one."""
     from seqloom.viz.line_plot import Curve, LinePlot
 
     after_error = [point for point in result.curve if point.distance >= 0]
@@ -149,8 +149,8 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
     headers = ("token", "sentences", "reference prefix", "one wrong token", "own output")
     console.print(make_table(headers, rows))
     note = (
-        "mean log p of the reference token after each kind of prefix; own output: only outputs "
-        "that are long enough"
+        "mean log p of the reference token after each kind of prefix; own output: mean "
+        "over the outputs that are long enough"
     )
     console.print(Text(f"{note}\n", "dim"), soft_wrap=True)
     console.print(Text(f"the {EXAMPLE_COUNT} most harmful errors", "bold"))
@@ -159,7 +159,7 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
 
 
 def _log_probability_change(sentence: SentenceErrors) -> float:
-    """Change of the log-probability of the rest of the reference because of one wrong token."""
+    """Return how much the wrong token changes the log-probability of the rest of the reference."""
     assert sentence.error_index is not None
     rest = sentence.error_index + 1
     return sum(sentence.after_error[rest:]) - sum(

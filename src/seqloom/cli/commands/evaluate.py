@@ -73,7 +73,7 @@ def evaluate(
 ) -> None:
     """Evaluate a run on held-out data: scores, scores by length, and the worst outputs.
 
-    The data is that of the recipe. Use --set data.folder=… if it has moved, and --set data.test=…
+    Uses the data of the recipe. Use --set data.folder=… if it has moved, and --set data.test=…
     for another test set. The outputs and scores are saved in the run folder.
     """
     from seqloom.cli.settings import change_recipe
@@ -120,7 +120,7 @@ def evaluate(
 
 
 def _check_same_task(runs: Sequence[Run]) -> None:
-    """Raise ConfigError if the runs have different tasks, before the slow decoding begins."""
+    """Raise ConfigError if the runs have different tasks. Called before decoding, which is slow."""
     tasks = {run.config.task.kind: run.folder for run in runs}
     if len(tasks) > 1:
         listed = " and ".join(f"{folder} is for {task}" for task, folder in tasks.items())
@@ -157,7 +157,7 @@ def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) ->
 def _evaluate_forecaster(
     forecaster: Forecaster, config: RunConfig, split: Split, json: bool
 ) -> None:
-    """Evaluate a forecaster, save the report in its folder, and print it beside the baselines."""
+    """Evaluate a forecaster, save the report in its folder, and print it with the baselines."""
     report = forecaster.evaluate(split, data=config.data)
     try:
         print_message(f"forecasts and scores are in {report.save(forecaster.folder)}")
@@ -184,7 +184,9 @@ def _evaluate_forecaster(
 
 
 def _print_report(console: Console, report: EvaluationReport) -> None:
-    """Scores with their signatures, scores by group and by length, and the worst examples."""
+    """Print the scores with their signatures, the scores by group and by length, and the worst
+    examples.
+    """
     from seqloom.cli.examples import print_examples, worst_examples
 
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
@@ -218,7 +220,7 @@ def _format_range(shortest: int, longest: int) -> str:
 
 
 def _print_group_scores(console: Console, report: EvaluationReport) -> None:
-    """The scores of each group of the data (such as a language pair), and their mean."""
+    """Print the scores of each group of the data (such as a language pair), and their mean."""
     from seqloom.runs.evaluation.groups import mean_scores
 
     if not report.parts:
@@ -255,7 +257,7 @@ def _print_comparison(
     report: EvaluationReport,
     comparisons: Sequence[PairedComparison],
 ) -> None:
-    """The scores of two runs side by side, the bootstrap test, and differing examples."""
+    """Print the scores of two runs side by side, the bootstrap test, and differing examples."""
     from seqloom.cli.examples import differing_examples, print_examples
 
     title = f"{baseline.sentences:,} sentences of {baseline.split}"

@@ -15,8 +15,8 @@ def forecast(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="CSV file with a header. The model reads its last rows. Further rows with blank "
-            "values can provide the context of the forecast steps.",
+            help="CSV file with a header. The model reads the last rows that have values. Rows "
+            "after them, with blank values, can provide the context of the forecast steps.",
         ),
     ],
     json: Json = False,

@@ -31,7 +31,7 @@ def gradients(
         int | None,
         typer.Option(
             metavar="N",
-            help="Use the loss of this target token only, counted from 1. Default: of all tokens.",
+            help="Use only the loss of target token N, counted from 1. Default: of all tokens.",
         ),
     ] = None,
     lines: Annotated[

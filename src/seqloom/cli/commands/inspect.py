@@ -75,13 +75,15 @@ def inspect(
         bool, typer.Option("--pieces", help="Show the model's tokens instead of words.")
     ] = False,
     n_best: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Outputs per text, best first.")
+        int,
+        typer.Option(metavar="N", min=1, max=1000, help="Number of outputs per text, best first."),
     ] = 1,
     beam: BeamWidth = None,
     plain: Annotated[
         bool,
         typer.Option(
-            "--plain", help="Print percentages instead of shaded blocks, as without colour."
+            "--plain",
+            help="Print percentages instead of shaded blocks. Default if colour is not available.",
         ),
     ] = False,
     json: Json = False,
@@ -105,7 +107,7 @@ def inspect(
             raise typer.BadParameter(f"--head '{head}': give a number from 1, or best.")
         head_number = int(head)
     if head == BEST and layer is not None:
-        raise typer.BadParameter("--head best includes its layers. Remove --layer.")
+        raise typer.BadParameter("--head best also selects the layers. Remove --layer.")
 
     from seqloom.analysis.attention import check_has_text_source
     from seqloom.cli.attention_view import AttentionView
@@ -155,7 +157,7 @@ class InspectedText:
 
 
 def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Prediction]:
-    """The predictions that are not blank. Raises ConfigError if the model has no attention."""
+    """Return the predictions that are not blank. Raises ConfigError without attention."""
     from seqloom.analysis.attention import no_attention_error
 
     filled = [prediction for prediction in predictions if prediction.pieces]
@@ -174,7 +176,7 @@ def _print_result(
 ) -> None:
     from seqloom.viz.attention_terminal import draw_attention
 
-    # The first access to a map raises ConfigError for a layer or head that does not exist.
+    # Compute the maps before printing: a layer or head that does not exist raises ConfigError.
     maps = [view.selected_map(prediction) for prediction in result.predictions]
     console.print(Text(f"{result.number}  {result.source}", "dim"), soft_wrap=True)
     if not result.predictions:
@@ -203,7 +205,7 @@ def _to_json(result: InspectedText, view: AttentionView) -> dict[str, Any]:
 
 
 def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str, Any]:
-    """The prediction with the selected map and that of every head, between words or tokens."""
+    """Return the prediction with the selected attention map and the maps of all heads."""
     selected, full = view.selected_map(prediction), view.full_map(prediction)
     record = prediction.to_json()
     del record["attention"], record["heads"]
@@ -220,7 +222,7 @@ def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str
 
 
 def _save(out: Path, run: str, results: Sequence[InspectedText], view: AttentionView) -> None:
-    """Write all results to a file in the format of its suffix."""
+    """Write all results to a file. The suffix of the file name selects the format."""
     match out.suffix.lower():
         case ".json":
             write_json(out, [_to_json(result, view) for result in results])
@@ -238,7 +240,7 @@ def _save(out: Path, run: str, results: Sequence[InspectedText], view: Attention
 
 
 def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard]:
-    """The cards of a text on the HTML page, one for each prediction."""
+    """Yield the cards of a text for the HTML page, one for each prediction."""
     from seqloom.viz.attention_page import AttentionCard
 
     count = len(result.predictions)
@@ -256,7 +258,7 @@ def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard
 
 
 def _matrices(result: InspectedText, view: AttentionView) -> Iterator[AttentionPanel]:
-    """The matrices of a text in a figure, one for each prediction."""
+    """Yield the attention matrices of a text for a figure, one for each prediction."""
     from seqloom.viz.attention_figure import AttentionPanel
 
     if not result.predictions:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 1000
 PLAIN_INTERVAL = 20.0
-"""Seconds between two plain lines about a measurement in progress."""
+"""Minimum number of seconds between two plain lines about a measurement in progress."""
 VERDICT_STYLES = {"confirmed": "bold blue", "refuted": "bold yellow", "undecided": "bold"}
 
 
@@ -47,16 +47,18 @@ def lab(
         str,
         typer.Option(
             metavar="N|FIRST-LAST",
-            help="Number of seeds, counted from 1, or a range such as 11-13. A verdict needs at "
-            "least three.",
+            help="Number of seeds (3 means seeds 1 to 3), or a range such as 11-13. A verdict "
+            "needs at least three seeds.",
         ),
     ] = "3",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the reports.")] = Path(
-        "runs/lab"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder to write the reports to.")
+    ] = Path("runs/lab"),
     jobs: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=256, help="Measurements to run in parallel."),
+        typer.Option(
+            metavar="N", min=1, max=256, help="Number of measurements to run in parallel."
+        ),
     ] = 1,
     json: Json = False,
 ) -> None:
@@ -77,23 +79,24 @@ def lab(
     from seqloom.lab.reporting.files import write_report
     from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 
-    places = [Experiment(out, name, size) for name in names]
+    experiments = [Experiment(out, name, size) for name in names]
     reports: list[ClaimReport] = []
     failed: set[Experiment] = set()
-    # One job at a time: finish one claim after the other, so that each report is early. Several
-    # jobs: schedule all claims together, so that no process is idle.
-    for group in [[place] for place in places] if jobs == 1 else [places]:
-        measurements = [job for place in group for job in list_jobs(place, seed_range)]
+    # With one job at a time, finish one claim after the other, so that each report is written as
+    # early as possible. With several jobs, schedule all claims together, so that no process is
+    # idle.
+    for group in [[experiment] for experiment in experiments] if jobs == 1 else [experiments]:
+        measurements = [job for experiment in group for job in list_jobs(experiment, seed_range)]
         with _measurement_display(len(measurements)) as show:
             errors = run_jobs(measurements, jobs, show)
         for job, error in errors.items():
             print_error(type(error)(f"{job.description}: {error}"))
             failed.add(job.experiment)
-        for place in group:
-            if place not in failed:
-                reports.append(write_report(place, seed_range))
+        for experiment in group:
+            if experiment not in failed:
+                reports.append(write_report(experiment, seed_range))
                 if not json:
-                    _print_report(reports[-1], place)
+                    _print_report(reports[-1], experiment)
     if json:
         print_json([report.to_json() for report in reports], indent=2)
     raise typer.Exit(1 if failed else 0)
@@ -159,7 +162,7 @@ def _verdict_texts(reports: Mapping[str, Mapping[str, Any]]) -> list[Text]:
     return texts
 
 
-def _print_report(report: ClaimReport, place: Experiment) -> None:
+def _print_report(report: ClaimReport, experiment: Experiment) -> None:
     console = stdout_console()
     verdict = report.verdict
     title = Text.assemble(
@@ -173,12 +176,15 @@ def _print_report(report: ClaimReport, place: Experiment) -> None:
     console.print(Padding(make_table(headers, rows), (1, 0, 1, 2)))
     for comparison in report.comparisons:
         console.print(Padding(Text(f"{comparison.where}: {comparison.summary}"), (0, 0, 0, 2)))
-    print_message(f"  {place.folder / 'report.html'}")
+    print_message(f"  {experiment.folder / 'report.html'}")
 
 
 @contextmanager
 def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float], None]]:
-    """A function of (job, status, share done): a progress bar in a terminal, else plain lines."""
+    """Use as a context: yields a function of (job, status, share done) that shows the progress.
+
+    It updates a progress bar in a terminal, and prints plain lines otherwise.
+    """
     if not sys.stderr.isatty():
         yield _PlainDisplay(total)
         return
@@ -210,7 +216,7 @@ def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float]
 
 
 class _PlainDisplay:
-    """Prints a line when a measurement is done, and one about its progress every 20 seconds."""
+    """Prints a line for each finished measurement, and one about progress every PLAIN_INTERVAL."""
 
     def __init__(self, total: int) -> None:
         self.total = total

@@ -20,7 +20,7 @@ def score(
     ],
     target: Annotated[
         Path | None,
-        typer.Argument(metavar="[TARGET]", help="File of targets, line by line."),
+        typer.Argument(metavar="[TARGET]", help="File of targets; line n belongs to source n."),
     ] = None,
     per_token: Annotated[
         bool,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
 
 DROPPED_PER_STEP = 3
-"""Dropped candidates that are printed for each step, unless --all is given."""
+"""Maximum number of dropped candidates that are printed for each step, unless --all is given."""
 
 
 def search(
@@ -40,15 +40,18 @@ def search(
     n_best: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, max=1000, help="Outputs. Default: all that the search finds."
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Number of outputs. Default: all that the search finds.",
         ),
     ] = None,
     instead: Annotated[
         str | None,
         typer.Option(
             metavar="STEP=TOKEN",
-            help="What if? Replace the token at this step of the best output and continue "
-            "decoding. </s> ends the output.",
+            help="Replace the token at this step of the best output, and decode the rest again. "
+            "The token </s> ends the output.",
         ),
     ] = None,
     show_all: Annotated[
@@ -115,7 +118,7 @@ def _to_json(trace: InspectedSearch, change: TokenReplacement | None) -> dict[st
 
 
 def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) -> None:
-    """Write the search to a file in the format of its suffix."""
+    """Write the search to a file. The suffix of the file name selects the format."""
     from seqloom.viz.search_tree_figure import save_search_tree
     from seqloom.viz.search_tree_page import save_search_tree_page
 
@@ -141,7 +144,7 @@ def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> No
 
 
 def _print_change(console: Console, change: TokenReplacement) -> None:
-    """The output with the replaced token below the original output."""
+    """Print the original output, and below it the output with the replaced token."""
     from seqloom.viz.search_tree_layout import format_probability
     from seqloom.viz.search_tree_terminal import draw_change
 

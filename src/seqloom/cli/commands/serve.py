@@ -59,7 +59,7 @@ def serve(
         typer.Option(
             "--limit",
             metavar="NAME=VALUE",
-            help="Change a limit of requests, for example beam=12 or characters=20000. Can be "
+            help="Change a request limit, for example beam=12 or characters=20000. Can be "
             "repeated.",
         ),
     ] = None,
@@ -76,7 +76,8 @@ def serve(
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""
     for package in ("fastapi", "granian", "prometheus_client", "python_multipart"):
         import_optional(package, "serve", "seqloom serve")
-    # Nothing becomes garbage before the server is open. Collecting would cost half a second.
+    # Importing and loading create almost no garbage, but collections would take half a second. The
+    # server enables them again once the runs are loaded.
     gc.disable()
 
     import logging

@@ -19,7 +19,7 @@ def train(
     ] = None,
     settings: Settings = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the training in that folder.")
+        bool, typer.Option("--resume", help="Continue the interrupted training of the run folder.")
     ] = False,
     progress: Annotated[
         Literal["rich", "plain", "none"] | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seqloom.runs.prediction import Prediction
 
 MAX_LISTED_LINES = 5
-"""Line numbers that the warning about truncated outputs lists."""
+"""Maximum number of line numbers in the warning about truncated outputs."""
 
 
 def translate(
@@ -40,7 +40,9 @@ def translate(
     beam: BeamWidth = None,
     n_best: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=1000, help="Translations per line, best first."),
+        typer.Option(
+            metavar="N", min=1, max=1000, help="Number of translations per line, best first."
+        ),
     ] = 1,
     scores: Annotated[
         bool, typer.Option("--scores", help="Print the score after each translation.")
@@ -134,7 +136,7 @@ class TranslationFormatter:
 
     @property
     def probabilities(self) -> Probabilities:
-        """The probabilities that the output contains."""
+        """The probabilities that the output format needs."""
         if self.json or self.n_best > 1:
             return "tokens"
         return "score" if self.scores else "none"

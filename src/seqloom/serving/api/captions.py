@@ -64,7 +64,7 @@ async def caption(
 
 
 def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
-    """Decode an image, after checking its size in the file header."""
+    """Decode an image. Its size is read from the file header and checked before decoding."""
     assert isinstance(run.task.signature.source, Pixels)
     assert run.task.image_size is not None
     try:
@@ -93,7 +93,10 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
-    """Rows and columns of the image cells. Image encoders use a square grid."""
+    """Return the rows and columns of the grid of image cells. None without attention.
+
+    Image encoders use a square grid.
+    """
     if not attention:
         return None
     side = round(len(attention[0]) ** 0.5)

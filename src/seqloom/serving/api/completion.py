@@ -1,4 +1,4 @@
-"""POST /api/complete: texts that start with a prompt, from a language model."""
+"""POST /api/complete: continues prompts with a language model."""
 
 import asyncio
 import secrets
@@ -66,7 +66,7 @@ def choose_seed(request: CompleteRequest) -> int:
 def completion_decoding(
     run: Run, request: CompleteRequest, seed: int
 ) -> SampleConfig | GreedyConfig:
-    """Sampling with the request's settings, or greedy search for temperature 0."""
+    """Return sampling with the request's settings, or greedy search if the temperature is 0."""
     changes: dict[str, object] = {"stop_at_newline": request.stop_at_newline}
     if request.max_length is not None:
         changes |= {"max_length": request.max_length, "min_length": 0}
@@ -82,7 +82,7 @@ def completion_decoding(
 
 
 def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
-    """Tokenise the prompts. Raises if one does not fit into the model or into max_length."""
+    """Tokenise the prompts. Raises if one is too long for the model or for `max_length`."""
     inputs = [run.task.prepare(prompt) for prompt in request.prompts]
     run.predictor.check_input_lengths(inputs)
     max_length = request.max_length

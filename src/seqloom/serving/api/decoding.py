@@ -1,4 +1,4 @@
-"""The decoding configuration of a request: the run's, changed by the request's options."""
+"""The decoding configuration of a request: that of the run, with the changes of the request."""
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.runs.options import beam_config
@@ -9,9 +9,9 @@ from seqloom.serving.api.errors import invalid_field
 def choose_decoding(
     run: Run, beam: int | None, n_best: int, length_penalty: float | None = None
 ) -> DecodingConfig:
-    """The run's decoding with the requested beam width and length penalty.
+    """Return the run's decoding configuration with the requested beam width and length penalty.
 
-    Without a requested beam, the beam is widened if it is too narrow for n_best outputs.
+    If no beam width is requested, the run's beam is widened to `n_best` if it is narrower.
     """
     decoding = run.config.decoding
     if beam is not None:
@@ -28,7 +28,7 @@ def choose_decoding(
 
 
 def beam_width(decoding: DecodingConfig) -> int | None:
-    """Number of hypotheses of greedy and beam search. None for other searches."""
+    """Return the beam width; 1 for greedy search, None for searches without a beam."""
     match decoding:
         case BeamConfig(width=width):
             return width

@@ -43,7 +43,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """What is wrong with the request and how to fix it."""
+    """The body of every error response. `error` says what is wrong and what to do."""
 
     error: str
     kind: ErrorKind
@@ -57,11 +57,15 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorResponse, "description": "There is no such run."},
     408: {"model": ErrorResponse, "description": "The body arrived too slowly."},
     413: {"model": ErrorResponse, "description": "The body or one of its fields is too large."},
-    415: {"model": ErrorResponse, "description": "The body has another content type."},
+    415: {"model": ErrorResponse, "description": "The route does not accept this content type."},
     422: {"model": ErrorResponse, "description": "A field is invalid; the message names it."},
-    503: {"model": ErrorResponse, "description": "Busy, too slow, or stopping; try again."},
+    503: {
+        "model": ErrorResponse,
+        "description": "The server is busy, starting or stopping, or the "
+        "request took too long; try again.",
+    },
 }
-"""Errors of the routes under /api, for /openapi.json."""
+"""Error responses of the routes under /api, as described in /openapi.json."""
 
 
 class ApiError(Exception):
@@ -87,12 +91,12 @@ class ApiError(Exception):
 
 
 def busy_error(message: str) -> ApiError:
-    """The server has too many requests."""
+    """Return a 503 error: the server has too many requests."""
     return ApiError(503, "busy", message, headers={"Retry-After": "1"})
 
 
 def stopping_error() -> ApiError:
-    """The server is shutting down."""
+    """Return a 503 error: the server is shutting down."""
     return ApiError(
         503,
         "stopping",
@@ -102,7 +106,7 @@ def stopping_error() -> ApiError:
 
 
 def invalid_field(field: str, message: str) -> ApiError:
-    """A field that satisfies the schema but not this service."""
+    """Return a 422 error about a field that satisfies the schema but is invalid for this server."""
     detail = ErrorDetail(where=field, what=message)
     return ApiError(422, "invalid", f"{field}: {message}", [detail])
 
@@ -113,23 +117,23 @@ async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
-    """The request is well formed, but the run cannot process it."""
+    """Respond with 422: the request satisfies the schema, but the run cannot process it."""
     assert isinstance(error, SeqloomError)
     return ApiError(422, "unusable", str(error)).response()
 
 
 async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    """The request does not satisfy the schema."""
+    """Respond with 400 if the body is not valid JSON, and with 422 if it violates the schema."""
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
-    if any(one["type"] == "json_invalid" for one in errors):
+    if any(item["type"] == "json_invalid" for item in errors):
         reason = errors[0].get("ctx", {}).get("error", "it cannot be parsed")
         return ApiError(
             400, "invalid-json", f"the body is not valid JSON: {reason}; send one JSON object"
         ).response()
     details = [
-        ErrorDetail(where=_format_location(one["loc"]), what=_format_validation_error(one))
-        for one in errors
+        ErrorDetail(where=_format_location(item["loc"]), what=_format_validation_error(item))
+        for item in errors
     ]
     message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
     return ApiError(422, "invalid", message, details).response()
@@ -156,7 +160,7 @@ def _format_validation_error(error: Mapping[str, Any]) -> str:
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
-    """The router found no route for the path or the method."""
+    """Respond to an HTTP error of the framework, such as an unknown path (404) or method (405)."""
     assert isinstance(error, HTTPException)
     path, method = request.url.path, request.method
     match error.status_code:
@@ -178,13 +182,13 @@ async def handle_http_exception(request: Request, error: Exception) -> JSONRespo
 
 
 async def handle_internal_error(request: Request, error: Exception) -> JSONResponse:
-    """A bug of the server. The log has the traceback; the response does not reveal it."""
+    """Respond with 500 to an unexpected exception. Only the server's log contains the traceback."""
     return ApiError(
         500, "internal", "internal server error; see the server's log for details"
     ).response()
 
 
 def wrong_content_type(expected: str, content_type: str) -> ApiError:
-    """A 415 error. `expected` completes the sentence "the body must be …"."""
+    """Return a 415 error. `expected` completes the sentence "the body must be …"."""
     sent = f"'{content_type}'" if content_type else "no content type"
     return ApiError(415, "wrong-type", f"the body must be {expected}; the request has {sent}")

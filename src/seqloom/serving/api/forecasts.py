@@ -55,9 +55,10 @@ async def get_forecast_example(
 
 
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
-    """(observed rows, context of the rows to predict). Deterministic.
+    """Return a synthetic window: (observed rows, context of the rows to predict).
 
-    Each column is a sine wave with one period per window, shifted by a quarter per column.
+    Each column is a sine wave with one period per window. Each wave is shifted by a quarter period
+    against that of the previous column.
     """
     task = forecaster.task
     columns = len(task.scale.errors)
@@ -73,7 +74,10 @@ def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
 
 
 def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> SeriesWindow:
-    """Check the shape of a window and convert it. `field` names it in errors."""
+    """Check the shape of a window and convert it.
+
+    field: name of the window in error messages
+    """
     columns, context = forecaster.columns
     task = forecaster.task.config
     _check_rows(f"{field}.observed", window.observed, task.observe, (*columns, *context))

@@ -1,6 +1,7 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
-Each request has one text. It runs in the thread of its run, between the batches of other requests.
+Each request is about one text. It runs in the thread of the run's batcher, between the batches of
+other requests.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_tree_page import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
-"""Runs whose input is text. A captioning run would read the text as the name of an image file."""
+"""Kinds of runs whose input is text. A captioning run would use the text as an image file name."""
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["inspect"])
 
 
 class InspectionContext:
-    """The run, text and decoding of an inspection request."""
+    """The run, text and decoding configuration of an inspection request."""
 
     def __init__(self, service: Service, request: InspectionRequest) -> None:
         service.limits.check_texts("text", [request.text])
@@ -66,7 +67,7 @@ class InspectionContext:
 
     @property
     def text(self) -> str:
-        """The text, with its tag if the run needs one."""
+        """The text, with a target language tag if the run needs one."""
         return self.run.languages.add_tag([self._request.text], self.tag)[0]
 
     def decoding(self, n_best: int = 1) -> DecodingConfig:
@@ -77,14 +78,14 @@ class InspectionContext:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Call a function in the thread of the run, after admission."""
+        """Wait for admission, then call a function in the thread of the run's batcher."""
         async with self._service.admission.admit():
             result: T = await self.loaded.batcher.call(function)
         return result
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """The run, and the tag that its texts need."""
+    """Return the run, and the target language tag for the text (None: no tag)."""
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":
         direction = choose_direction(service, request.run, None, request.target)
@@ -240,13 +241,19 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
 async def get_lecture_example(
     score: LectureScore = "dot", choice: Selection = "argmax"
 ) -> ExplainResponse:
-    """Explain the attention example that lectures compute by hand. Needs no run."""
+    """Explain the small attention example of the lecture, step by step.
+
+    Does not need a trained run.
+    """
     explanation = explain_lecture(score, choice)
     return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
 
 
 def _check_tokens(service: Service, run: Run, field: str, tokens: Sequence[int]) -> None:
-    """Check that tokens are in the run's vocabulary and that only the last one is END."""
+    """Raise a 422 error if there are too many tokens, or if a token is not allowed.
+
+    Tokens must be in the run's vocabulary, except PAD and START. Only the last one may be END.
+    """
     vocabulary_size = run.task.target_tokenizer.size
     check_maximum(f"{field}, number of tokens", len(tokens), service.limits.output_tokens)
     for index, token in enumerate(tokens):

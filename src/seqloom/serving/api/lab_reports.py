@@ -16,7 +16,7 @@ from seqloom.serving.server.service import WITH_KEY, Service, ServiceDependency
 LAB_FOLDER = "lab"
 SIZES = ("full", "small", "tiny")
 MAX_BYTES = 8 * 1024 * 1024
-"""Larger files are ignored: `seqloom lab` writes none."""
+"""Maximum size of a report file. Larger files are not from `seqloom lab` and are ignored."""
 
 router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
 
@@ -40,7 +40,7 @@ def _run_folders(service: Service) -> list[Path]:
 
 
 def find_reports(run_folders: Sequence[Path]) -> list[tuple[ReportSummary, Path]]:
-    """The report of each claim in the largest size, sorted by claim."""
+    """Return one report per claim, sorted by claim: that of the largest experiment size."""
     reports: dict[str, tuple[ReportSummary, Path]] = {}
     for path in _report_paths(run_folders):
         summary = _summarise(_read_json(path))
@@ -50,7 +50,10 @@ def find_reports(run_folders: Sequence[Path]) -> list[tuple[ReportSummary, Path]
 
 
 def read_report(run_folders: Sequence[Path], claim: str) -> dict[str, Any]:
-    """The report of a claim. The claim is compared, never used as a path."""
+    """Return the report of a claim. Raises a 404 error if there is none.
+
+    `claim` comes from the request. It is compared with the existing reports, never used as a path.
+    """
     for summary, path in find_reports(run_folders):
         if summary.claim == claim and (content := _read_json(path)) is not None:
             return content
@@ -62,14 +65,20 @@ def read_report(run_folders: Sequence[Path], claim: str) -> dict[str, Any]:
 
 
 def _report_paths(run_folders: Sequence[Path]) -> Iterator[Path]:
-    """`seqloom lab` writes next to the run folders: runs/lab/small/bottleneck/report.json."""
+    """Yield the paths of the reports next to the run folders, largest experiment size first.
+
+    Example: runs/lab/small/bottleneck/report.json for the run folder runs/demo.
+    """
     for parent in dict.fromkeys(folder.resolve().parent for folder in run_folders):
         for size in SIZES:
             yield from sorted((parent / LAB_FOLDER / size).glob("*/report.json"))
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file. None if there is none, or if the path is a symbolic link."""
+    """Return the JSON object in a file.
+
+    None if the file is too large, cannot be read, is a symbolic link or contains no JSON object.
+    """
     try:
         if path.is_symlink() or path.stat().st_size > MAX_BYTES:
             return None
@@ -80,7 +89,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _summarise(report: dict[str, Any] | None) -> ReportSummary | None:
-    """None if the content is not a report."""
+    """Return the summary of a report. None if the content is not a report."""
     try:
         assert report is not None
         verdict = report["verdict"]

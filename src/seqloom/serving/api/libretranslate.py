@@ -63,7 +63,7 @@ class Language(BaseModel):
 
 
 def describe_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """The request body of a route for /openapi.json: JSON or a form."""
+    """Describe the request body of a route, which is JSON or a form, for /openapi.json."""
     content = {"schema": schema.model_json_schema()}
     types = ("application/json", URL_ENCODED, MULTIPART)
     return {"requestBody": {"required": True, "content": dict.fromkeys(types, content)}}
@@ -110,9 +110,9 @@ async def post_translate(
 async def translate_n_best(
     service: Service, request: LibreTranslateRequest, texts: list[str], source: str
 ) -> list[list[str]]:
-    """The best translation of each text, followed by its alternatives.
+    """Return the best translation of each text, followed by its alternatives.
 
-    Errors 422 become 400, the status that LibreTranslate uses.
+    Errors with status 422 get status 400, as in LibreTranslate.
     """
     _check_languages(service, source, request.target)
     translate_request = TranslateRequest(
@@ -200,14 +200,15 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
         return model.model_validate(fields)
     except ValidationError as error:
         messages = [
-            f"{one['loc'][0]}: {'this field is required' if one['type'] == 'missing' else one['msg']}"
-            for one in error.errors()
+            f"{item['loc'][0]}: "
+            + ("this field is required" if item["type"] == "missing" else item["msg"])
+            for item in error.errors()
         ]
         raise _bad_request("; ".join(dict.fromkeys(messages))) from error
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
-    """Fields of a URL-encoded form in UTF-8. Unescaped letters, as from `curl -d`, are accepted."""
+    """Parse a URL-encoded form in UTF-8. Accepts unescaped letters, as `curl -d` sends them."""
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError as error:

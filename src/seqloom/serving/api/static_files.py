@@ -52,7 +52,10 @@ def _existing_file(path: str, if_none_match: str | None) -> Response:
 
 
 def static_response(path: str, if_none_match: str | None) -> Response | None:
-    """The file at a URL path, 304 if the client has its current version, or None."""
+    """Return the file at a URL path. None if there is no such file.
+
+    If the client already has the current version, the response is 304 without content.
+    """
     name = PAGES.get(path) or path.removeprefix("/static/")
     if name == path or not _is_static_file(name):
         return None
@@ -66,7 +69,9 @@ def static_response(path: str, if_none_match: str | None) -> Response | None:
 
 
 def _is_static_file(name: str) -> bool:
-    """True for files of a known type in the static folder, not outside it or behind a link."""
+    """True if `name` is an existing file of a known type whose resolved path is inside the static
+    folder. Links that lead out of it are rejected.
+    """
     path = STATIC / name
     if "\0" in name or path.suffix not in MEDIA_TYPES:
         return False

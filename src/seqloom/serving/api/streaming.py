@@ -119,7 +119,7 @@ async def stream_completion(
 async def _stream_output(
     loaded: LoadedRun, prepared: ModelInput, decoding: DecodingConfig, start: dict[str, Any]
 ) -> AsyncIterator[str]:
-    """The events of one output. Closing the iterator cancels the search.
+    """Search for one output and yield its events. Closing the iterator cancels the search.
 
     start: content of the first event
     """
@@ -171,7 +171,10 @@ def format_event(name: str, content: dict[str, Any]) -> str:
 
 
 async def _respond(events: AsyncIterator[str]) -> StreamingResponse:
-    """Respond once the first event is there. Errors before it become ordinary error responses."""
+    """Wait for the first event, then start the response.
+
+    Errors before the first event become ordinary error responses.
+    """
     first_event = await anext(events)
 
     async def all_events() -> AsyncIterator[str]:

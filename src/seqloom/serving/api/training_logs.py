@@ -1,4 +1,4 @@
-"""GET /api/trainings: the state of trainings, and their event logs while they are written."""
+"""GET /api/trainings: the training state of each run, and its event log, also during training."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 
 EVENT_LOG = "metrics.jsonl"
 MAX_BYTES = 512 * 1024
-"""Bytes per response."""
+"""Maximum number of bytes of the event log in one response."""
 TAIL_BYTES = 64 * 1024
-"""Bytes at the end of the log that `training_status` reads."""
+"""Number of bytes at the end of the event log that `training_status` reads."""
 SILENT_SECONDS = 180.0
-"""Time without an event after which a training counts as silent."""
+"""A training run without an event for this many seconds is reported as silent."""
 
 router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
 
@@ -47,7 +47,7 @@ async def get_trainings(service: ServiceDependency) -> TrainingsResponse:
 async def get_training_events(
     run: str, service: ServiceDependency, after: Annotated[int, Query(ge=0, lt=2**53)] = 0
 ) -> TrainingEventsResponse:
-    """Return the training events after a file offset. Repeat with `next` to follow a training."""
+    """Return the training events after a file offset. Repeat with `next` to follow training."""
     folder = service.catalogue.get(run).run.folder
     if not has_event_log(folder):
         raise ApiError(404, "not-found", f"the run '{run}' has no training log")
@@ -61,7 +61,10 @@ def has_event_log(folder: Path) -> bool:
 
 
 def read_events(run: str, folder: Path, after: int) -> TrainingEventsResponse:
-    """Read complete lines from a file offset on."""
+    """Read the events after a file offset, up to the last complete line.
+
+    Starts at 0 if the file is shorter than the offset.
+    """
     with (folder / EVENT_LOG).open("rb") as file:
         size = file.seek(0, 2)
         begin = after if after <= size else 0
@@ -78,7 +81,7 @@ def read_events(run: str, folder: Path, after: int) -> TrainingEventsResponse:
 
 
 def training_status(run: str, folder: Path) -> TrainingStatus:
-    """The state of a training, from the end of its log."""
+    """Return the training state of a run, read from the end of its event log."""
     with (folder / EVENT_LOG).open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - TAIL_BYTES))
@@ -102,7 +105,7 @@ def _state_after(last_event: dict[str, Any]) -> TrainingState:
 
 
 def _parse_events(content: bytes) -> Iterator[dict[str, Any]]:
-    """Skips lines that are not JSON objects, such as a first line that was cut."""
+    """Yield the events. Skips lines that are not JSON objects, such as an incomplete first line."""
     for line in content.splitlines():
         try:
             event = json.loads(line)

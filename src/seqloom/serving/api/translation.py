@@ -29,8 +29,8 @@ from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDe
 from seqloom.tasks.task import ModelInput
 
 INLINE_CHARACTERS = 200
-"""Texts up to this length are prepared in the event loop. That takes about a third of a
-millisecond, as long as switching to a thread and back while a model computes."""
+"""Requests with at most this many characters are prepared in the event loop. That takes about a
+third of a millisecond, as long as switching to a thread and back while a model computes."""
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 
@@ -48,7 +48,7 @@ async def translate(
 ) -> TranslateResponse:
     """Translate the texts of a request.
 
-    probabilities: which probabilities the predictions need
+    probabilities: probabilities that the search must compute
     """
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
@@ -95,7 +95,7 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
 class Direction:
     """The run and the languages of a request.
 
-    tag: tag to put before each text; None if the run has no tags
+    tag: target language tag that is added to each text; None if the run has no tags
     """
 
     loaded: LoadedRun
@@ -107,7 +107,7 @@ class Direction:
 def choose_direction(
     service: Service, run: str | None, source: str | None, target: str | None
 ) -> Direction:
-    """Choose a run by its name or by the languages."""
+    """Choose the run by its name, or by the languages if `run` is None, and its language tag."""
     catalogue = service.catalogue
     pair: LanguagePair | None
     if run is None and (source or target) and catalogue.language_pairs:
@@ -136,7 +136,11 @@ def choose_direction(
 def _matching_pair(
     loaded: LoadedRun, source: str | None, target: str | None
 ) -> LanguagePair | None:
-    """The pair of a run that matches the languages. Raises if none does. None: unknown languages."""
+    """Return the language pair of a run that matches the request.
+
+    Returns None if the run's pairs are unknown. Raises a 422 error if no pair matches, or if the
+    request names a language but the run has neither known pairs nor tags.
+    """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None
     for pair in loaded.pairs:
@@ -159,7 +163,10 @@ def _matching_pair(
 
 @dataclass(frozen=True)
 class PreparedTexts:
-    """Texts split into segments, and the model inputs of all segments in order."""
+    """Texts split into segments.
+
+    inputs: the model inputs of the segments of all texts, in order
+    """
 
     texts: tuple[SegmentedText, ...]
     inputs: tuple[ModelInput, ...]
@@ -168,9 +175,9 @@ class PreparedTexts:
 async def prepare_texts(
     direction: Direction, texts: Sequence[str], split: bool, prefix: str | None
 ) -> PreparedTexts:
-    """Split and tokenise texts. Raises if a segment does not fit into the model.
+    """Split and tokenise texts. Raises if a segment is too long for the model.
 
-    prefix: start of every output. Default: none.
+    prefix: text with which every output must start. None: no prefix.
     """
     run = direction.loaded.token_run
 
@@ -198,7 +205,11 @@ async def prepare_texts(
 
 
 def max_segment_tokens(run: Run) -> int:
-    """Maximum source tokens of a segment, including END. Its output may be a third longer."""
+    """Return the maximum number of source tokens of a segment, including END.
+
+    It is at most 3/4 of the maximum output length, so that an output can be a third longer than its
+    source.
+    """
     output_limits = [
         run.config.decoding.max_length or MAX_DEFAULT_LENGTH,
         run.model.max_target_length,
@@ -211,7 +222,7 @@ def max_segment_tokens(run: Run) -> int:
 def _join_segments(
     text: SegmentedText, predictions: Sequence[Sequence[Prediction]], request: TranslateRequest
 ) -> TranslatedText:
-    """The response for one text.
+    """Join the translations of the segments into the response for one text.
 
     predictions: n-best list of each segment
     """

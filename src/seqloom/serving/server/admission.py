@@ -1,4 +1,4 @@
-"""Admission control: how many requests run, how many wait, and how the server rejects the rest."""
+"""Admission control: limits how many requests run and how many wait, and rejects the others."""
 
 import asyncio
 import math
@@ -13,21 +13,23 @@ from seqloom.serving.api.errors import ApiError, busy_error, stopping_error
 from seqloom.serving.server.limits import Limits
 
 REJECTION_INTERVAL = 0.002
-"""Seconds between two rejections under overload."""
+"""Under overload, rejections are scheduled at least this many seconds apart, before the time is
+rounded up to the next REJECTION_TICK."""
 REJECTION_TICK = 0.05
 """Delayed rejections are sent together at multiples of this many seconds. Sent one by one, each of
 them would interrupt the computing thread, which then has to wait for the interpreter lock."""
 MAX_REJECTION_DELAY = 0.25
-"""A rejection is delayed by at most this many seconds, and then until the next tick."""
+"""Maximum delay of a rejection, before rounding up to the next REJECTION_TICK."""
 
 
 class AdmissionControl:
     """Admits requests in order of arrival. All methods run in the event loop.
 
-    slots_taken: requests from the arrival of their body until their response is ready. A request
-                 with a slot can always be processed or queued, so it is never rejected half-way.
-    in_flight:   requests being processed
-    closed:      the server is stopping and accepts no new requests
+    slots_taken: number of requests that hold a slot. A request holds one from when its body has
+                 arrived until its response ends. There are as many slots as requests that can run
+                 or wait, so a request with a slot is rejected only if it waits too long.
+    in_flight:   number of requests that are being processed
+    closed:      True if the server is stopping and accepts no new requests
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -43,7 +45,7 @@ class AdmissionControl:
 
     @property
     def is_full(self) -> bool:
-        """True if all slots, processing and waiting, are taken."""
+        """True if no slot is free."""
         return self.slots_taken >= self._limits.in_flight + self._limits.queue
 
     def close(self) -> None:
@@ -51,7 +53,7 @@ class AdmissionControl:
         self.closed = True
 
     def check_capacity(self) -> None:
-        """Raise if the server is stopping or all slots are taken."""
+        """Raise a 503 error if the server is stopping, OverloadedError if all slots are taken."""
         if self.closed:
             raise stopping_error()
         if self.is_full:
@@ -59,7 +61,7 @@ class AdmissionControl:
 
     @contextmanager
     def reserve_slot(self) -> Iterator["Slot"]:
-        """Hold a slot until the block ends or the slot is released. Raises if there is none."""
+        """Hold a slot until it is released or the block ends. Raises as `check_capacity` does."""
         self.check_capacity()
         slot = Slot(self)
         try:
@@ -69,7 +71,7 @@ class AdmissionControl:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """Wait until the request may be processed; the block processes it."""
+        """Use as a context: waits for admission, and releases it at the end of the block."""
         await self.acquire()
         try:
             yield
@@ -83,16 +85,16 @@ class AdmissionControl:
             await self._wait()
 
     async def _wait(self) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
+        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(admitted)
         try:
             async with asyncio.timeout(self._limits.queue_seconds):
-                await turn
+                await admitted
         except (TimeoutError, asyncio.CancelledError) as error:
-            if turn.done() and not turn.cancelled():
+            if admitted.done() and not admitted.cancelled():
                 self.release()  # admitted and cancelled at the same moment: admit the next request
-            elif turn in self._queue:
-                self._queue.remove(turn)
+            elif admitted in self._queue:
+                self._queue.remove(admitted)
             if isinstance(error, TimeoutError):
                 raise busy_error(
                     f"the request waited {self._limits.queue_seconds:g} s in the queue; try again "
@@ -103,15 +105,15 @@ class AdmissionControl:
     def release(self) -> None:
         """Finish a request and admit the one that has waited longest."""
         while self._queue:
-            turn = self._queue.popleft()
-            if not turn.done():  # a request cancelled just now may still be in the queue
-                turn.set_result(None)
+            admitted = self._queue.popleft()
+            if not admitted.done():  # a request cancelled just now may still be in the queue
+                admitted.set_result(None)
                 return
         self.in_flight -= 1
 
 
 class Slot:
-    """A slot of the admission control. Releasing it twice has no effect."""
+    """A slot of the admission control. Releasing it a second time has no effect."""
 
     def __init__(self, admission: AdmissionControl) -> None:
         self._admission = admission
@@ -128,20 +130,23 @@ class OverloadedError(Exception):
     """All slots of the admission control are taken."""
 
 
-def overloaded_response(limits: Limits) -> ApiError:
-    """The error for requests that get no slot. It is the same for all, so it can be prebuilt."""
+def overloaded_error(limits: Limits) -> ApiError:
+    """Return the error for requests that get no slot.
+
+    The message does not depend on the request, so the response is built once.
+    """
     return busy_error(
         f"the server is processing {limits.in_flight} requests and {limits.queue} are waiting; "
         "try again in a moment"
     )
 
 
-class Rejector:
-    """Sends one prebuilt error response, delayed when there are many rejections.
+class RejectionSender:
+    """Sends the same prebuilt error response to every rejected request, delayed if there are many.
 
-    Clients that retry at once without waiting would otherwise take all the processing time, and
-    admitted requests would starve. A single rejection is sent immediately; many are spaced out by
-    `REJECTION_INTERVAL` and sent at ticks.
+    Without the delay, clients that retry at once would use up the processing time of the admitted
+    requests. A single rejection is sent immediately. Many rejections are scheduled at intervals of
+    REJECTION_INTERVAL and sent at multiples of REJECTION_TICK.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:
@@ -162,7 +167,7 @@ class Rejector:
         await send(self._body)
 
     def delay(self, now: float) -> float:
-        """Seconds until a request rejected now gets its response."""
+        """Schedule a rejection. Returns the seconds from `now` until its response is sent."""
         due = min(max(now, self._next_time), now + MAX_REJECTION_DELAY)
         self._next_time = due + REJECTION_INTERVAL
         return math.ceil(due / REJECTION_TICK) * REJECTION_TICK - now if due > now else 0.0

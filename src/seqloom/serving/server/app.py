@@ -70,9 +70,9 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def model_routes() -> dict[str, APIRoute]:
-    """Routes that run a model, by path: those with POST.
+    """Map path -> route for all POST routes; these are the routes that run a model.
 
-    They are collected from the routers because the application does not list included routes.
+    The routes are read from the routers, because the application does not list included routes.
     """
     return {
         route.path: route

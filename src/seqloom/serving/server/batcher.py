@@ -1,9 +1,9 @@
 """Groups compatible jobs of many requests into batches, processed by one thread per run.
 
 When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
-it in length. If several jobs were waiting when it took the last batch, an idle thread waits a few
-milliseconds for further jobs to merge; otherwise a job starts immediately. Cancelled jobs are
-dropped.
+it in length. If no job is waiting, the thread waits for one. Under load (more than one job was
+waiting when the previous batch was taken), it then waits MERGE_WINDOW longer, so that more jobs can
+join the batch. Otherwise it starts at once. Cancelled jobs are dropped.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from typing import Any, Protocol
 log = logging.getLogger(__name__)
 
 MERGE_WINDOW = 0.004
-"""Seconds that an idle thread waits for further jobs, if several were waiting before."""
+"""Under load: seconds that an idle thread waits after the first new job, so that more can join."""
 MAX_JOBS = 64
-"""Jobs per batch."""
+"""Maximum number of jobs per batch."""
 
 
 class JobType(Protocol):
-    """How to process jobs. Jobs with equal types may share a batch, so a type must be hashable."""
+    """Defines how jobs are processed. Jobs of equal types can be processed in one batch."""
 
     def token_budget(self) -> int:
         """Maximum number of tokens in a batch, including padding."""
         ...
 
     def process(self, jobs: Sequence["Job"]) -> Sequence[Any]:
-        """Process a batch. Returns one result per job."""
+        """Process a batch. Returns one result per job, in the same order."""
         ...
 
 
 OnToken = Callable[[int, float], None]
 """Called with each token and its log-probability, in the thread that runs the search."""
 OnBatch = Callable[[int, float], None]
-"""Called with the number of jobs of each batch and the seconds it took."""
+"""Called after each batch, with its number of jobs and the seconds it took."""
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class Job:
     size:     number of source tokens
     payload:  the input, as the job type expects it
     future:   receives the result; cancelling it cancels the job
-    on_token: called with every token as it is generated. Default: no streaming.
+    on_token: called with each token as it is generated. None: tokens are not streamed.
     """
 
     job_type: JobType
@@ -63,30 +63,37 @@ class Job:
 
 
 class JobStreamingCallback:
-    """The streaming callback of a batch: passes tokens and cancellations on, by job index."""
+    """Connects a batch to its jobs.
+
+    Sends tokens to the jobs and tells the search which jobs are cancelled.
+    """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
-        self._positions = [0] * len(jobs)  # the last position sent to each job
+        self._positions = [0] * len(jobs)  # of the latest token sent to each job
 
-    def is_cancelled(self, number: int) -> bool:
-        return self._jobs[number].cancelled
+    def is_cancelled(self, job_index: int) -> bool:
+        return self._jobs[job_index].cancelled
 
-    def is_streaming(self, number: int) -> bool:
-        return self._jobs[number].on_token is not None and not self._jobs[number].cancelled
+    def is_streaming(self, job_index: int) -> bool:
+        return self._jobs[job_index].on_token is not None and not self._jobs[job_index].cancelled
 
-    def on_token(self, number: int, place: int, token: int, log_probability: float) -> None:
-        on_token = self._jobs[number].on_token
+    def on_token(self, job_index: int, position: int, token: int, log_probability: float) -> None:
+        on_token = self._jobs[job_index].on_token
         assert on_token is not None
-        # A search that restarts after running out of memory repeats tokens: skip those already sent.
-        if place > self._positions[number]:
-            self._positions[number] = place
+        # A search that restarts after running out of memory repeats its first tokens. Skip those
+        # that were already sent.
+        if position > self._positions[job_index]:
+            self._positions[job_index] = position
             on_token(token, log_probability)
 
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """Job type of a function that cannot be merged with other jobs."""
+    """Job type of a single function call.
+
+    Each call has its own function object, so these jobs are never merged with other jobs.
+    """
 
     function: Callable[[], Any]
 
@@ -105,8 +112,8 @@ class Batcher:
         self._waiting: list[Job] = []
         self._changed = threading.Condition()
         self._closed = False
-        self._had_several = False
-        self._thread = threading.Thread(target=self._work, name=f"engine {name}", daemon=True)
+        self._was_under_load = False
+        self._thread = threading.Thread(target=self._work, name=f"batcher {name}", daemon=True)
         self._thread.start()
 
     async def submit(
@@ -116,7 +123,10 @@ class Batcher:
         sizes: Sequence[int],
         on_token: OnToken | None = None,
     ) -> list[Any]:
-        """Process all payloads; results are in the same order. Cancelling this cancels the jobs."""
+        """Process all payloads and return their results in the same order.
+
+        Cancelling this coroutine cancels the jobs.
+        """
         loop = asyncio.get_running_loop()
         jobs = [
             Job(job_type, size, payload, loop.create_future(), on_token)
@@ -138,7 +148,7 @@ class Batcher:
         return result
 
     def close(self) -> None:
-        """Process the waiting jobs and end the thread."""
+        """Process the jobs that are still waiting, then end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -151,12 +161,12 @@ class Batcher:
             self._on_batch(len(batch), time.perf_counter() - start)
 
     def _next_batch(self) -> list[Job]:
-        """Wait for the next batch. Empty if the batcher is closed and no job is left."""
+        """Wait for the next batch. Returns [] if the batcher is closed and no job is left."""
         with self._changed:
             if self._drop_cancelled() == 0 and not self._wait_for_jobs():
                 return []
             batch = select_batch(self._waiting)
-            self._had_several = len(self._waiting) > 1
+            self._was_under_load = len(self._waiting) > 1
             selected = set(map(id, batch))
             self._waiting = [job for job in self._waiting if id(job) not in selected]
             return batch
@@ -167,13 +177,16 @@ class Batcher:
         return len(self._waiting)
 
     def _wait_for_jobs(self) -> bool:
-        """Wait for a job, then for the merge window. False if the batcher is closed."""
+        """Wait for a job, and under load MERGE_WINDOW longer.
+
+        Returns False if the batcher is closed and no job is left.
+        """
         while True:
             while not self._drop_cancelled():
                 if self._closed:
                     return False
                 self._changed.wait()
-            end = time.monotonic() + (MERGE_WINDOW if self._had_several else 0)
+            end = time.monotonic() + (MERGE_WINDOW if self._was_under_load else 0)
             while (remaining := end - time.monotonic()) > 0 and not self._closed:
                 self._changed.wait(remaining)
             if self._drop_cancelled():
@@ -193,7 +206,10 @@ class Batcher:
 
 
 def select_batch(waiting: Sequence[Job]) -> list[Job]:
-    """The oldest job and the jobs of its type closest to it in length, within the token budget."""
+    """Return the oldest job and the jobs of its type that are closest to it in length.
+
+    The batch has at most MAX_JOBS jobs and stays within the token budget of the job type.
+    """
     oldest = waiting[0]
     budget = oldest.job_type.token_budget()
     compatible = [job for job in waiting if job.job_type == oldest.job_type]
@@ -209,7 +225,7 @@ def select_batch(waiting: Sequence[Job]) -> list[Job]:
 
 
 def _set_results(jobs: Sequence[Job], results: Sequence[Any]) -> None:
-    """Set all futures in one callback of the event loop."""
+    """Pass each result, or exception, to the future of its job, in one event loop callback."""
 
     def set_results() -> None:
         for job, result in zip(jobs, results, strict=True):
@@ -223,5 +239,5 @@ def _set_results(jobs: Sequence[Job], results: Sequence[Any]) -> None:
     loop = jobs[0].future.get_loop()
     try:
         loop.call_soon_threadsafe(set_results)
-    except RuntimeError:  # the event loop is closed, and the requests with it
+    except RuntimeError:  # the event loop is closed, so no request waits for a result
         log.debug("the event loop is closed; dropping %d results", len(jobs))

@@ -1,4 +1,4 @@
-"""The catalogue of loaded runs, and the choice of the run that a request means."""
+"""The catalogue of loaded runs. It selects the run for a request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ ROUTES: dict[TaskKind, str] = {
 class LoadedRun:
     """A run and the batcher that processes its jobs.
 
-    pairs:  language pairs that it translates, where they are known
-    engine: engine that computes its outputs, and why
+    pairs:  language pairs that the run translates; empty if they are unknown
+    engine: name of the engine that processes plain requests
     """
 
     name: str
@@ -60,13 +60,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run, if its outputs are tokens."""
+        """The run. Its outputs must be tokens."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run, if its outputs are numbers."""
+        """The run. Its outputs must be numbers."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -89,7 +89,7 @@ class LoadedRun:
         options: PredictionOptions,
         on_token: OnToken | None = None,
     ) -> list[list[Prediction]]:
-        """Search the outputs of each input, in batches with the inputs of other requests."""
+        """Search for the outputs of each input. Inputs of several requests can share a batch."""
         job_type = SearchJobType(self.token_run, decoding, options, streamed=on_token is not None)
         payloads = [SearchInput(prepared, index) for index, prepared in enumerate(inputs)]
         sizes = [input_tokens(prepared) for prepared in inputs]
@@ -113,7 +113,7 @@ class Catalogue:
         return [pair for loaded in self.runs for pair in loaded.pairs]
 
     def get(self, name: str) -> LoadedRun:
-        """The run with this name. Raises a 404 error if there is none."""
+        """Return the run with this name. Raises a 404 error if there is none."""
         for loaded in self.runs:
             if loaded.name == name:
                 return loaded
@@ -121,7 +121,11 @@ class Catalogue:
         raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
 
     def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
-        """The run with this name, or the only run of these kinds if the name is None."""
+        """Return the run with this name. If the name is None, return the only run of these kinds.
+
+        Raises an ApiError if the named run is of another kind, or if there is not exactly one run
+        of these kinds.
+        """
         if name is not None:
             loaded = self.get(name)
             if loaded.kind not in kinds:
@@ -145,7 +149,10 @@ class Catalogue:
         return [loaded for loaded in self.runs if loaded.kind in kinds]
 
     def find_pair(self, source: str | None, target: str | None) -> tuple[LoadedRun, LanguagePair]:
-        """The first run that translates between these languages. None matches any language."""
+        """Return the first run that translates from source to target. None matches any language.
+
+        Raises a 400 error if there is none.
+        """
         for loaded in self.runs:
             for pair in loaded.pairs:
                 if pair.matches(source, target):
@@ -165,7 +172,7 @@ def load_catalogue(
     languages: Sequence[str],
     create_batcher: Callable[[str], Batcher],
 ) -> Catalogue:
-    """Check and load every run and prepare its engine.
+    """Load every run, after an integrity check, and prepare its engine.
 
     languages:      values of --languages
     create_batcher: creates the batcher of a run, given its name
@@ -184,7 +191,7 @@ def load_catalogue(
 
 
 def _unique_names(folders: Sequence[Path]) -> list[str]:
-    """The name of each folder. Repeated names get a number: demo, demo-2."""
+    """Return the name of each folder. A repeated name gets a number: demo, demo-2."""
     names: list[str] = []
     for folder in folders:
         name = folder.resolve().name or "run"
@@ -194,7 +201,10 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _prepare_engine(run: Run | Forecaster) -> str:
-    """Load the engine for plain requests now, and not in the first request. Returns its name."""
+    """Load the engine for plain requests now, so that the first request does not wait for it.
+
+    Returns the engine's name.
+    """
     if isinstance(run, Forecaster):
         return "torch"
     if not isinstance(run.config.task, TranslationConfig):

@@ -1,4 +1,4 @@
-"""Job types: a search for outputs, and a forecast of numbers."""
+"""Job types of the batcher: searching for outputs, and forecasting numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,10 @@ from seqloom.tasks.task import ModelInput
 
 @dataclass(frozen=True)
 class SearchInput:
-    """Payload of a search job: the input and its index in its request, which seeds sampling."""
+    """Payload of a search job.
+
+    index: index of the input within its request. Sampling uses it to derive the seed.
+    """
 
     prepared: ModelInput
     index: int = 0
@@ -28,9 +31,9 @@ class SearchInput:
 
 @dataclass(frozen=True)
 class SearchJobType:
-    """Search with one run, one decoding and one set of options.
+    """Job type that searches for outputs with a run, a decoding configuration and options.
 
-    streamed: tokens are passed to the requests as they are generated, which only torch can do
+    streamed: send tokens to the requests as they are generated. Only torch supports this.
     """
 
     run: Run
@@ -49,7 +52,7 @@ class SearchJobType:
             choice = run.engines.choose(run.engine, self.decoding, self.options, compile_now=False)
         inputs: list[SearchInput] = [job.payload for job in jobs]
         # Captured and compiled steps cannot check for cancellation. They save more time than
-        # stopping the search of a disconnected client would.
+        # cancelling the searches of disconnected clients would.
         fixed_steps = run.predictor.device.type != "cpu" or (choice.compiled and len(inputs) == 1)
         callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
         return choice.apply(run.predictor).predict_inputs(
@@ -63,7 +66,7 @@ class SearchJobType:
 
 @dataclass(frozen=True)
 class ForecastJobType:
-    """Forecast with one run. All windows of a run have the same size."""
+    """Job type that forecasts with one run. All windows of a run have the same number of rows."""
 
     forecaster: Forecaster
 

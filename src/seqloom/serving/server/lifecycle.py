@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seqloom.serving.server.loading import LoadedApp
 
 BACKLOG = 1024
-"""Connections that the operating system queues until the server accepts them."""
+"""Maximum number of connections that the operating system queues until the server accepts them."""
 SWITCH_INTERVAL = 0.0005
 """Seconds after which a computing thread releases the interpreter lock to the event loop. A
 response needs the lock several times; with Python's default of 5 ms, a rejection would take as long
@@ -45,7 +45,8 @@ class Address:
 def find_free_address(host: str, port: int) -> Address:
     """Check that the address is free. Port 0 selects any free port.
 
-    The HTTP server lets several processes share a port, so it would not report one in use.
+    The HTTP server lets several processes share a port, so it would not report that the
+    port is in use.
     """
     try:
         family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -66,10 +67,11 @@ def find_free_address(host: str, port: int) -> Address:
 class ServerCallbacks:
     """Functions that `run_server` calls.
 
-    listening: the static page is available and the runs are loading
-    ready:     the runs are loaded
-    stopped_while_loading: a stop signal arrived before the runs were loaded. Must end the process,
-               because the loading thread cannot be interrupted; no request is being processed
+    listening: called when the static page is available, before the runs are loaded
+    ready:     called when the runs are loaded
+    stopped_while_loading: called if a stop signal arrives before the runs are loaded. Must end the
+               process, because the loading thread cannot be interrupted. No request is being
+               processed at that time.
     """
 
     listening: Callable[[], None]
@@ -151,7 +153,8 @@ class _Lifecycle:
             self._server.stop()  # type: ignore[no-untyped-call]
             raise
         self._startup.set_app(loaded.app, loaded.model_routes)
-        # Loaded objects live until the end; collections that traverse them take milliseconds each.
+        # The loaded objects live until the process ends. `freeze` excludes them from garbage
+        # collections, which would otherwise spend milliseconds on traversing them each time.
         gc.enable()
         gc.freeze()
         self._set_signal_handlers(self._stop)
@@ -159,12 +162,12 @@ class _Lifecycle:
         return loaded
 
     def _set_signal_handlers(self, handler: Callable[[], None]) -> None:
-        for number in STOP_SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, handler)
+        for signal_number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(signal_number, handler)
 
     def _stop(self) -> None:
-        for number in STOP_SIGNALS:
-            asyncio.get_running_loop().remove_signal_handler(number)
+        for signal_number in STOP_SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(signal_number)
         self._admission.close()
         self._server.stop()  # type: ignore[no-untyped-call]
 

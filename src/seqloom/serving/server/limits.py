@@ -14,43 +14,44 @@ from seqloom.serving.api.errors import ApiError, invalid_field
 
 
 class Limits(Section):
-    """The limits of the service, and the checks of request fields against them.
+    """Maximum values for requests, and methods that check request fields against them.
 
-    Times are seconds of the wall clock.
+    Times are in seconds.
     """
 
     body_bytes: int = Field(256 * 1024, ge=1)
-    """Size of a request body that is not an image."""
+    """Maximum size of a request body that is not an image, in bytes."""
     image_bytes: int = Field(8 * 1024 * 1024, ge=1)
-    """Size of an image file."""
+    """Maximum size of an image file, in bytes."""
     image_pixels: int = Field(16_000_000, ge=1)
-    """Width times height of an image."""
+    """Maximum number of pixels of an image: width times height."""
     characters: int = Field(5_000, ge=1)
-    """Characters of one text."""
+    """Maximum number of characters of one text."""
     texts: int = Field(64, ge=1)
-    """Texts, prompts or windows of numbers in one request."""
+    """Maximum number of texts, prompts or windows of numbers in one request."""
     beam: int = Field(8, ge=1)
-    """Beam width."""
+    """Maximum beam width."""
     alternatives: int = Field(5, ge=0)
-    """Outputs per text in addition to the best one."""
+    """Maximum number of outputs per text in addition to the best one."""
     output_tokens: int = Field(256, ge=1)
-    """Largest `max_length` of a completion, and number of tokens in a given output."""
+    """Maximum of `max_length` in a completion request, and maximum number of output tokens that a
+    client can send to the inspection routes."""
     in_flight: int = Field(32, ge=1)
-    """Requests processed at a time."""
+    """Maximum number of requests that are processed at the same time."""
     queue: int = Field(128, ge=0)
-    """Requests waiting to be processed. The server rejects further requests with 503."""
+    """Maximum number of waiting requests. The server rejects further requests with 503."""
     queue_seconds: float = Field(2.0, gt=0)
-    """Time that a request may wait before the server rejects it."""
+    """Maximum time that a request waits before the server rejects it."""
     deadline_seconds: float = Field(30.0, gt=0)
-    """Time from the complete request body to the complete response."""
+    """Maximum time from the complete request body to the complete response."""
     body_seconds: float = Field(30.0, gt=0)
-    """Time in which the request body must arrive."""
+    """Maximum time for the request body to arrive."""
     header_seconds: float = Field(10.0, ge=0.001)
-    """Time in which the headers must arrive, and idle time of a connection."""
+    """Maximum time for the request headers to arrive, and maximum idle time of a connection."""
 
     @property
     def n_best(self) -> int:
-        """Outputs per text, including the best one."""
+        """Maximum number of outputs per text, including the best one."""
         return 1 + self.alternatives
 
     def check_texts(self, field: str, texts: Sequence[str]) -> None:
@@ -81,13 +82,16 @@ def check_maximum(field: str, value: int | None, maximum: int) -> None:
 
 
 def check_not_blank(field: str, texts: Sequence[str]) -> None:
-    """Raise a 422 error if all texts are blank. Single blank texts among others pass."""
+    """Raise a 422 error if all texts are blank. Blank texts among others are allowed."""
     if not any(text.strip() for text in texts):
         raise invalid_field(field, "contains only white space; send some text")
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
-    """Default limits changed by NAME=VALUE settings. Collects all errors into one message."""
+    """Return the default limits with the changes of the NAME=VALUE settings.
+
+    Raises one ConfigError that lists all invalid settings.
+    """
     changes: dict[str, str] = {}
     errors = []
     for setting in settings:

@@ -32,9 +32,9 @@ def reserve_event_loop_core() -> None:
 
 @dataclass(frozen=True)
 class LoadedApp:
-    """The application that replaces the startup page.
+    """The loaded application, which replaces the startup application.
 
-    model_routes: routes that need admission, by path
+    model_routes: maps path -> route, for the routes that need admission
     """
 
     service: Service

@@ -1,8 +1,8 @@
 """ASGI middleware for every request: body limits, admission, deadline, disconnects, headers.
 
-It reads the complete body before anything else, within limits of size and time. It cancels the work
-of a request whose client disconnects or whose deadline passes, and adds the security headers to
-every response.
+It reads the complete body before it calls the application, within the limits on size and time. If
+the client disconnects or the deadline passes, it cancels the request. It adds the security headers
+to every response.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from seqloom.serving.api.errors import ApiError
 from seqloom.serving.server.admission import (
     AdmissionControl,
     OverloadedError,
-    Rejector,
-    overloaded_response,
+    RejectionSender,
+    overloaded_error,
 )
 from seqloom.serving.server.limits import Limits
 
@@ -33,17 +33,17 @@ HEADERS = {
 }
 SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 RequestObserver = Callable[[MutableMapping[str, Any], int, float], None]
-"""Takes the scope of a finished request, the status of its response and its seconds."""
+"""Called with the scope of a finished request, its response status and the seconds it took."""
 CLIENT_CLOSED_REQUEST = 499
 
 
 class RequestMiddleware:
-    """Wraps the application.
+    """ASGI middleware around the application.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    checked here and not in the application, because routing and parsing a request
-                  only to reject it would take time from admitted requests
-    model_routes: routes that need admission, by path
+    admission:    checked here instead of in the application. Routing and parsing a request only to
+                  reject it would take time from the admitted requests.
+    model_routes: maps path -> route, for the routes that need admission
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RequestMiddleware:
         self._observe = observe
         self._admission = admission
         self._model_routes = model_routes
-        self._rejector = Rejector(overloaded_response(limits), SECURITY_HEADERS)
+        self._rejection = RejectionSender(overloaded_error(limits), SECURITY_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +73,7 @@ class RequestMiddleware:
                 scope["route"] = self._model_routes[scope["path"]]
                 self._admission.check_capacity()  # reject before reading the body
                 body = await self._read_body(scope, receive)
-                # The slot is taken after the body: slow uploads do not block other requests.
+                # The slot is taken after the body has arrived, so that slow uploads hold no slot.
                 with self._admission.reserve_slot() as slot:
                     response.on_last_message = slot.release
                     await self._run_app(scope, _replay(body), receive, response)
@@ -81,8 +81,8 @@ class RequestMiddleware:
                 body = await self._read_body(scope, receive)
                 await self._run_app(scope, _replay(body), receive, response)
         except OverloadedError:
-            response.status = self._rejector.status
-            await self._rejector.send(send)
+            response.status = self._rejection.status
+            await self._rejection.send(send)
         except ApiError as error:
             await error.response()(scope, receive, response.send)
         except DisconnectedError:
@@ -138,7 +138,7 @@ class RequestMiddleware:
 
 
 class DisconnectedError(Exception):
-    """The client disconnected, or the deadline passed in the middle of its response."""
+    """The client disconnected, or the deadline passed after the response had started."""
 
 
 class ResponseSender:
@@ -190,9 +190,9 @@ def _body_too_large(max_bytes: int) -> ApiError:
 
 
 def _replay(body: bytes) -> Receive:
-    """A `receive` that returns the body once and then blocks.
+    """Return a `receive` function that returns the body once and then blocks forever.
 
-    The middleware itself detects disconnects, so the application never receives one.
+    The middleware detects disconnects itself, so the application needs no disconnect message.
     """
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 

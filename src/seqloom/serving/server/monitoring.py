@@ -13,7 +13,9 @@ BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Monitoring:
-    """Request and batch metrics. Labels are routes, statuses and runs, never keys or addresses."""
+    """Request and batch metrics. Labels are routes, statuses and runs, never API keys or client
+    addresses.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -52,13 +54,13 @@ class Monitoring:
         waiting.set_function(lambda: admission.waiting)
 
     def observe_request(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """Count a finished request. All unknown paths share one label, so clients cannot add any."""
+        """Count a finished request. Unknown paths share one label: clients cannot create labels."""
         route = getattr(scope.get("route"), "path", "other")
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
     def batch_observer(self, run: str) -> Callable[[int, float], None]:
-        """Callback for the batcher of a run: takes the size of a batch and its seconds."""
+        """Return the callback for a run's batcher: f(jobs in a batch, seconds it took)."""
         sizes, times = self._batch_sizes.labels(run), self._batch_seconds.labels(run)
 
         def observe(size: int, seconds: float) -> None:

@@ -1,7 +1,8 @@
 """Startup: serves the static page while models load.
 
-Loading takes seconds, most of them for importing torch. Until it is done, /health responds with
-"starting", GET requests to the API wait, and all other requests get 503 with Retry-After.
+Loading takes seconds, most of them for importing torch. Until it is done, the server serves the
+static files and responds to /health with "starting". Other GET requests wait. Requests to /ready
+and requests with other methods get 503 with Retry-After.
 """
 
 import asyncio
@@ -15,13 +16,13 @@ from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.static_files import static_response
 
 MAX_WAIT_SECONDS = 20.0
-"""Time that a GET request waits for the application."""
+"""Maximum time that a GET request waits for the models to load. Then it gets 503."""
 
 
 class StartupApp:
-    """Forwards requests to an application that is set later.
+    """ASGI application that forwards requests to the real application, once that is loaded.
 
-    model_routes: the application's routes that need admission, by path; empty until it is set
+    model_routes: maps path -> route, for the routes that need admission. Empty until `set_app`.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class StartupApp:
 
 
 def _startup_response(scope: Scope) -> Response | None:
-    """The response that needs no loaded model, or None if the request has to wait."""
+    """Return the response if it does not depend on the models. None if the request has to wait."""
     if scope["method"] != "GET" or scope["path"] == "/ready":
         return starting_error().response()
     if scope["path"] == "/health":
@@ -65,7 +66,7 @@ def _startup_response(scope: Scope) -> Response | None:
 
 
 def starting_error() -> ApiError:
-    """The error while models load."""
+    """Return the 503 error for requests that arrive while models load."""
     return ApiError(
         503,
         "starting",

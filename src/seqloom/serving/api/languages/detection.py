@@ -10,26 +10,29 @@ from seqloom.serving.server.service import Service
 
 
 class DetectedLanguage(BaseModel):
-    """confidence: 0 to 100. 0 means that the service translates from this language only."""
+    """A language that a text may have.
+
+    confidence: percentage. 0: not detected; it is the only source language of the service.
+    """
 
     confidence: float
     language: str
 
 
 async def detect_languages(service: Service, text: str) -> list[DetectedLanguage]:
-    """Possible languages of a text, likeliest first."""
+    """Return the possible languages of a text, likeliest first."""
     detector = _find_detector(service)
     if detector is None:
         return [_only_source_language(service)]
     response = await label(LabelRequest(run=detector.name, texts=[text], every=True), service)
     return [
-        DetectedLanguage(confidence=round(100 * one.probability, 1), language=one.label)
-        for one in response.labels[0]
+        DetectedLanguage(confidence=round(100 * item.probability, 1), language=item.label)
+        for item in response.labels[0]
     ]
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """The language of all texts. Raises a 400 error if they are in several languages."""
+    """Return the common language of all texts. Raises a 400 error if there are several."""
     detector = _find_detector(service)
     if detector is None:
         return _only_source_language(service)
@@ -39,11 +42,11 @@ async def detect_common_language(service: Service, texts: list[str]) -> Detected
         for labels in response.labels
         if labels
     ]
-    if len({one.language for one in detected}) > 1:
+    if len({item.language for item in detected}) > 1:
         raise ApiError(
             400, "invalid", "source: the texts are in several languages; send them separately"
         )
-    return min(detected, key=lambda one: one.confidence)
+    return min(detected, key=lambda item: item.confidence)
 
 
 def _source_languages(service: Service) -> set[str]:
@@ -51,7 +54,7 @@ def _source_languages(service: Service) -> set[str]:
 
 
 def _find_detector(service: Service) -> LoadedRun | None:
-    """A run whose labels include all source languages of the service, if there is one."""
+    """Return a run whose labels include all source languages of the service, or None."""
     sources = _source_languages(service)
     for loaded in service.catalogue.of_kinds(("labels",)):
         if sources and all(_has_label(loaded, code) for code in sources):

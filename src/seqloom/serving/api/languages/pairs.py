@@ -51,7 +51,7 @@ LANGUAGE_NAMES: dict[str, str] = dict(entry.strip().split(" ", 1) for entry in _
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or its code if the name is unknown."""
+    """Return the English name of a language, or its code if the name is unknown."""
     return LANGUAGE_NAMES.get(code, code)
 
 
@@ -74,15 +74,15 @@ class LanguagePair:
 
 
 def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
-    """The language pairs that a recipe names; empty if it does not name all of them.
+    """Return the language pairs of a recipe's training data. Empty if one of them is unknown.
 
-    Recipes name languages by bundled pairs, by tagged pairs, and by file names such as train.de and
-    train.en.
+    The pair of a corpus is known if the corpus is bundled, has a tag and a name such as en-de, or
+    has language codes as file suffixes (train.de, train.en) or as JSONL fields.
     """
     if not isinstance(config.task, TranslationConfig):
         return ()
     pairs = [_corpus_pair(corpus) for corpus in expand_corpora(config.data.train)]
-    if None in pairs:  # the pairs of the other corpora would be an incomplete answer
+    if None in pairs:  # the pairs of the other corpora would be an incomplete list
         return ()
     return tuple(dict.fromkeys(pair for pair in pairs if pair is not None))
 
@@ -103,7 +103,7 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
 
 
 def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
-    """The pair in the name 'en-de' of a corpus with the tag '<2de>'."""
+    """Return the pair of a tagged corpus: (en, de) for the name 'en-de' and the tag '<2de>'."""
     if not isinstance(corpus, TaggedCorpusConfig) or corpus.tag is None or corpus.name is None:
         return None
     source, _, target = corpus.name.partition("-")
@@ -120,7 +120,7 @@ def _file_suffix(path: str) -> str:
 
 
 def _pair_of_codes(source: str, target: str) -> LanguagePair | None:
-    """A pair, if both strings are language codes."""
+    """Return the pair if both strings are language codes, else None."""
     if source in LANGUAGE_NAMES and target in LANGUAGE_NAMES:
         return LanguagePair(source, target)
     return None

@@ -14,7 +14,7 @@ _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
     r"""
     (?<![.!?…]) [.!?…]++ ['"’”»)\]]*+ (?P<space>\s++) (?=\S)  # a stop, then white space
-    | (?<![。！？｡]) [。！？｡]++ [」』”）]*+ (?=\S)               # or a script without white space
+    | (?<![。！？｡]) [。！？｡]++ [」』”）]*+ (?=\S)               # or a stop in a script without spaces
     """,
     re.VERBOSE,
 )
@@ -71,7 +71,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Segment:
-    """A model input, and the white space before it."""
+    """A part of a text that is one model input, and the white space before it."""
 
     before: str
     text: str
@@ -85,10 +85,10 @@ class SegmentedText:
     after: str
 
     def join(self, translations: Sequence[str]) -> str:
-        """The translations of the segments, with the white space between the segments.
+        """Join the translations with the white space that separates the segments.
 
-        Sentences of a script without spaces are joined with a space if the translation ends in a
-        stop of a script with spaces.
+        Scripts such as Chinese have no space between sentences. If the translation of such a
+        sentence ends in a stop such as ".", a space is inserted after it.
         """
         text, previous = "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
@@ -100,12 +100,12 @@ class SegmentedText:
 
 
 def single_segment(text: str) -> SegmentedText:
-    """The text as one segment, or as none if it is blank."""
+    """Return the text as one segment. A blank text has no segments."""
     return _separate_white_space([text])
 
 
 def split_text(text: str, fits: Fits) -> SegmentedText:
-    """Split into lines, lines into sentences, and sentences that do not fit into parts."""
+    """Split a text into lines, the lines into sentences, and too long sentences into parts."""
     pieces: list[str] = []
     for line in _split_lines(text):
         for sentence in _split_sentences(line):
@@ -128,18 +128,21 @@ def _separate_white_space(pieces: Sequence[str]) -> SegmentedText:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Lines with their line breaks."""
+    """Return the lines, each with its line break."""
     return [line for line in re.split(f"(?<=[{_LINE_BREAKS}])", text) if line]
 
 
 def _split_sentences(line: str) -> list[str]:
-    """Sentences with the white space after them."""
+    """Return the sentences, each with the white space after it."""
     ends = [match.end() for match in _SENTENCE_END.finditer(line) if _is_sentence_end(line, match)]
     return [line[begin:end] for begin, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
 
 def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
-    """False after abbreviations, initials and numbers, and before a lower-case letter."""
+    """True if the match is the end of a sentence.
+
+    False after abbreviations, initials and numbers, and before a lower-case letter.
+    """
     if match["space"] is None:
         return True
     if line[match.end()].islower():
@@ -152,7 +155,7 @@ def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
 
 
 def _split_until_fitting(text: str, fits: Fits) -> list[str]:
-    """Split in the middle until every part fits: after a comma, at white space, or anywhere."""
+    """Split the text near its middle, and its parts again, until every part fits."""
     if fits(text.strip()) or len(text.strip()) < 2:
         return [text]
     end = _split_position(text)
@@ -160,7 +163,10 @@ def _split_until_fitting(text: str, fits: Fits) -> list[str]:
 
 
 def _split_position(text: str) -> int:
-    """The best position that leaves at least a quarter of the text on both sides."""
+    """Return where to split: after a clause, else at white space, else in the middle.
+
+    Both parts have at least a quarter of the text.
+    """
     half = len(text) / 2
     for pattern in (_CLAUSE_END, _SPACE):
         ends = [match.end() for match in pattern.finditer(text)]

@@ -8,7 +8,7 @@ from seqloom.serving.api.schemas.predictions import JsonNumber, Output, RunReque
 
 
 class InspectionRequest(RunRequest):
-    """One text, processed without sentence splitting."""
+    """A request about one text, which is not split into sentences."""
 
     text: Text = Field(description="A sentence, or the prompt of a language model.")
     target: Text | None = Field(None, description="Target language.")
@@ -22,15 +22,17 @@ class InspectionRequest(RunRequest):
 
 
 class AttentionRequest(InspectionRequest):
-    output: Text | None = Field(None, description="Use this output. Default: the run's best one.")
-    pieces: bool = Field(False, description="Rows and columns are tokens. Default: words.")
+    output: Text | None = Field(
+        None, description="Show the attention of this output. Default: the run's best one."
+    )
+    pieces: bool = Field(False, description="Rows and columns are tokens instead of words.")
 
 
 class AttentionResponse(BaseModel):
     run: str
     output: Output
     outputs: list[str] = Field(description="Row labels: words or tokens of the output.")
-    sources: list[str] = Field(description="Column labels.")
+    sources: list[str] = Field(description="Column labels: words or tokens of the source.")
     weights: list[list[float]] = Field(description="Mean over layers and heads.")
     heads: list[list[list[list[float]]]] = Field(
         description="Weights by layer, head, row and column."
@@ -38,17 +40,19 @@ class AttentionResponse(BaseModel):
 
 
 class TracedSearchRequest(InspectionRequest):
-    n_best: int | None = Field(None, ge=1, description="Default: the width of the search.")
+    n_best: int | None = Field(
+        None, ge=1, description="Number of outputs. Default: the width of the search."
+    )
 
 
 class TracedSearchResponse(BaseModel):
     run: str
     outputs: list[Output]
-    pieces: dict[str, str] = Field(description="Text of each token.")
+    pieces: dict[str, str] = Field(description="Maps token index -> text of the token.")
     record: dict[str, Any] = Field(
         description="kind, width, length penalty, … and steps: the candidates of each step with "
-        "token, parent (index in the previous step, -1 for none), log_probability, total, score, "
-        "fate (kept, finished, stopped, dropped) and reason."
+        "token, parent (index in the previous step, -1 for none), log_probability, total (sum of "
+        "log-probabilities), score, fate (kept, finished, stopped, dropped) and reason."
     )
 
 
@@ -61,9 +65,10 @@ class SearchTreeResponse(BaseModel):
     length_penalty: float
     outputs: list[Output]
     tree: dict[str, Any] = Field(
-        description="top and bottom row; spots: the nodes of each step with row, from (the row of "
-        "the parent), label, p, log, score, fate, reason, wins and rank; left_out: a note per step "
-        "on candidates that are not shown; steps: all candidates, each with its text so far."
+        description="top, bottom: the first and last row; spots: the nodes of each step with row, "
+        "from (the row of the parent), label, p, log, score, fate, reason, wins (true on the path "
+        "of the best output) and rank (of the output that ends here, else 0); left_out: notes per "
+        "step on candidates that are not shown; steps: all candidates, each with its text so far."
     )
 
 

@@ -8,11 +8,11 @@ TrainingState = Literal["running", "ended", "silent"]
 
 
 class TrainingStatus(BaseModel):
-    """The state of a run's training."""
+    """The training state of a run."""
 
     run: str
     state: TrainingState = Field(
-        description="silent: training has not ended, but has written no event lately."
+        description="silent: training has not ended, but its latest event is minutes old."
     )
     step: int
     steps: int | None
@@ -24,15 +24,16 @@ class TrainingsResponse(BaseModel):
 
 
 class TrainingEventsResponse(BaseModel):
-    """Events of metrics.jsonl."""
+    """Training events from a run's metrics.jsonl."""
 
     run: str
     begin: int = Field(
-        description="File offset of the first event. 0 in spite of a larger `after`: training "
-        "resumed from a checkpoint and rewrote the file; discard events read before."
+        description="File offset of the first event, normally equal to `after`. If it is 0 "
+        "although `after` was larger, training resumed from a checkpoint and rewrote the file: "
+        "discard the events received so far."
     )
     next: int = Field(description="Value of `after` for the next request.")
-    more: bool = Field(description="True if the file contains further events.")
+    more: bool = Field(description="True if the file already contains further events.")
     events: list[dict[str, Any]]
 
 

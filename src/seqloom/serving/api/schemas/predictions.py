@@ -12,7 +12,7 @@ from seqloom.serving.server.limits import Limits
 
 
 def _check_surrogates(text: str) -> str:
-    """JSON can encode half of a surrogate pair, which is not valid Unicode."""
+    """Raise ValueError for half of a surrogate pair: JSON can encode it, but Unicode forbids it."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("contains half of a surrogate pair; send valid Unicode")
     return text
@@ -20,16 +20,16 @@ def _check_surrogates(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_check_surrogates)]
 JsonNumber = float | None
-"""null stands for minus infinity, the logarithm of probability 0."""
+"""A number, or null for minus infinity, which is the logarithm of probability 0."""
 
 
 def to_json_number(value: float) -> JsonNumber:
-    """None for infinities, which JSON cannot encode."""
+    """Return the value, or None for infinities and NaN, which JSON cannot encode."""
     return value if math.isfinite(value) else None
 
 
 class StrictRequest(BaseModel):
-    """A request body without unknown fields and without type coercion."""
+    """Base class of request bodies. Rejects unknown fields and values of the wrong type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -75,7 +75,7 @@ class Output(BaseModel):
     log_probabilities: list[JsonNumber] = Field(description="Log-probability of each token.")
     finished: bool = Field(description="False if the output was cut at the length limit.")
     alignment: list[tuple[int, int]] | None = Field(
-        None, description="Pairs (source word, output word), counted from 0."
+        None, description="Linked words as pairs (source word, output word), counted from 0."
     )
     attention: list[list[float]] | None = Field(
         None, description="For each output token, its weight on each source token."
@@ -93,7 +93,7 @@ class Output(BaseModel):
         attention: bool = False,
         heads: bool = False,
     ) -> Self:
-        """Convert a prediction. Flags select the optional fields."""
+        """Convert a prediction. The flags select the optional fields to include."""
         mean_weights = prediction.attention if attention else None
         head_weights = prediction.heads if heads else None
         return cls(
@@ -119,7 +119,9 @@ class TranslatedSegment(BaseModel):
 
 
 class TranslatedText(BaseModel):
-    text: str = Field(description="Translations of all sentences, joined with the white space.")
+    text: str = Field(
+        description="Translations of all sentences, joined with the white space of the source."
+    )
     alternatives: list[str] = Field(
         description="With n_best > 1: the next best translations, joined in the same way."
     )
@@ -130,13 +132,15 @@ class TranslateResponse(BaseModel):
     run: str
     source: str | None
     target: str | None
-    beam: int | None = Field(description="Beam width used; null for other searches.")
+    beam: int | None = Field(
+        description="Beam width, 1 for greedy search; null for other kinds of search."
+    )
     translations: list[TranslatedText]
 
 
 class CompleteRequest(RunRequest):
     prompts: list[Text] = Field(
-        [""], min_length=1, description="Starts of the texts. May be empty."
+        [""], min_length=1, description="Texts to continue. A prompt can be empty."
     )
     samples: int = Field(1, ge=1, description="Number of outputs per prompt.")
     temperature: float = Field(
@@ -152,10 +156,13 @@ class CompleteRequest(RunRequest):
         1.0,
         gt=0,
         le=1,
-        description="Sample from the smallest set of tokens whose probability is at least p.",
+        description="Sample from the smallest set of tokens whose total probability is at least p.",
     )
     seed: int | None = Field(
-        None, ge=0, lt=2**53, description="Random seed. Default: random; see the response."
+        None,
+        ge=0,
+        lt=2**53,
+        description="Seed of the sampling. Default: a random seed, which the response contains.",
     )
     max_length: int | None = Field(
         None, ge=1, description="Maximum number of tokens, including the prompt."
@@ -234,7 +241,7 @@ class CaptionResponse(BaseModel):
     run: str
     outputs: list[Output]
     grid: tuple[int, int] | None = Field(
-        description="Rows and columns of the image cells that the attention weights cover."
+        description="Rows and columns of the image cells to which the attention weights refer."
     )
 
 
@@ -245,7 +252,9 @@ class RunDescription(BaseModel):
     kind: TaskKind
     route: str = Field(description="Route for predictions.")
     languages: list[LanguagePair]
-    targets: list[str] = Field(description="Values of `target`; empty if there is no choice.")
+    targets: list[str] = Field(
+        description="Target languages of the run; empty if they are unknown."
+    )
     parameters: int
     memory_bytes: int
     engine: str
@@ -254,8 +263,8 @@ class RunDescription(BaseModel):
     heads: int
     decoding: str
     beam: int | None
-    observe: int | None = Field(None, description="Input rows of a forecast.")
-    predict: int | None = Field(None, description="Output rows of a forecast.")
+    observe: int | None = Field(None, description="Number of input rows of a forecast.")
+    predict: int | None = Field(None, description="Number of output rows of a forecast.")
     columns: list[str] = []
     context: list[str] = []
 

@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 
 const STORED_KEY = "seqloom-key";
-/** How often a request is retried, by the kind of error. */
+/** Maximum number of retries of a request, by the kind of error. */
 const RETRIES = { busy: 2, starting: 30 };
 
 export class ApiError extends Error {

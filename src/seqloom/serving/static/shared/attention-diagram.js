@@ -79,7 +79,7 @@ function describe(weights, labels) {
   return `Attention weights: ${sorted.slice(0, 5).map(([weight, token]) => `${token} ${formatWeight(weight)}`).join(", ")}`;
 }
 
-/** The attentions in an explanation: the sections with a query and keys. */
+/** The attention steps of an explanation: its sections that have a query and keys. */
 export function findAttentions(explanation) {
   const sections = [...new Set(explanation.parts.map((part) => part.chapter))];
   return sections.flatMap((section) => {

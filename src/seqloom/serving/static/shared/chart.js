@@ -1,11 +1,11 @@
-// Line and bar charts. Values are read by pointing, or with the arrow keys.
+// Line and bar charts. The pointer or the arrow keys select the values that are shown.
 
 import { make, makeSvg } from "./dom.js";
 import { createScale, formatTick, tickValues } from "./scale.js";
 
-/** Widths in pixels of the drawing, so that its text has the size of the page's text. */
+/** Widths of the drawing in pixels, chosen so that its text is as large as the text of the page. */
 const WIDE = 940, NARROW = 330;
-/** On narrower screens all charts are narrow. */
+/** On screens up to this width, in pixels, all charts are narrow. */
 const NARROW_SCREEN = 832;
 const RIGHT = 14, TOP = 12, FOOTER = 40;
 let clipCount = 0;

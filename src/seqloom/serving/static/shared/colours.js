@@ -10,7 +10,7 @@ export function isDark() {
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** The colour of a fraction between 0 and 1. */
+/** The colour on the scale for a fraction between 0 and 1. */
 export function scaleColour(fraction, dark = isDark()) {
   const scale = dark ? DARK : LIGHT;
   const position = Math.min(Math.max(fraction, 0), 1) * (scale.length - 1);
@@ -19,7 +19,7 @@ export function scaleColour(fraction, dark = isDark()) {
   return `#${from.map((channel, at) => Math.round(channel + (to[at] - channel) * rest).toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** A text colour that is legible on the colour of this fraction. */
+/** A text colour that is legible on a background with the colour of this fraction. */
 export function textColourOn(fraction, dark = isDark()) {
   if (dark) return fraction > 0.6 ? "#08131f" : "#e6edf5";
   return fraction > 0.48 ? "#ffffff" : "#14212e";

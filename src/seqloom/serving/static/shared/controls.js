@@ -4,7 +4,7 @@ import { announce, make, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
 import { languageName, runSummary } from "./runs.js";
 
-/** How long a button shows that it has acted. */
+/** Milliseconds for which a button shows that it has been activated. */
 const FEEDBACK_MILLISECONDS = 1600;
 
 export function labelledField(label, control, note) {

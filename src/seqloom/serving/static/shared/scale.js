@@ -1,6 +1,6 @@
 // Scales and ticks of chart axes.
 
-/** A scale over the values; fraction(value) is its position between 0 and 1. */
+/** A scale that covers the values. fraction(value) is the position of a value on it, between 0 and 1. */
 export function createScale(values, { log = false, zero = false, tight = false } = {}) {
   const usable = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   let low = Math.min(...usable), high = Math.max(...usable);

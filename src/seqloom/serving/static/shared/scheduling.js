@@ -1,4 +1,4 @@
-// When work is done: only the latest request counts, and typing is debounced.
+// Scheduling: a new request cancels the previous one, and work that follows typing is debounced.
 
 /**
  * Runs one request at a time. A new request cancels the one before it.

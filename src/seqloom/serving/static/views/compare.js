@@ -1,4 +1,4 @@
-// Compare view: the outputs of two runs for one sentence, and the probability each assigns to both.
+// Compare view: the outputs of two runs for one sentence, and the probability of each output under both runs.
 
 import { make } from "../shared/dom.js";
 import { copyLinkButton, selectField, textField } from "../shared/controls.js";

@@ -1,4 +1,4 @@
-// Training view: loss, score, learning-rate and speed curves of a run; follows a training in progress.
+// Training view: loss, score, learning-rate and speed curves of a run, updated while the run trains.
 
 import { make } from "../shared/dom.js";
 import { selectField } from "../shared/controls.js";
@@ -7,13 +7,13 @@ import { compactNumber } from "../shared/runs.js";
 import { request } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 
-/** Milliseconds between requests for new events: of a training in progress, and of one that has ended. */
+/** Milliseconds between requests for new events: during training, and after it has ended. */
 const POLL_RUNNING = 2_000, POLL_ENDED = 15_000;
-/** A training without events for this many seconds is reported as silent. */
+/** A training run without an event for this many seconds is shown as silent. */
 const SILENT_AFTER = 180;
 const MAX_POINTS = 600;
 const NOT_A_SCORE = new Set(["event", "step", "time", "best", "loss"]);
-/** The first of these that a run has is shown by default. */
+/** The score that is shown by default: the first of these that the run has. */
 const PREFERRED_SCORES = ["bleu", "accuracy", "exact-match", "chrf2"];
 const SCORE_NAMES = { bleu: "BLEU", chrf2: "chrF2", ter: "TER", perplexity: "Perplexity", accuracy: "Accuracy" };
 
@@ -106,7 +106,7 @@ export const training = {
   },
 };
 
-/** A point for each event with this number; of many, an even selection and the last. */
+/** The points [step, value] of the events that have this value. At most about MAX_POINTS, evenly selected, and the last one. */
 function curve(events, name) {
   const points = events.filter((event) => typeof event[name] === "number").map((event) => [event.step, event[name]]);
   const stride = Math.ceil(points.length / MAX_POINTS);
@@ -135,7 +135,7 @@ function progressCard(events, state, steps) {
     make("progress", { max: total, value: Math.min(last.step, total), "aria-label": "Completed steps" }));
 }
 
-/** Seconds of training, without the pauses between an interruption and its resumption. */
+/** Seconds of training, without the pauses between an interruption and the resumption of training. */
 function trainingSeconds(events) {
   const starts = events.flatMap((event, index) => (event.event === "start" ? [index] : []));
   return starts.reduce((sum, from, number) => sum + events[(starts[number + 1] ?? events.length) - 1].time - events[from].time, 0);

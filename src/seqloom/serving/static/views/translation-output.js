@@ -96,7 +96,7 @@ export class TranslationOutput {
     this.options.highlightSource(number, this.sentences[number].alignment.filter(([, target]) => target === index).map(([source]) => source));
   }
 
-  /** Removes the highlight, or restores that of the word whose alternatives are open. */
+  /** Removes the highlight. If the alternatives of a word are open, highlights that word again. */
   #clearHighlight() {
     const open = this.group.querySelector("[aria-expanded='true']");
     if (open) this.#highlightSourceOf(open);
@@ -175,10 +175,10 @@ export class TranslationOutput {
     (sentence.buttons.find((element) => !element.classList.contains("forced")) ?? sentence.buttons.at(-1))?.focus();
   }
 
-  /** Restores forced tokens from a link: the number of the sentence, then its tokens, separated by points. */
+  /** Restores forced tokens from a link: the index of the sentence, then its tokens, separated by points. */
   restore(link) {
-    const [number, ...tokens] = link.split(".").map(Number);
-    const sentence = this.sentences[number];
+    const [index, ...tokens] = link.split(".").map(Number);
+    const sentence = this.sentences[index];
     if (sentence && tokens.length && tokens.every(Number.isInteger)) this.#decodeFrom(sentence, tokens);
   }
 
