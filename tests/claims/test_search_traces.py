@@ -106,7 +106,7 @@ def test_traces_of_earlier_versions_can_be_read() -> None:
         Beam(3, rules=rules), EVERY_DECODER[0], SearchRequest([6, 4, 5]), min_candidates=8
     )
     content = trace.to_json()
-    content["length_penalty"] = content.pop("length_penalty")
+    content["length_exponent"] = content.pop("length_penalty")
     old = json.dumps(content).replace(f'"{Reason.SPECIAL}"', '"never put out"')
     assert '"never put out"' in old
     assert SearchTrace.from_json(json.loads(old)) == trace

@@ -49,7 +49,7 @@ class Reason(StrEnum):
 
 
 _OLD_REASONS = {"never put out": Reason.SPECIAL}
-_OLD_FIELDS = {"length_penalty": "length_penalty"}
+_OLD_FIELDS = {"length_exponent": "length_penalty"}
 
 
 @dataclass(frozen=True)
