@@ -77,11 +77,7 @@ def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
             curves=[
                 Curve(
                     name,
-                    [
-                        (row["width"], row[key])
-                        for row in rows
-                        if row["length_penalty"] == exponent
-                    ],
+                    [(row["width"], row[key]) for row in rows if row["length_penalty"] == exponent],
                 )
                 for exponent, name in names.items()
             ],

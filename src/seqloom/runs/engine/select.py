@@ -41,7 +41,7 @@ class EngineChoice:
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
     reason:   why torch was chosen, the compile time, or the agreement with torch; empty if the
               settings ask for torch
-    expected: True if torch was chosen because the decoder is not a Transformer
+    expected: True if torch was expected, because only torch can run a decoder that is not a Transformer
     compiled: True for the compiled torch search
     """
 

@@ -121,7 +121,9 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
         )
     ]
     searched = engine.search(batch, request, decoding, "score")
-    answered = [(best, other[0]) for best, other in zip(torch_outputs, searched, strict=True) if other]
+    answered = [
+        (best, other[0]) for best, other in zip(torch_outputs, searched, strict=True) if other
+    ]
     same = sum(
         best.tokens == other.tokens or abs(best.score - other.score) < EXACT_TOLERANCE
         for best, other in answered
