@@ -38,8 +38,8 @@ class WordAlignment:
     """The alignment of a sentence pair.
 
     links:   for each target word the source word with the highest weight
-    weights: (target words, source words) attention. Rows may sum to less than 1, because pieces that
-             belong to no word, such as END, are left out
+    weights: (target words, source words) attention. Rows may sum to less than 1, because pieces
+             that belong to no word, such as END, are left out
     targets: indices of the target words
     sources: indices of the source words
     """

@@ -27,8 +27,8 @@ IMAGE_TOKENS = 64
 """Number of tokens of the budget that one image uses. Encoding an image on a CPU takes some
 megabytes, and batches of more than a few dozen images are not faster."""
 GPU_BYTES_PER_TOKEN = 2**21
-"""Bytes of GPU memory per token of the budget. A large model needs about a twentieth of it; the rest
-leaves room for several captured batch shapes."""
+"""Bytes of GPU memory per token of the budget. A large model needs about a twentieth of it; the
+rest leaves room for several captured batch shapes."""
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -36,7 +36,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SearchBatch:
-    """Inputs that are decoded together, their indices in the caller's list, and the search request."""
+    """Inputs that are decoded together, and the search request.
+
+    indices: positions of the inputs in the caller's list
+    """
 
     inputs: Sequence[ModelInput]
     indices: Sequence[int]

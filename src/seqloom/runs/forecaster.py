@@ -166,7 +166,7 @@ class Forecaster:
         )
 
     def evaluate(self, split: Split = "test", *, data: DataConfig | None = None) -> ForecastReport:
-        """Score the forecasts on a split of the recipe's data, or of other data of the same kind."""
+        """Score forecasts on a split of the recipe's data, or of other data of the same kind."""
         source = self.config.data if data is None else data
         windows = read_windows(source, self.task.config, split)
         outputs = self.forecast(windows)

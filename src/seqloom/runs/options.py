@@ -18,8 +18,8 @@ from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError
 
 Probabilities = Literal["none", "score", "tokens"]
-"""The probabilities that a caller needs: none, the score of each output, or also the log-probability
-of each of its tokens."""
+"""The probabilities that a caller needs: none, the score of each output, or also the
+log-probability of each of its tokens."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PredictionOptions:
 
     n_best:        number of outputs per text
     attention:     return attention weights
-    prefixes:      one text per input, which its output must start with. An empty text is no constraint
+    prefixes:      one text per input, which its output must start with; empty for no constraint
     first:         index of the first text, if the texts are a chunk of a longer list. Line numbers
                    in errors and random samples depend on the index, not on the chunks
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is

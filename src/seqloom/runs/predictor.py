@@ -132,8 +132,8 @@ class Predictor:
         """Return the outputs for prepared inputs. The caller has checked their lengths.
 
         sample_indices: one index per input; its random samples depend on this index only
-        callback:       receives tokens during torch searches and can cancel inputs. It identifies an
-                        input by its position in `inputs`
+        callback:       receives tokens during torch searches and can cancel inputs. It identifies
+                        an input by its position in `inputs`
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [

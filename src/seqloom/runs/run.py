@@ -188,7 +188,9 @@ class Run:
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
     ) -> list[Prediction]:
-        """Return a caption for each image. Images are files or archive members (photos.zip/dog.jpg).
+        """Return a caption for each image.
+
+        images: files or archive members (photos.zip/dog.jpg)
 
         The other parameters are those of `translate`.
         """
@@ -211,8 +213,8 @@ class Run:
 
         decoding: a search config. Default: sampling, with the recipe's settings
 
-        A long-text model has no END token: it generates up to max_length tokens. With stop_at_newline it
-        stops at the end of the line.
+        A long-text model has no END token: it generates up to max_length tokens. With stop_at_newline
+        it stops at the end of the line.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -327,8 +329,8 @@ def load(
 ) -> Run:
     """Load a run folder. All of its files are checked against their digests first.
 
-    folder:   a run folder, or a list of run folders. A list is loaded as an ensemble, which averages
-              the probabilities of all models at every step
+    folder:   a run folder, or a list of run folders. A list is loaded as an ensemble, which
+              averages the probabilities of all models at every step
     settings: changes to the recipe that keep the weights valid, for example
               ["model.decoder.attention.selection=argmax"] for hard attention
     engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine

@@ -42,7 +42,10 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """Return the tags of the languages to translate into, one after another; [None] for None."""
+        """Return the tags of the languages to translate into, one after another.
+
+        Returns [None] if `to` is None: every text then starts with its tag.
+        """
         if to is None:
             return [None]
         return [self._tag(language) for language in ([to] if isinstance(to, str) else to)]

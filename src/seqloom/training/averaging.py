@@ -1,4 +1,5 @@
-"""Weight averaging: the mean of the weights at several steps often scores better than the last weights."""
+"""Weight averaging: the mean of the weights at several steps often scores better than the
+last weights."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Interface of all averagers. This class itself does no averaging: it uses the current weights."""
+    """Interface of all averagers. This class itself uses the current weights, without averaging."""
 
     def after_step(self, model: nn.Module) -> None:
         """Update the average after an optimiser step."""

@@ -52,8 +52,8 @@ class EventLog:
     def truncate(self, size: int) -> None:
         """Remove the events after the checkpoint that training resumes from.
 
-        size: size of the file at that checkpoint. If the file is shorter, because it is damaged, all
-              of its complete lines are kept
+        size: size of the file at that checkpoint. If the file is shorter, because it is damaged,
+              all of its complete lines are kept
         """
         with storage_errors(self.path):
             if self.path.stat().st_size < size:

@@ -94,8 +94,8 @@ def train(
                 progress = ProgressMeter(session)
                 session.captured_steps = capture_steps(session)
                 session.log(Event("start", session.step, _start_data(session)))
-                # A resumed run may already be finished, or may have stopped before an evaluation that
-                # was due.
+                # A resumed run may already be finished, or may have stopped before an evaluation
+                # that was due.
                 reason = _after_step(session, progress, signals) if session.step else None
                 while reason is None:
                     with _locate_failure(session):

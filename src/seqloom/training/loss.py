@@ -13,7 +13,7 @@ from seqloom.training.session import Session
 
 
 def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
-    """Compute the sum of the loss over the targets of a batch, as the recipe defines it for a step."""
+    """Compute the sum of the loss over the targets of a batch, as defined by the recipe for a step."""
     settings = session.config.training
     risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
     objective = Objective(settings.label_smoothing, settings.r_drop, risk)
@@ -32,8 +32,8 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
 
     The inputs are first generated step by step, without gradients and dropout. The caller then
     computes the loss on these inputs as in teacher forcing. This is valid because no gradient flows
-    through the choice of a token. A predicted END is fed like any other token: the position after it
-    still has a target and therefore a loss.
+    through the choice of a token. A predicted END is fed like any other token: the position after
+    it still has a target and therefore a loss.
     """
     if target_share >= 1:
         return batch

@@ -70,7 +70,7 @@ class ProgressMeter:
         return Event("step", step, data)
 
     def _perplexity(self, loss: float) -> dict[str, float]:
-        """Return exp(loss), or nothing if the loss contains more than the negative log-likelihood."""
+        """Return exp(loss), or nothing if the loss is not just the negative log-likelihood."""
         settings = self.session.config.training
         has_other_terms = (
             settings.label_smoothing

@@ -48,7 +48,10 @@ class BestScore:
 
 @dataclass
 class Session:
-    """Everything the training loop reads and changes. Checkpoints save the fields up to `best_score`."""
+    """Everything the training loop reads and changes.
+
+    Checkpoints save the fields from `model` to `best_score`.
+    """
 
     model: Model
     optimizer: torch.optim.Optimizer
@@ -61,7 +64,7 @@ class Session:
     """Training time up to the last checkpoint, including the time before a resume."""
     best_score: BestScore = field(default=BestScore(), init=False)
     saved: tuple[int, int] | None = field(default=None, init=False)
-    """`step` and `evaluated` at the last checkpoint. If both are unchanged, no new one is needed."""
+    """`step` and `evaluated` at the last checkpoint. If both are unchanged, none is due."""
 
     captured_steps: CapturedSteps | None = field(default=None, init=False)
     """Replays training steps as CUDA graphs; None runs them eagerly."""

@@ -222,7 +222,7 @@ def _read_dev_examples(config: RunConfig) -> list[Example]:
 
 
 def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Dataset) -> None:
-    """Raise a DataError if an example is longer than a batch allows or than the model's maximum length.
+    """Raise a DataError if an example is too long for a batch or for the model.
 
     Examples are never truncated.
     """
@@ -255,8 +255,8 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
                 remedy = "remove them from the file"  # filters apply to the training split only
             longest = int(lengths.max()) + 1
             problems.append(
-                f"  {split}: {count} {side}s have more than {limit} tokens (END included), the longest "
-                f"{longest}; "
+                f"  {split}: {count} {side}s have more than {limit} tokens (END included), the "
+                f"longest {longest}; "
                 f"set model.{part}.positions.max_length = {longest}, or {remedy}"
             )
     return problems

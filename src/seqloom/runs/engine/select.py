@@ -21,8 +21,8 @@ from seqloom.runs.predictor import Predictor
 from seqloom.tasks.token_task import TokenTask
 
 INT8_IS_FASTER = platform.machine() in ("x86_64", "AMD64", "aarch64")
-"""True on machines where CTranslate2 is at least a quarter faster with int8 weights than with float32
-(docs/benchmarks.md). Other machines were not measured."""
+"""True on machines where CTranslate2 is at least a quarter faster with int8 weights than with
+float32 (docs/benchmarks.md). Other machines were not measured."""
 
 
 class LoadedEngine(NamedTuple):
@@ -41,7 +41,8 @@ class EngineChoice:
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
     reason:   why torch was chosen, the compile time, or the agreement with torch; empty if the
               settings ask for torch
-    expected: True if torch was expected, because only torch can run a decoder that is not a Transformer
+    expected: True if torch was expected, because the decoder is not a Transformer and only torch can
+              run it
     compiled: True for the compiled torch search
     """
 
@@ -138,7 +139,7 @@ class Engines:
         return EngineChoice(None, "torch compiled", reason, compiled=True)
 
     def _load(self, precision: str) -> LoadedEngine:
-        """Return the engine of this precision. If loading it failed before, raise the same error."""
+        """Return the engine of this precision. If loading failed before, raise the same error."""
         if precision not in self._loaded:
             try:
                 self._loaded[precision] = self._convert(precision)

@@ -201,7 +201,7 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def _remove_outdated(path: Path, precision: Precision) -> None:
-    """Remove other converted models of this precision, which belong to earlier weights or versions."""
+    """Remove the other converted models of this precision, made from earlier weights or versions."""
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:
             remove_folder(other)

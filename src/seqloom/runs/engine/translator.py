@@ -1,8 +1,8 @@
 """Search with CTranslate2.
 
-The greedy and beam search of CTranslate2 follow the same algorithm as seqloom's: finished hypotheses are saved
-and not extended, the search stops after `finished` of them, and the ranking is log p /
-length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
+The greedy and beam search of CTranslate2 follow the same algorithm as seqloom's: finished
+hypotheses are saved and not extended, the search stops after `finished` of them, and the ranking is
+log p / length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
 tokens of a hypothesis, END included; CTranslate2 considers the k best tokens besides END.
 
 CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
@@ -36,7 +36,7 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END
 
 TINY_PENALTY = 1e-9
-"""Replaces a length penalty of exactly 0, with which CTranslate2 ends its search earlier than seqloom."""
+"""Replaces a length penalty of 0, with which CTranslate2 ends its search earlier than seqloom."""
 
 SearchResults = list[list[Hypothesis] | None]
 """The hypotheses of each input; None for an input that torch has to decode."""
@@ -160,7 +160,7 @@ class CTranslate2Engine:
     def score(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> list[tuple[float, ...]]:
-        """Return the log-probabilities of the target tokens and END of each (source, target) pair."""
+        """Return the log-probabilities of the target tokens and END for each (source, target)."""
         if not pairs:
             return []
         results = self.translator.score_batch(

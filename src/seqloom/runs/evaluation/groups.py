@@ -21,7 +21,7 @@ class GroupScores:
 def score_groups(
     task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
 ) -> tuple[GroupScores, ...]:
-    """Compute the scores of each group; empty if there is only one group or there are no outputs."""
+    """Compute the scores of each group; empty with a single group or without outputs."""
     groups = indices_by_group(examples)
     if len(groups) < 2 or not outputs:
         return ()

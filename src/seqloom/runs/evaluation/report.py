@@ -100,7 +100,7 @@ class EvaluationReport:
         return path
 
     def changed_settings(self, folder: Path) -> list[str]:
-        """Compare with the stored report that `save` would replace. Returns the settings that differ."""
+        """List the settings that differ from the stored report, which `save` would replace."""
         path = self._path(folder) / "report.json"
         old = json.loads(path.read_bytes()) if path.is_file() else {}
         new = json.loads(json.dumps(self.to_json()))
@@ -221,7 +221,7 @@ def _image_loader(
 
 
 def _prepare(task: TokenTask, example: Example) -> ModelInput:
-    """Return the input of an example. For an image it is empty; `_image_loader` loads the images."""
+    """Return the input of an example. For an image it is empty; `_image_loader` loads images."""
     if task.image_size is not None:
         return ModelInput(None, ())
     return task.prepare(task.source_text(example))

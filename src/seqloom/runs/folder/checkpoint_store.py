@@ -86,7 +86,7 @@ class CheckpointStore:
         return path
 
     def current(self) -> Path | None:
-        """Return the current folder. If it is damaged, raise a StorageError that lists all damage."""
+        """Return the current folder. If it is damaged, raise a StorageError with all damage."""
         path = self.current_path()
         if path is not None and (problems := self.find_damage(path)):
             raise StorageError("\n".join(problems))

@@ -10,9 +10,10 @@
     engines/…/           weights converted for another engine; rebuilt if damaged
     alignment/           the attention heads that align words best
 
-The files `best` and `latest` name the current folder of each kind. Manifests hold the digest of every
-file; the digest of the event log up to the last checkpoint is stored in that checkpoint. Files are
-checked before they are used. A check needs no torch, so it can run in a thread while torch is imported.
+The files `best` and `latest` name the current folder of each kind. Manifests hold the digest of
+every file; the digest of the event log up to the last checkpoint is stored in that checkpoint.
+Files are checked before they are used. A check needs no torch, so it can run in a thread while
+torch is imported.
 """
 
 import json
@@ -83,7 +84,7 @@ def _event_log_damage(folder: Path) -> list[str]:
 
 
 def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
-    """Compare the first `size` bytes of a file that only grows with a digest. Lists the problems."""
+    """List the damage in the first `size` bytes of a file that only grows; empty if intact."""
     if not path.is_file():
         return [f"{path}: is missing"]
     if path.stat().st_size < size:

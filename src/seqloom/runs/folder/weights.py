@@ -33,7 +33,7 @@ earlier versions can thus be loaded."""
 
 
 def current_name(name: str) -> str:
-    """Return the current name for the name that a weight or its optimiser state had in any version."""
+    """Return the current name of a weight or of its optimiser state, given its name in any version."""
     for old, new in RENAMED:
         name = old.sub(new, name)
     return name

@@ -23,7 +23,7 @@ from seqloom.training.distributed import World
 from seqloom.training.step import LossFunction, StepResult
 
 WARM_UPS = 3
-"""Number of runs before a capture. In these, libraries choose algorithms and allocate workspaces."""
+"""Number of runs before a capture, so that libraries choose algorithms and allocate workspaces."""
 
 
 def compile_for_capture(model: Model) -> None:
@@ -169,7 +169,7 @@ class CapturedSteps:
 
     @contextmanager
     def _restored(self) -> Iterator[None]:
-        """Restore weights, optimiser state, gradients and random state after warm-up and capture."""
+        """Restore weights, optimiser state, gradients and random state when the context ends."""
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]
         random = torch.cuda.get_rng_state(self.world.device)
