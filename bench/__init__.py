@@ -1,1 +1,1 @@
-"""Measurements of seqloom, alone and beside its peers. Run from the repository's root."""
+"""Benchmarks of seqloom: speed, scores and comparisons with other toolkits. See README.md."""

@@ -123,7 +123,7 @@ TIED_LANGUAGE_MODEL = {
 
 LABELS: dict[str, Sequence[Any]] = {
     "encoder": list(ENCODERS),
-    "pooling": ["positions", "last", "mean"],
+    "pooling": ["none", "last", "mean"],
     "previous": [False, True],
     "hidden": [None, 6],
 }
@@ -182,7 +182,7 @@ def _language_model_config(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _label_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    decoder = {"kind": "labels", **{key: choice[key] for key in ("reads", "previous", "hidden")}}
+    decoder = {"kind": "labels", **{key: choice[key] for key in ("pooling", "previous", "hidden")}}
     return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder}
 
 

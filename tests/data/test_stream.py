@@ -41,8 +41,8 @@ def shards(request: pytest.FixtureRequest) -> Iterator[int]:
     """Number of shards per epoch: every test runs with one and with several."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param > 1:
-            patch.setattr("seqloom.data.batching.shards.SHARD_SIZE", 64)
-            patch.setattr("seqloom.data.batching.shards.BLOCK_SIZE", 8)
+            patch.setattr("seqloom.data.batching.stream.SHARD_SIZE", 64)
+            patch.setattr("seqloom.data.batching.stream.BLOCK_SIZE", 8)
         yield request.param
 
 

@@ -65,7 +65,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"{first} {second}\t{second} {first}" for first, second in itertools.pairwise(words * 5)
     ]
     (folder / "pairs.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
-    (folder / "pairs.txt").write_text("bama dena\nkira loma\n", encoding="utf-8")
+    (folder / "source.txt").write_text("bama dena\nkira loma\n", encoding="utf-8")
     (recipe,) = code_blocks("toml")
     recipe = recipe.replace("steps = 4000", "steps = 4").replace("size = 400", "size = 60")
     (folder / "mine.toml").write_text(recipe.replace("256", "16"), encoding="utf-8")
@@ -94,7 +94,9 @@ def test_every_python_program_runs(workspace: Path) -> None:
 @pytest.mark.slow
 def test_the_table_of_commands_lists_all_commands(workspace: Path) -> None:
     in_table = re.findall(r"^\| `seqloom ([\w-]+)", README, flags=re.M)
-    in_help = re.findall(r"^[│ ]+([\w-]+) {2,}", run_shell("seqloom --help", workspace), flags=re.M)
+    in_help = re.findall(
+        r"^[│ ]+(\w[\w-]*) {2,}", run_shell("seqloom --help", workspace), flags=re.M
+    )
     assert set(in_table) == set(in_help)
 
 

@@ -127,7 +127,7 @@ def test_float32_is_chosen_if_int8_is_not_close(
 ) -> None:
     monkeypatch.setattr("seqloom.runs.engine.select.INT8_IS_FASTER", True)
     assert load(folder).choose_engine(TEXT_ONLY).name == "ctranslate2 int8"
-    monkeypatch.setattr("seqloom.runs.engine.agreement.INT8_TOLERANCE", 0.0)
+    monkeypatch.setattr("seqloom.runs.engine.store.INT8_TOLERANCE", 0.0)
     assert load(folder).choose_engine(TEXT_ONLY).name == "ctranslate2 float32"
     int8 = load(folder, ["engine.precision=int8"])
     assert int8.choose_engine(TEXT_ONLY).name == "ctranslate2 int8"

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
+from async_runner import run_async
 from seqloom.serving.server.admission import (
     MAX_REJECTION_DELAY,
     REJECTION_INTERVAL,
@@ -54,7 +55,7 @@ def test_requests_with_a_slot_are_never_rejected() -> None:
         await asyncio.gather(*(request() for _ in range(5)))
         return admitted, rejected
 
-    assert asyncio.run(send_requests()) == (2, 3)
+    assert run_async(send_requests()) == (2, 3)
     assert (admission.slots_taken, admission.in_flight, admission.waiting) == (0, 0, 0)
 
 
@@ -71,7 +72,7 @@ def test_a_request_cancelled_while_being_admitted_releases_its_capacity(others: 
         admission.release()
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    cancelled, *rest = asyncio.run(cancel_while_admitting())
+    cancelled, *rest = run_async(cancel_while_admitting())
     assert isinstance(cancelled, asyncio.CancelledError)
     assert rest == [None] * others
     assert (admission.in_flight, admission.waiting) == (others, 0)
@@ -100,7 +101,7 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
         await error.response()({"type": "http"}, receive, ResponseSender(keep_ordinary).send)
         return prebuilt, ordinary
 
-    prebuilt, ordinary = asyncio.run(send_both())
+    prebuilt, ordinary = run_async(send_both())
     assert prebuilt[0]["status"] == ordinary[0]["status"] == 503
     assert dict(prebuilt[0]["headers"]) == dict(ordinary[0]["headers"])
     assert dict(prebuilt[0]["headers"])[b"retry-after"] == b"1"
@@ -143,7 +144,7 @@ def test_the_slot_is_released_before_the_last_message_is_sent() -> None:
             await response.send({"type": "http.response.body", "body": b"a", "more_body": True})
             await response.send({"type": "http.response.body", "body": b"b"})
 
-    asyncio.run(respond())
+    run_async(respond())
     assert has_capacity == [False, False, True]
     assert admission.slots_taken == 0, "the slot is released only once"
 

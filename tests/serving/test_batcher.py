@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqloom
+from async_runner import run_async
 from seqloom.serving.server.batcher import MAX_JOBS, Batcher, Job, select_batch
 from server_process import ServerProcess
 
@@ -101,7 +102,7 @@ def test_waiting_jobs_of_one_type_are_merged_by_length() -> None:
         batcher.close()
         return results
 
-    assert asyncio.run(submit_all()) == [["first"], [40], [5], [41], [4], ["incompatible"]]
+    assert run_async(submit_all()) == [["first"], [40], [5], [41], [4], ["incompatible"]]
     assert job_type.batches == [["first"], [40, 41], [5, 4]]
     assert other_type.batches == [["incompatible"]]
 
@@ -124,7 +125,7 @@ def test_cancelled_jobs_are_not_processed() -> None:
         await asyncio.gather(first, kept)
         batcher.close()
 
-    asyncio.run(submit_and_cancel())
+    run_async(submit_and_cancel())
     assert job_type.batches == [["first"], ["kept"]]
 
 
@@ -139,7 +140,7 @@ def test_a_failing_job_does_not_affect_the_others_of_its_batch() -> None:
         batcher.close()
         return results
 
-    good, bad, better = asyncio.run(submit_all())
+    good, bad, better = run_async(submit_all())
     assert (good, better) == (["good"], ["better"])
     assert isinstance(bad, ValueError)
 
@@ -175,6 +176,6 @@ def test_single_jobs_start_immediately_and_concurrent_jobs_are_merged() -> None:
             await asyncio.gather(*jobs)
         batcher.close()
 
-    asyncio.run(submit_all())
+    run_async(submit_all())
     assert job_type.batches[:3] == [["single"]] * 3
     assert job_type.batches[-1] == ["y"] * 5

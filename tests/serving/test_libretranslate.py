@@ -1,6 +1,5 @@
 """The LibreTranslate API works with the official LibreTranslate client."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import seqloom
+from async_runner import run_async
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
 from seqloom.serving.api.schemas.predictions import TranslateRequest
@@ -178,13 +178,13 @@ def test_libretranslate_requests_compute_no_probabilities(
     service = Service(catalogue, Limits(), AdmissionControl(Limits()))
     request = LibreTranslateRequest(q="abc", source="la", target="it")
     with_scores = TranslateRequest(texts=["abc"])
-    expected = asyncio.run(translate(service, with_scores)).translations[0].text
+    expected = run_async(translate(service, with_scores)).translations[0].text
 
     def fail(*arguments: object) -> None:
         raise AssertionError("scored")
 
     monkeypatch.setattr(CTranslate2Engine, "score", fail)
-    assert asyncio.run(translate_n_best(service, request, ["abc"], "la")) == [[expected]]
+    assert run_async(translate_n_best(service, request, ["abc"], "la")) == [[expected]]
     with pytest.raises(AssertionError, match="scored"):
-        asyncio.run(translate(service, with_scores))
+        run_async(translate(service, with_scores))
     catalogue.close()

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
+from async_runner import run_async
 from seqloom.serving.api.static_files import static_response
 from seqloom.serving.server import startup
 from seqloom.serving.server.admission import AdmissionControl
@@ -47,7 +48,7 @@ def with_client(
         ):
             return await use(client, app)
 
-    return asyncio.run(work())
+    return run_async(work())
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/static/main.js", "/static/shared/dom.js"])

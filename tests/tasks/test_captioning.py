@@ -173,7 +173,7 @@ def test_explanation_of_a_step_shows_its_attention_over_cells(run: Run, folder: 
     weights = explanation.find("weights")
     torch.testing.assert_close(weights.values, expected[1])
     assert weights.labels[:2] == ("cell 1", "cell 2")
-    with pytest.raises(ConfigError, match="there are no steps to go back through"):
+    with pytest.raises(ConfigError, match="there are no source steps to measure gradients at"):
         trace_gradients(run, image)
 
 

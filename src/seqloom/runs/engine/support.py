@@ -64,7 +64,7 @@ def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator
     if not attention.learned_values:
         yield f"{name}.values: only 'learned' is supported, not 'states'"
     if isinstance(attention.output_projection, nn.Identity):
-        yield f"{name}.merge: attention without an output projection is not supported"
+        yield f"{name}.output_projection: attention without an output projection is not supported"
     if attention.selection != "softmax":
         yield f"{name}.selection: only 'softmax' is supported"
 
