@@ -1,5 +1,7 @@
-"""Weight averaging: the mean of the weights at several steps often scores better than the
-last weights."""
+"""Weight averaging.
+
+The mean of the weights at several steps often scores better than the last weights.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
