@@ -181,7 +181,9 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     train(tiny_config(), copy, resume=True, report=collector)
     notes = [event for event in collector.events if event.kind == "note"]
     assert name in notes[0].data["text"]
-    assert f"training resumes from step {step - 3}, which is intact" in notes[0].data["text"]
+    assert (
+        f"training resumes from the intact checkpoint of step {step - 3}" in notes[0].data["text"]
+    )
     assert next(event for event in collector.events if event.kind == "start").step == step - 3
     assert checkpoint_digests(copy) == expected
     assert [event["text"] for event in read_events(copy) if event["event"] == "note"]

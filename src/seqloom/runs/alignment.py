@@ -1,6 +1,6 @@
-"""Word alignment of given pairs by attention, and the choice of the heads that align best.
+"""Word alignment of given sentence pairs by attention, and the choice of the best heads for it.
 
-The chosen heads are stored in the run folder: alignment/heads.json.
+The chosen heads are stored in the run folder, in alignment/heads.json.
 """
 
 import json
@@ -28,8 +28,9 @@ from seqloom.runs.prediction import Prediction
 ALIGNMENT = "alignment"
 HEADS = "heads.json"
 MAX_AVERAGED = 8
-"""Maximum number of single heads, in order of their quality, whose averages are tried."""
+"""The means of the best 2, 3, … heads are tried, up to this number of heads."""
 SHIFTS = (0, 1)
+"""Values of `HeadChoice.shift` that are tried."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class WordAlignment:
     """The alignment of a sentence pair.
 
     links:   for each target word the source word with the highest weight
-    weights: (target words, source words) attention; the rest of each row is the weight of END
+    weights: (target words, source words) attention. Rows may sum to less than 1, because pieces
+             that belong to no word, such as END, are left out
     targets: indices of the target words
     sources: indices of the source words
     """
@@ -49,7 +51,7 @@ class WordAlignment:
 
 
 def word_alignment(output: Prediction) -> WordAlignment:
-    """The word alignment of a prediction, from its `alignment_weights` attention."""
+    """Return the word alignment of a prediction, computed from its `alignment_weights`."""
     if output.alignment_weights is None:
         raise ConfigError("this model has no attention, so it cannot align words")
     weights, targets, sources = attention_between_words(
@@ -61,9 +63,10 @@ def word_alignment(output: Prediction) -> WordAlignment:
 def combine_alignments(
     forward: WordAlignment, backward: WordAlignment, how: Symmetrisation
 ) -> Alignment:
-    """Combine the alignments of two runs of opposite directions.
+    """Combine the alignments of two runs that translate in opposite directions.
 
-    Multiplies their weights, then symmetrises the links.
+    Multiplies the attention weights of both runs, takes the best links in each direction, and
+    symmetrises them with the method `how`.
     """
     if forward.weights.shape != backward.weights.shape[::-1]:
         raise DataError(
@@ -83,9 +86,10 @@ class ScoredHeads:
 
 
 def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list[ScoredHeads]:
-    """Score single heads, averages of the best heads, whole layers, and all heads; best first.
+    """Score single heads, means of the best heads, whole layers, and all heads. Best first.
 
-    outputs: given targets with the attention of every head (`run.score(…, heads=True)`)
+    outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
+    gold:    the correct links of each sentence pair
 
     Of two choices with the same error rate, the one with fewer heads comes first.
     """
@@ -119,7 +123,7 @@ def _single_heads(outputs: Sequence[Prediction], shift: int) -> Iterator[HeadCho
 
 
 def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
-    """The best two, three, … heads; the heads of each layer; all heads."""
+    """Yield the groups of heads to average: the best two, three, …; each layer; all heads."""
     groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
     for layer in sorted({layer for layer, _ in ranked}):
         groups.append(tuple(sorted(head for head in ranked if head[0] == layer)))
@@ -141,7 +145,7 @@ def _score(
 
 
 def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
-    """Write the chosen heads to the run folder, atomically. Returns the file.
+    """Write the chosen heads to the run folder, atomically. Returns the path of the file.
 
     weights: digest of the weights for which the heads were chosen
     """
@@ -157,7 +161,12 @@ def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
 
 
 def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
-    """The heads stored for these weights, else all heads; and a note for the user, or ""."""
+    """Return the heads stored for these weights, or all heads, and a note for the user.
+
+    weights: digest of the weights in use
+
+    The note is empty, unless the stored heads were chosen for other weights and are not used.
+    """
     stored = folder / ALIGNMENT
     if not stored.exists():
         return ALL_HEADS, ""

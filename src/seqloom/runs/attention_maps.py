@@ -19,27 +19,27 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class HeadChoice:
-    """The heads whose mean aligns words.
+    """The attention heads whose mean is used to align words.
 
     heads: empty means all heads
-    shift: 0 uses the step that generates a token; 1 uses the next step, which reads the token
-           (Chen et al. 2020)
+    shift: 0 uses the attention of the step that generates a token; 1 uses that of the next step,
+           which reads the token (Chen et al. 2020)
     """
 
     heads: tuple[Head, ...] = ()
     shift: int = 0
 
     def mean(self, attention: Tensor) -> Tensor:
-        """The mean over the chosen heads: (…, L, H, S) -> (…, S)"""
+        """Average over the chosen heads: (…, L, H, S) -> (…, S)"""
         if not self.heads:
             return attention.mean((-3, -2))
-        layers, heads = (list(numbers) for numbers in zip(*self.heads, strict=True))
+        layers, heads = (list(indices) for indices in zip(*self.heads, strict=True))
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
         """(T, S) one row per step -> (T, S) one row per token, according to `shift`.
 
-        The last token keeps its own step.
+        With shift 1, the last token keeps the row of its own step, because there is no next step.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]
@@ -69,23 +69,25 @@ class AttentionMaps:
 
 @dataclass(frozen=True)
 class AttentionReduction:
-    """Which part of a step's attention is stored during search, and how to read it afterwards.
+    """Selects the part of the attention that a search stores, and computes attention maps from it.
 
-    all_heads: store every layer and head; otherwise the mean, and the mean of the chosen heads
+    all_heads: store every layer and head. Otherwise store the mean over all heads and, if heads
+               are chosen, the mean over these
+    choice:    the heads that align words
     """
 
     all_heads: bool = False
     choice: HeadChoice = ALL_HEADS
 
     def reduce(self, attention: Tensor) -> Tensor:
-        """(R, L, H, S) -> (R, L, H, S), or (R, 1 or 2, S)"""
+        """(R, L, H, S) -> (R, L, H, S) with `all_heads`, else (R, 1 or 2 means, S)"""
         if self.all_heads:
             return attention
         choices = [ALL_HEADS, self.choice] if self.choice.heads else [ALL_HEADS]
         return torch.stack([choice.mean(attention) for choice in choices], dim=1)
 
     def maps(self, stored: Tensor) -> AttentionMaps:
-        """The attention maps of an output from the stored attention of its T steps."""
+        """Compute the attention maps of an output from the stored attention of its T steps."""
         if self.all_heads:
             alignment = self.choice.shift_rows(self.choice.mean(stored))
             return AttentionMaps(ALL_HEADS.mean(stored), alignment, stored)
@@ -93,7 +95,11 @@ class AttentionReduction:
 
 
 def choose_heads(layers: int, heads: int, layer: int | None, head: int | None) -> HeadChoice:
-    """The heads of a layer and head number, counted from 1; None averages over all."""
+    """Return the heads with this layer and head number, both counted from 1.
+
+    layers, heads: how many layers and heads the model has
+    layer, head:   None selects all of them
+    """
     problems = [
         f"there is no {name} {number}; this model has {count}, counted from 1"
         for name, number, count in (("layer", layer, layers), ("head", head, heads))

@@ -19,15 +19,16 @@ from seqloom.decoding.search import SearchRequest
 from seqloom.tasks.task import ModelInput
 
 CPU_BATCH_TOKENS = 4_096
-"""Source tokens of all hypotheses in a batch on a CPU. Larger batches are not faster."""
+"""Token budget of a batch on a CPU: maximum number of source tokens, counted once per hypothesis.
+Larger batches are not faster."""
 LAST_BATCH_FACTOR = 2
 """The last batch may exceed the budget by this factor, if it then holds all remaining inputs."""
 IMAGE_TOKENS = 64
-"""Budget of one image. Encoding an image on a CPU takes some megabytes, and batches of more than a
-few dozen images are not faster."""
+"""Number of tokens of the budget that one image uses. Encoding an image on a CPU takes some
+megabytes, and batches of more than a few dozen images are not faster."""
 GPU_BYTES_PER_TOKEN = 2**21
-"""GPU memory per token of the budget. A batch of a large model uses about a twentieth of it, and
-several captured batch shapes are kept in memory."""
+"""Bytes of GPU memory per token of the budget. A large model needs about a twentieth of it; the
+rest leaves room for several captured batch shapes."""
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -35,14 +36,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SearchBatch:
-    """Inputs that are decoded together, their indices, and the search request."""
+    """Inputs that are decoded together, and the search request.
+
+    indices: positions of the inputs in the caller's list
+    """
 
     inputs: Sequence[ModelInput]
     indices: Sequence[int]
     request: SearchRequest
 
     def only(self, rows: Sequence[int]) -> "SearchBatch":
-        """The batch of these rows."""
+        """Return a batch of only these rows."""
         return SearchBatch(
             [self.inputs[row] for row in rows],
             [self.indices[row] for row in rows],
@@ -50,12 +54,12 @@ class SearchBatch:
         )
 
     def halves(self) -> list["SearchBatch"]:
-        """Two halves; empty for a single row."""
+        """Split the batch into two halves. Returns an empty list for a single row."""
         return [self.only(half) for half in halves(list(range(len(self.inputs))))]
 
 
 def batch_token_budget(device: torch.device) -> int:
-    """Maximum number of source tokens of all hypotheses in a batch."""
+    """Return the maximum number of source tokens in a batch, counted once per hypothesis."""
     if device.type != "cuda":
         return CPU_BATCH_TOKENS
     return int(torch.cuda.get_device_properties(device).total_memory // GPU_BYTES_PER_TOKEN)
@@ -77,7 +81,7 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 
 
 def input_tokens(model_input: ModelInput) -> int:
-    """Number of tokens of an input, END included."""
+    """Return the number of tokens of the budget that an input uses, END included."""
     if model_input.image is not None:
         return IMAGE_TOKENS
     source = model_input.prefix if model_input.source is None else model_input.source
@@ -87,10 +91,12 @@ def input_tokens(model_input: ModelInput) -> int:
 def batches_by_length(
     lengths: Sequence[int], budget: int, last_batch_factor: int = LAST_BATCH_FACTOR
 ) -> Iterator[list[int]]:
-    """Indices of inputs with similar lengths, the longest first.
+    """Yield batches of inputs with similar lengths, as lists of indices, the longest inputs first.
 
-    A torch search takes nearly as long for a few inputs as for many, so the last inputs join the
-    batch before them if it stays within `last_batch_factor` budgets.
+    budget: maximum number of tokens in a batch, padding included
+
+    A torch search takes nearly as long for a few inputs as for many. As soon as all remaining
+    inputs fit into `last_batch_factor` budgets, they therefore form the last batch.
     """
     remaining = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while remaining:
@@ -104,7 +110,9 @@ def batches_by_length(
 def run_in_halves(
     function: Callable[[Batch], Result], batch: Batch, split: Callable[[Batch], Sequence[Batch]]
 ) -> list[Result]:
-    """Results of a batch, or of its halves if it does not fit into GPU memory, in order.
+    """Apply a function to a batch. If GPU memory runs out, apply it to the halves of the batch.
+
+    Halves are split again if necessary. Returns one result per part, in order.
 
     split: returns the halves of a batch; empty if it cannot be split further
     """
@@ -125,6 +133,6 @@ def run_in_halves(
 
 
 def halves(indices: list[int]) -> list[list[int]]:
-    """Two halves of a list; empty for a single index."""
+    """Split a list into two halves. Returns an empty list for a single index."""
     middle = len(indices) // 2
     return [indices[:middle], indices[middle:]] if middle else []

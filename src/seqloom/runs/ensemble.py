@@ -10,7 +10,11 @@ from seqloom.tasks.token_task import TokenTask
 
 
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
-    """One bundle whose model is the ensemble of all; recipe, task and folder are the first's."""
+    """Join bundles into one bundle whose model is the ensemble of their models.
+
+    Recipe, task and folder are those of the first bundle. Raises a ConfigError if tasks or
+    tokenizers differ.
+    """
     first, *others = bundles
     if not others:
         return first
@@ -30,7 +34,7 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
 
 
 def _incompatibilities(first: Bundle, other: Bundle) -> list[str]:
-    """Differences in task or vocabulary."""
+    """List the differences that prevent an ensemble: other task, other tokenizers."""
     if not isinstance(first.task, TokenTask):
         return [f"{first.folder}: a forecasting run cannot be part of an ensemble"]
     first_kind, other_kind = first.config.task.kind, other.config.task.kind

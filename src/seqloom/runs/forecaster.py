@@ -1,4 +1,4 @@
-"""Forecaster: a trained forecasting model in use."""
+"""Forecaster: a trained forecasting model loaded from its run folder; forecasts and evaluates."""
 
 import json
 from collections.abc import Sequence
@@ -33,15 +33,17 @@ from seqloom.runs.folder.integrity import CONFIG, EVALUATION
 from seqloom.tasks.forecast import Forecast
 
 BATCH_SIZE = 1_024
+"""Maximum number of windows per batch."""
 PLANE_COLUMNS = ("x", "y")
-"""Columns of trajectory data."""
+"""Names of the columns of trajectory data."""
 
 
 @dataclass(frozen=True)
 class ForecastReport:
     """Scores of a forecasting run on a split, with the scores of simple baselines.
 
-    outputs: (N, T, D) in the units of the data
+    outputs:   (N, T, D) forecasts in the units of the data
+    baselines: scores of each baseline, by its name
     """
 
     run: str
@@ -67,7 +69,7 @@ class ForecastReport:
         }
 
     def save(self, folder: Path) -> Path:
-        """Write scores, forecasts and targets. Returns the folder."""
+        """Write scores, forecasts and targets to the run folder. Returns the subfolder."""
         path = folder / EVALUATION / self.split
         with atomic_folder(path) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
@@ -101,7 +103,10 @@ class Forecaster:
         return PLANE_COLUMNS, ()
 
     def forecast(self, windows: Sequence[SeriesWindow]) -> Numbers:
-        """(N, T, D) the rows after the observed rows of each window. `future` is not used."""
+        """Forecast the rows that follow the observed rows of each window: (N, T, D)
+
+        The field `future` of the windows is not used.
+        """
         if not windows:
             return np.zeros((0, self.task.config.predict, len(self.task.scale.errors)))
         scaled = self.task.windows(list(windows), "test")
@@ -114,13 +119,14 @@ class Forecaster:
         return self.task.unscaled(np.concatenate(outputs), windows)
 
     def forecast_file(self, path: Path) -> Numbers:
-        """(T, D) the rows that follow the last rows of a CSV file."""
+        """Forecast the rows that follow the last observed rows of a CSV file: (T, D)"""
         return self.forecast([self.window_of(path)])[0]
 
     def window_of(self, path: Path) -> SeriesWindow:
-        """The last observed rows of a CSV file.
+        """Read the last observed rows of a CSV file as a window.
 
-        Rows after them may contain only the context columns, whose future values are given.
+        Further rows may follow in which only the context columns have values: the known context of
+        the time steps to forecast.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])
@@ -160,7 +166,7 @@ class Forecaster:
         )
 
     def evaluate(self, split: Split = "test", *, data: DataConfig | None = None) -> ForecastReport:
-        """Scores on a split of the recipe's data, or of other data of the same kind."""
+        """Score forecasts on a split of the recipe's data, or of other data of the same kind."""
         source = self.config.data if data is None else data
         windows = read_windows(source, self.task.config, split)
         outputs = self.forecast(windows)
@@ -176,7 +182,7 @@ class Forecaster:
 
 
 def is_forecaster(folder: Path) -> bool:
-    """True for a run folder of task 'forecast'. False for anything else, also if it is no run."""
+    """True for a run folder of task 'forecast'; False for other runs and for other folders."""
     try:
         return isinstance(load_recipe(folder / CONFIG).config.task, ForecastConfig)
     except SeqloomError:
@@ -184,6 +190,9 @@ def is_forecaster(folder: Path) -> bool:
 
 
 def load_forecaster(folder: str | Path, settings: Sequence[str] = ()) -> Forecaster:
-    """Load a run folder of task 'forecast'. All of its files are checked first."""
+    """Load a run folder of task 'forecast'. All of its files are checked first.
+
+    settings: changes to the recipe that keep the weights valid
+    """
     device = best_device()
     return Forecaster(load_bundle(Path(folder), device, settings), device)

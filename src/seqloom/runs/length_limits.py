@@ -11,17 +11,17 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput
 
 MIN_NEW_TOKENS = 32
-"""Tokens that an output may always have after its prefix."""
+"""Minimum number of tokens that the default limit allows after a prefix."""
 NEVER = 2**31
-"""A minimum length that no output reaches."""
+"""A minimum output length that no output reaches, so that END is forbidden at every step."""
 
 
 def output_limit(
     model_input: ModelInput, decoding: SearchConfig, model: Model, newline: int | None
 ) -> int:
-    """Maximum number of output tokens, prefix and END included.
+    """Return the maximum number of output tokens, prefix and END included.
 
-    newline: the newline token of a long-text model, which never generates END; otherwise None
+    newline: id of the newline token if the model is a long-text model; otherwise None
     """
     source = model_input.prefix if model_input.source is None else model_input.source
     limit = default_max_length(len(source), decoding)
@@ -35,16 +35,16 @@ def output_limit(
 
 
 def without_end(decoding: SearchConfig) -> SearchConfig:
-    """The same search with END forbidden, for long-text models, which were trained without END."""
+    """Return the same search with END forbidden. Long-text models were trained without END."""
     return decoding.model_copy(update={"min_length": NEVER})
 
 
 def cut_at_newline(
     hypothesis: Hypothesis, model_input: ModelInput, newline: int, length_penalty: float
 ) -> Hypothesis:
-    """The hypothesis up to the first newline after its prefix, which becomes its END.
+    """Cut a hypothesis at the first newline after its prefix. The newline counts as END.
 
-    Without a newline the hypothesis is unchanged.
+    A hypothesis without a newline is returned unchanged.
     """
     prefix_length = len(model_input.prefix)
     if newline not in hypothesis.tokens[prefix_length:]:
@@ -63,7 +63,8 @@ def cut_at_newline(
 def check_lengths(limit: int | None, lengths: Sequence[int], first: int, message: str) -> None:
     """Raise a DataError that lists every line with more than `limit` tokens.
 
-    first: index of the first line
+    first:   index of the first line, for the line numbers in the error
+    message: first line of the error
     """
     if limit is None:
         return

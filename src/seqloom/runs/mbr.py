@@ -1,9 +1,9 @@
-"""Minimum Bayes risk decoding: the candidate that is most similar to all other candidates.
+"""Minimum Bayes risk decoding: choose the candidate that is most similar to the other candidates.
 
     argmax_h 1/(n-1) Σ_{h' ≠ h} utility(h, h')
 
-The most probable output is often atypical; an output that many probable candidates agree on is
-not. MBR compares whole texts, so it chooses among the results of other searches.
+The most probable output is often atypical. An output that resembles many other probable outputs is
+not. MBR compares whole texts, so other searches must produce the candidates first.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from seqloom.runs.prediction import Prediction
 
 
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
-    """The searches that produce the candidates, with the number of candidates of each.
+    """Return the searches that produce the candidates, each with its number of candidates.
 
-    Beam search comes first: among candidates of equal utility its best one wins.
+    Beam search comes first, so that among candidates of equal utility its best one is ranked first.
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
@@ -39,7 +39,7 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
 def rank_by_expected_utility(
     candidates: Sequence[Prediction], config: MinimumBayesRiskConfig
 ) -> list[Prediction]:
-    """Each distinct text once, with its expected utility as score, highest first."""
+    """Return each distinct text once, with its expected utility as score, highest first."""
     scores = expected_utility([candidate.text for candidate in candidates], config.utility)
     first = {candidate.text: index for index, candidate in reversed(list(enumerate(candidates)))}
     order = sorted(first.values(), key=lambda index: (-scores[index], index))

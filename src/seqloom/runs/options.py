@@ -1,4 +1,4 @@
-"""Options of a prediction, and functions that choose its search and its engine."""
+"""Prediction options, and functions that determine the search and the engine settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError
 
 Probabilities = Literal["none", "score", "tokens"]
-"""Which probabilities a caller needs: none, the score of each output, or those of its tokens too."""
+"""The probabilities that a caller needs: none, the score of each output, or also the
+log-probability of each of its tokens."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class PredictionOptions:
 
     n_best:        number of outputs per text
     attention:     return attention weights
-    prefixes:      text that each output must start with; empty for no constraint
-    first:         index of the first text, if the texts are a chunk of a longer list. Error messages
-                   and samples depend on the index, so that the list can be split anywhere
-    probabilities: torch computes all of them in any case. CTranslate2 needs extra work for each
-                   level; with "none", its greedy search returns NaN as score
+    prefixes:      one text per input, which its output must start with; empty for no constraint
+    first:         index of the first text, if the texts are a chunk of a longer list. Line numbers
+                   in errors and random samples depend on the index, not on the chunks
+    probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
+                   faster with fewer; with "none", its greedy search returns NaN as score
     to:            target language of a multilingual run. A list translates through each language,
                    one after the other. None: every text starts with a tag
     heads:         with `attention`, also return the weights of every layer and head
@@ -65,19 +66,25 @@ def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
-    """Greedy search with the rules of another search."""
+    """Return greedy search with the rules and the length penalty of `decoding`."""
     return GreedyConfig(**_shared_settings(decoding))
 
 
 def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
-    """Sampling as the recipe defines it, or with the rules of its search."""
+    """Return `decoding` with this number of samples, if it is sampling.
+
+    Otherwise return sampling with the rules and the length penalty of `decoding`.
+    """
     if isinstance(decoding, SampleConfig):
         return decoding.model_copy(update={"samples": max(samples, 1)})
     return SampleConfig(samples=max(samples, 1), **_shared_settings(decoding))
 
 
 def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
-    """Beam search of this width with the rules of another search."""
+    """Return `decoding` with this beam width, if it is beam search.
+
+    Otherwise return beam search with the rules and the length penalty of `decoding`.
+    """
     if not isinstance(width, int) or width < 1:
         raise ConfigError(f"the beam width must be an integer of 1 or more, not {width!r}")
     if isinstance(decoding, BeamConfig):
@@ -88,7 +95,10 @@ def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
 def resolve_decoding(
     recipe: DecodingConfig, beam: int | None, decoding: DecodingConfig | None
 ) -> DecodingConfig:
-    """The search to use: `decoding` or the recipe's, with the width `beam` if it is given."""
+    """Return the search to use: `decoding`, or the recipe's if `decoding` is None.
+
+    beam: if given, the result is beam search of this width
+    """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):
         raise ConfigError(
@@ -99,7 +109,7 @@ def resolve_decoding(
 
 
 def resolve_engine(settings: EngineConfig, name: str | None) -> EngineConfig:
-    """The engine settings with another engine; None keeps them."""
+    """Return the settings with the engine `name`. None returns them unchanged."""
     if name is None:
         return settings
     if name not in get_args(EngineKind):

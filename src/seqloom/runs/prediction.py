@@ -24,17 +24,17 @@ class Prediction:
     pieces:            the tokens of the text, followed by "</s>" if END was generated
     source_pieces:     the source tokens, followed by "</s>"; empty without a source
     log_probabilities: log-probability of each piece
-    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads; for
-                       an image, over its grid cells in reading order. Rows sum to 1. None without
-                       attention or if it was not requested
+    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads.
+                       Rows sum to 1. For an image, the columns are its grid cells in reading
+                       order. None if the model has no attention or it was not requested
     finished:          False if the length limit ended the output
     alignment:         (source word, target word) pairs, counted from 0, computed from
                        `alignment_weights`
-    heads:             (pieces, layers, heads, source pieces) attention of each layer and head, if
-                       requested
+    heads:             (pieces, layers, heads, source pieces) attention of each layer and head;
+                       None if it was not requested
     alignment_weights: (pieces, source pieces) the attention of the heads that align words best;
                        the mean of all heads if none were selected
-    word_of:           index of the word of the text that each piece belongs to, -1 for none
+    word_of:           for each piece, the index of its word in the text; -1 for no word
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
@@ -63,9 +63,11 @@ class Prediction:
         return {**values, "attention": attention, **heads}
 
     def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
-        """Attention weights with labels: (pieces, …, source pieces), or between words if `merged`.
+        """Return attention weights with the labels of their rows and columns.
 
-        weights: `attention`, `alignment_weights`, `heads`, or a mean of some of these
+        weights: (pieces, …, source pieces) `attention`, `alignment_weights`, `heads`, or a mean of
+                 some of these
+        merged:  merge the pieces of each word
         """
         if not merged:
             return AttentionMap(self.pieces, self.source_pieces, weights.double().numpy())
@@ -87,7 +89,7 @@ def build_prediction(
 ) -> Prediction:
     """Convert a hypothesis to a prediction.
 
-    reduction: how the attention of the hypothesis was stored; None if it was not
+    reduction: the reduction with which the search stored attention; None if it stored none
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
     end = (END,) if hypothesis.finished else ()

@@ -1,4 +1,7 @@
-"""Predictor: texts in, predictions out. Batches inputs by length and keeps their order."""
+"""Predictor: runs a trained model on texts.
+
+It tokenises them, batches them by length, decodes, and returns predictions in input order.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +48,7 @@ ProgressCallback = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """A search outside torch."""
+    """A decoder implemented outside torch, for example CTranslate2."""
 
     def search(
         self,
@@ -54,17 +57,23 @@ class Engine(Protocol):
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> list[list[Hypothesis] | None]:
-        """The hypotheses of each source; None where the result may differ from the torch search."""
+        """Return the hypotheses of each input.
+
+        None for an input whose result could differ from that of the torch search; torch then
+        decodes this input.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Predicts outputs of a model.
+    """Predicts the outputs of a model for texts, and scores given targets.
 
-    engine:      searches first; torch searches the inputs for which it returns None
+    task:        tokenises texts and converts outputs to texts
+    engine:      decodes the inputs first. Inputs for which the engine returns None are decoded with
+                 torch. None: torch decodes all
     head_choice: the attention heads that align words
-    compiled:    use compiled search for single inputs
+    compiled:    let torch use its compiled search for single inputs
     """
 
     model: Model
@@ -81,7 +90,10 @@ class Predictor:
         options: PredictionOptions = TEXT_ONLY,
         progress: ProgressCallback | None = None,
     ) -> list[list[Prediction]]:
-        """The outputs of each text, in order. An empty text has an empty output."""
+        """Return the outputs for each text, in order, best first.
+
+        An empty text has one empty output, unless it is the prompt of a language model.
+        """
         inputs = self._prepare(texts, options.prefixes)
         self.check_input_lengths(inputs, options.first)
         indices = [
@@ -117,10 +129,11 @@ class Predictor:
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
     ) -> list[list[Prediction]]:
-        """The outputs of prepared inputs whose lengths were checked.
+        """Return the outputs for prepared inputs. The caller has checked their lengths.
 
-        sample_indices: one index per input; random samples depend on it
-        callback:       receives tokens during the search and can cancel inputs by their position
+        sample_indices: one index per input; its random samples depend on this index only
+        callback:       receives tokens during torch searches and can cancel inputs. It identifies
+                        an input by its position in `inputs`
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [
@@ -143,7 +156,7 @@ class Predictor:
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
-        # Other engines manage the memory of hypotheses themselves, and are fast for small batches.
+        # Other engines limit the memory of their hypotheses themselves, and small batches are fast.
         width, last_batch_factor = (
             (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
@@ -166,10 +179,10 @@ class Predictor:
                     SearchBatch(batch, indices, request).only(torch_rows),
                     SearchBatch.halves,
                 )
-                for row, found in zip(torch_rows, chain.from_iterable(parts), strict=True):
-                    searched[row] = found
-            for index, model_input, of_input in zip(indices, batch, searched, strict=True):
-                hypotheses = of_input or []
+                for row, hypotheses in zip(torch_rows, chain.from_iterable(parts), strict=True):
+                    searched[row] = hypotheses
+            for index, model_input, input_hypotheses in zip(indices, batch, searched, strict=True):
+                hypotheses = input_hypotheses or []
                 if newline is not None and decoding.stop_at_newline:
                     penalty = decoding.length_penalty
                     hypotheses = [
@@ -218,7 +231,10 @@ class Predictor:
         options: PredictionOptions = WITH_ATTENTION,
         length_penalty: float = 1.0,
     ) -> list[Prediction]:
-        """Log-probabilities of given targets. Of the options, attention and heads are used."""
+        """Compute the log-probability of each token of given targets, one target per text.
+
+        Only `attention` and `heads` of the options are used.
+        """
         reduction = AttentionReduction(options.heads, self.head_choice)
         inputs = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
@@ -259,12 +275,15 @@ class Predictor:
         hypotheses: int = 1,
         last_batch_factor: int = LAST_BATCH_FACTOR,
     ) -> Iterator[list[int]]:
-        """Indices of the inputs of each batch, for this many hypotheses per input."""
+        """Yield the indices of the inputs in each batch.
+
+        hypotheses: number of hypotheses per input. The token budget is divided by it
+        """
         budget = batch_token_budget(self.device) // hypotheses
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
-        """Encode the sources of a batch."""
+        """Encode the sources or images of a batch. All inputs must be of the same kind."""
         source: Source | None = None
         if batch[0].image is not None:
             images = [one.image for one in batch if one.image is not None]
@@ -275,7 +294,10 @@ class Predictor:
         return self.model.encode(source, len(batch))
 
     def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
-        """Raise a DataError if a source or prefix exceeds the model's maximum length."""
+        """Raise a DataError if a source or prefix exceeds the model's maximum length.
+
+        first: index of the first input, for the line numbers in the error
+        """
         limit = self.model.max_source_length
         check_lengths(
             limit,

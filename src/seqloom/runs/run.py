@@ -1,4 +1,7 @@
-"""Run: a trained model in use."""
+"""Run: a trained model loaded from its run folder.
+
+Translates, captions, completes, labels, scores and evaluates.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,9 +49,11 @@ from seqloom.text.vocabulary import SPECIAL_TOKENS
 class Run:
     """A loaded run folder, or an ensemble of several. Created by `seqloom.load(folder)`.
 
-    folder:   the run folder; of an ensemble, that of the first member
-    partners: the folders of the other members of an ensemble
-    config:   the recipe; of an ensemble, that of the first member
+    folder:     the run folder; for an ensemble, that of the first member
+    partners:   the folders of the other members of an ensemble
+    config:     the recipe; for an ensemble, that of the first member
+    heads_note: a warning for the user if the stored alignment heads were chosen for other weights,
+                so that all heads are used instead; otherwise empty
     """
 
     def __init__(
@@ -78,7 +83,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The folder; of an ensemble, the folders of all members joined by +."""
+        """The path of the folder; for an ensemble, the paths of all members joined by +."""
         return " + ".join(map(str, (self.folder, *self.partners)))
 
     def translate(
@@ -91,13 +96,13 @@ class Run:
         prefixes: Sequence[str] | None = None,
         to: str | Sequence[str] | None = None,
     ) -> list[Prediction]:
-        """The best output for each text, in order. An empty text has an empty output.
+        """Return the best output for each text, in order. An empty text has an empty output.
 
         beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the recipe's
         attention: return attention weights. Default: True, unless the engine is set to ctranslate2
                    or compiled, which cannot return them. False allows faster engines
-        prefixes:  text that each output must start with
+        prefixes:  one text per input, which its output must start with
         to:        target language of a multilingual run ("fr"), or a list of languages to
                    translate through (["en", "fr"])
         """
@@ -118,7 +123,7 @@ class Run:
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Prediction]]:
-        """The `n_best` outputs for each text, best first. Parameters as in `translate`."""
+        """Return the `n_best` outputs for each text, best first. Parameters as in `translate`."""
         options = PredictionOptions(n_best, self._default_attention(attention), prefixes)
         return self.predict(texts, options, beam=beam, decoding=decoding)
 
@@ -130,7 +135,10 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
-        """The outputs for each text, with all options. `translate` is a shorter form."""
+        """Return the outputs for each text, best first.
+
+        This is the general form of `translate`, with all options.
+        """
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
                 f"{self.folder}: this is a language model, which has no source to translate. Use "
@@ -140,6 +148,7 @@ class Run:
         chosen = resolve_decoding(self.config.decoding, beam, decoding)
         check_n_best(chosen, options.n_best)
         *pivots, last = self.languages.path(options.to)
+        # Translate through the pivot languages one after another, then into the last language.
         for pivot in pivots:
             tagged = self.languages.add_tag(texts, pivot, options.first)
             pivot_options = replace(TEXT_ONLY, first=options.first)
@@ -160,7 +169,10 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
     ) -> EngineChoice:
-        """The engine that serves such a request, and why. Prepares the engine if necessary."""
+        """Return the engine for a request with these options, and the reason for the choice.
+
+        Converts or compiles the model if necessary.
+        """
         return self.engines.choose(
             self.engine, resolve_decoding(self.config.decoding, beam, decoding), options
         )
@@ -176,7 +188,9 @@ class Run:
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
     ) -> list[Prediction]:
-        """A caption for each image. Images are files or archive members (photos.zip/dog.jpg).
+        """Return a caption for each image.
+
+        images: files or archive members (photos.zip/dog.jpg)
 
         The other parameters are those of `translate`.
         """
@@ -195,12 +209,12 @@ class Run:
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
-        """Texts that start with each prompt; an empty prompt generates from START.
+        """Generate `n_best` texts that start with each prompt. A prompt may be empty.
 
         decoding: a search config. Default: sampling, with the recipe's settings
 
-        A long-text model has no END token: it generates up to max_length tokens, or to the end of
-        the line with stop_at_newline.
+        A long-text model has no END token: it generates up to max_length tokens. With stop_at_newline
+        it stops at the end of the line.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -214,9 +228,12 @@ class Run:
         return self.predictor.predict(prompts, chosen, options)
 
     def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
-        """The label of each text, or the labels of its tokens. An empty text has an empty label.
+        """Return the label of each text, or the labels of its tokens.
 
-        every: return all labels of each text, the most probable first, if a text has one label
+        every: return all labels of the vocabulary, ranked by probability, instead of only the best
+               one. Only for runs that assign one label per text
+
+        An empty text has an empty label.
         """
         if not isinstance(self.config.task, LabelsConfig):
             raise ConfigError(
@@ -235,9 +252,9 @@ class Run:
         attention: bool = True,
         heads: bool = False,
     ) -> list[Prediction]:
-        """The log-probability of given targets, token by token.
+        """Compute the log-probability of each token of given targets.
 
-        sources: empty strings for a language model
+        sources: one text per target; empty strings for a language model
         heads:   with `attention`, also return the weights of every layer and head
         """
         check_texts(sources)
@@ -264,13 +281,13 @@ class Run:
         lowercase: bool = False,
         progress: ProgressCallback | None = None,
     ) -> EvaluationReport:
-        """Scores on a split of the recipe's data, or of other data of the same kind.
+        """Compute scores on a split of the recipe's data, or of other data of the same kind.
 
         beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the recipe's
         data:      data that replaces the recipe's, such as another folder
         lowercase: also compute lowercased BLEU
-        progress:  called with the number of finished sentences and the number of all sentences
+        progress:  called with the number of finished sentences and the total number of sentences
 
         torch computes the outputs, unless the engine is set to ctranslate2.
         """
@@ -312,8 +329,8 @@ def load(
 ) -> Run:
     """Load a run folder. All of its files are checked against their digests first.
 
-    folder:   a run folder, or a list of folders, which form an ensemble: the mean of their
-              probabilities at every step
+    folder:   a run folder, or a list of run folders. A list is loaded as an ensemble, which
+              averages the probabilities of all models at every step
     settings: changes to the recipe that keep the weights valid, for example
               ["model.decoder.attention.selection=argmax"] for hard attention
     engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine

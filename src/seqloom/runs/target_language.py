@@ -12,14 +12,18 @@ from seqloom.runs.prediction import Prediction
 from seqloom.text.tokenizer import Tags
 
 MAX_LISTED_LINES = 5
+"""Maximum number of line numbers that an error message lists."""
 
 
 @dataclass(frozen=True)
 class TargetLanguages:
     """The target languages of a run.
 
-    tags:             one tag must precede every text; empty if the run has a single direction
-    tag_is_in_source: the tag is part of the source; otherwise it is only a target prefix
+    run:              the run folder, for error messages
+    tags:             the tags of the languages. Every text must start with one of them. Empty if
+                      the run has a single direction
+    tag_is_in_source: True if the model reads the tag as part of the source; False if the tag is
+                      only a prefix of the output
     """
 
     run: str
@@ -38,7 +42,10 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """The tag of each translation step on the way to `to`; [None] if `to` is None."""
+        """Return the tags of the languages to translate into, one after another.
+
+        Returns [None] if `to` is None: every text then starts with its tag.
+        """
         if to is None:
             return [None]
         return [self._tag(language) for language in ([to] if isinstance(to, str) else to)]
@@ -59,9 +66,10 @@ class TargetLanguages:
         )
 
     def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
-        """Put the tag in front of each non-empty text; with None every text must have one.
+        """Put the tag in front of each non-empty text.
 
-        first: index of the first text, for error messages
+        tag:   None adds no tag; every non-empty text must then already start with one
+        first: index of the first text, for the line numbers in errors
         """
         if not self.tags:
             return list(texts)
@@ -84,7 +92,7 @@ class TargetLanguages:
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
     def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
-        """The output with its alignment relative to the text before `add_tag`."""
+        """Return the output with an alignment that does not count the tag that `add_tag` added."""
         if tag is None or not self.tag_is_in_source:
             return output
         kept = tuple((source - 1, target) for source, target in output.alignment if source)

@@ -1,4 +1,7 @@
-"""Weight averaging: averages over training often score better than the last weights."""
+"""Weight averaging.
+
+The mean of the weights at several steps often scores better than the last weights.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,20 +22,24 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """No averaging: the current weights are used."""
+    """Interface of all averagers. This class itself uses the current weights, without averaging."""
 
-    def after_step(self, model: nn.Module) -> None: ...
+    def after_step(self, model: nn.Module) -> None:
+        """Update the average after an optimiser step."""
 
-    def before_evaluation(self, model: nn.Module, step: int) -> None: ...
+    def before_evaluation(self, model: nn.Module, step: int) -> None:
+        """Update the average before an evaluation."""
 
     def average(self, model: nn.Module) -> Weights:
+        """Return the averaged weights."""
         return weights_of(model)
 
     def tensors(self) -> Weights:
-        """The state to store in a checkpoint."""
+        """Return the state to store in a checkpoint."""
         return {}
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None: ...
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore the state that `tensors` returned."""
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -41,25 +48,28 @@ class Averager:
 
 
 class Average(Averager):
-    """Base of averagers that keep a copy of the weights."""
+    """Base class of the averagers that average.
+
+    `applied` replaces the weights of the model by their average, and restores them at the end.
+    """
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        own = {name: weight.clone() for name, weight in weights_of(model).items()}
+        current = {name: weight.clone() for name, weight in weights_of(model).items()}
         _assign(model, self.average(model))
         try:
             yield
         finally:
-            _assign(model, own)
+            _assign(model, current)
 
 
 class LastWeights(Average):
-    """The mean of the weights at the last few evaluations."""
+    """The mean of the weights at the last `count` evaluations."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.kept: dict[int, Weights] = {}
-        """Weights by step: a repeated evaluation counts once."""
+        """Weights by step, so that an evaluation that is repeated after a resume counts once."""
 
     def before_evaluation(self, model: nn.Module, step: int) -> None:
         self.kept[step] = {name: weight.clone() for name, weight in weights_of(model).items()}
@@ -91,7 +101,7 @@ class LastWeights(Average):
 class MovingAverage(Average):
     """Exponential moving average: m ← d m + (1 - d) w after every step.
 
-    d rises to `decay`, so that the first weights lose their influence.
+    d = min(decay, t / (t + 10)) at step t: early weights are forgotten quickly.
     """
 
     def __init__(self, decay: float) -> None:

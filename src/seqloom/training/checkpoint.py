@@ -1,4 +1,4 @@
-"""Checkpoints: saving and restoring everything a training needs to resume bit-exactly."""
+"""Checkpoints: save and restore everything that a training run needs to resume bit-exactly."""
 
 import json
 import platform
@@ -36,10 +36,10 @@ MAY_CHANGE = (
 
 
 def save_checkpoint(session: Session) -> None:
-    """Write weights, optimiser state, averages, and positions in the data and the event log.
+    """Write weights, optimiser state, averages, and the positions in the data and the event log.
 
-    The folder is written atomically. No random state is saved: every draw is a function of seed
-    and step.
+    The folder is written atomically. No random state is saved, because random numbers depend only
+    on seed, step and rank.
     """
 
     def write(folder: Path) -> None:
@@ -48,10 +48,12 @@ def save_checkpoint(session: Session) -> None:
         moments = optimizer_tensors(session.optimizer, session.model)
         write_tensors(folder / OPTIMIZER, moments)
         write_tensors(folder / AVERAGES, session.averager.tensors())
-        round_number, index = session.stream.position
+        shard, index = session.stream.position
+        # Key names of the file format: round = shard, journal = position in the event log,
+        # progress = best score.
         record = {
             "step": session.step,
-            "round": round_number,
+            "round": shard,
             "index": index,
             "evaluated": session.evaluated,
             "seconds": session.seconds,
@@ -65,7 +67,10 @@ def save_checkpoint(session: Session) -> None:
 
 
 def restore_checkpoint(session: Session) -> list[str]:
-    """Restore the newest intact checkpoint. Returns the damage found in newer ones."""
+    """Restore the newest intact checkpoint.
+
+    Returns the damage found in newer checkpoints and in the event log.
+    """
     store = checkpoint_store(session.folder)
     checkpoint, damage = next(store.intact(), (None, []))
     if checkpoint is None and store.paths():
@@ -105,7 +110,10 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
 
 
 def environment_changes(session: Session) -> list[str]:
-    """Differences to the machine of the last checkpoint that can change the order of sums."""
+    """List changes since the last checkpoint that can change floating-point rounding.
+
+    These are changes of machine type, threads, ranks and precision.
+    """
     checkpoint = checkpoint_store(session.folder).current_path()
     if checkpoint is None:
         return []
@@ -144,6 +152,7 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
 
 
 def _flatten(tree: object, path: str = "") -> dict[str, object]:
+    """Map the path of every setting, such as "training.steps", to its value."""
     if isinstance(tree, dict):
         pairs: Sequence[tuple[str, object]] = [
             (f"{path}.{k}".strip("."), v) for k, v in tree.items()

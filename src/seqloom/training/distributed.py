@@ -1,7 +1,8 @@
-"""Data-parallel training. The only module that knows about ranks.
+"""Data-parallel training: the process group and its collective operations.
 
-Each rank processes its share of the batches. Losses are sums; gradients are summed over all ranks
-and divided once by the global number of targets, so that two ranks compute what one would.
+Each rank processes its share of the batches and divides its losses by the number of targets on all
+ranks. Gradients are then summed over all ranks. The number of ranks therefore does not change the
+gradient.
 """
 
 import os
@@ -28,7 +29,7 @@ class World:
         return self.rank == 0
 
     def sum(self, number: float) -> float:
-        """The sum of a number over all ranks."""
+        """Return the sum of a number over all ranks."""
         if self.size == 1:
             return number
         tensor = torch.tensor(number, dtype=torch.float64, device=self.device)
@@ -45,7 +46,7 @@ class World:
             torch_distributed.all_reduce(tensor)
 
     def broadcast(self, number: float) -> float:
-        """The number of rank 0, so that all ranks take the same decision to the last bit."""
+        """Return the number that rank 0 has. All ranks then compute with exactly the same value."""
         return self.sum(number if self.is_main else 0.0)
 
     def all_reduce_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -65,7 +66,7 @@ class World:
 
 @contextmanager
 def join_world(device: torch.device) -> Iterator[World]:
-    """Join the process group that torchrun started; without torchrun, a world of one process."""
+    """Join the process group that torchrun started. Without torchrun, the world is one process."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(0, 1, device)

@@ -18,7 +18,7 @@ from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, check_weights_are_finite
 
 KEPT_WEIGHTS = 1
-"""Number of best weights on disk; checkpoints hold the other weights."""
+"""Number of weights kept in the run folder besides the checkpoints: only the best."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class DevScores:
 
     values:           by name, as in recipes
     higher_is_better: names of the scores for which higher is better
-    groups:           the scores of each language pair or other group of the dev split, if several
+    groups:           the scores of each group of the dev split, such as a language pair; empty if
+                      there is only one group
     """
 
     values: dict[str, float]
@@ -38,7 +39,8 @@ class DevScores:
 def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
     """Score the model on the dev split and save its weights if they are the best so far.
 
-    check_signals: called between batches; it may raise, because an evaluation can be repeated
+    check_signals: called before each batch. It may raise an exception to end the evaluation, which
+                   can be repeated later
     """
     check_weights_are_finite(session.model)
     session.averager.before_evaluation(session.model, session.step)
@@ -63,7 +65,7 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
 
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
-    """Loss over the whole dev split, and scores of greedy outputs for its first examples."""
+    """Compute the loss on the whole dev split, and score greedy outputs for its first examples."""
     device, batch_tokens = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, batch_tokens)
     total, count = corpus_loss(session.model, session.task, batches, device, check_signals)
@@ -83,7 +85,7 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     outputs = [best[0].text for best in predictions]
     task = task.with_fast_scores(session.config.training.stopping.score)
     groups = score_groups(task, examples, outputs)
-    # With several groups each one counts the same, whatever its number of sentences.
+    # With several groups, every group has the same weight, whatever its number of sentences.
     scores = mean_scores(groups) or task.scores(outputs, examples)
     values |= {score.key: score.value for score in scores}
     return DevScores(

@@ -27,7 +27,7 @@ EventCallback = Callable[[Event], None]
 
 
 class EventLog:
-    """Appends events to `metrics.jsonl`. Plots and tables are made from this file."""
+    """Appends events to `metrics.jsonl`, the source of all plots and tables of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class EventLog:
                 remaining = remaining[self.file.write(remaining) :]
 
     def position(self) -> dict[str, Any]:
-        """Size and digest of the file, after it is synced to disk. Checkpoints store them."""
+        """Sync the file to disk. Returns its size and digest, which checkpoints store."""
         with storage_errors(self.path):
             os.fsync(self.file.fileno())
         size = self.path.stat().st_size
@@ -52,7 +52,8 @@ class EventLog:
     def truncate(self, size: int) -> None:
         """Remove the events after the checkpoint that training resumes from.
 
-        A damaged, shorter file keeps its complete lines.
+        size: size of the file at that checkpoint. If the file is shorter, because it is damaged,
+              all of its complete lines are kept
         """
         with storage_errors(self.path):
             if self.path.stat().st_size < size:

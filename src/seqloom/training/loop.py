@@ -39,16 +39,17 @@ from seqloom.training.step import (
 )
 
 MAX_LISTED_EXAMPLES = 10
-"""Training examples that an error message names."""
+"""Maximum number of training examples that an error message lists."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The result of a training.
+    """The result of a training run.
 
+    step:   the last step
     best:   best dev score; None if nothing was evaluated
     reason: why training ended: done · patience · time · signal
-    signal: the number of the signal that ended it
+    signal: number of the signal that ended training; None if there was none
     """
 
     folder: Path
@@ -76,7 +77,9 @@ def train(
     config = recipe if isinstance(recipe, RunConfig) else load_recipe(recipe).config
     folder = Path(folder)
     if folder.name in ("", ".."):
-        folder = folder.resolve()  # temporary folders beside it are named after it
+        # "." and ".." have no usable name, and the names of the lock file and temporary folders are
+        # derived from it.
+        folder = folder.resolve()
     with (
         join_world(best_device()) as world,
         lock_folder(folder) if world.is_main else nullcontext(),
@@ -85,10 +88,14 @@ def train(
         try:
             # Before this point a signal ends the process: there is nothing to save yet.
             with catch_signals() as signals:
-                set_malloc_thresholds()  # after the corpus is read: its memory is not needed again
+                # Only now: memory freed after reading the corpus should go back to the system;
+                # memory freed by training steps should be reused.
+                set_malloc_thresholds()
                 progress = ProgressMeter(session)
                 session.captured_steps = capture_steps(session)
                 session.log(Event("start", session.step, _start_data(session)))
+                # A resumed run may already be finished, or may have stopped before an evaluation
+                # that was due.
                 reason = _after_step(session, progress, signals) if session.step else None
                 while reason is None:
                     with _locate_failure(session):
@@ -102,7 +109,7 @@ def train(
 
 
 def take_step(session: Session) -> StepResult:
-    """Take the next optimiser step: next batches, random seed, learning rate, update."""
+    """Take the next optimiser step: read batches, set random seed and learning rate, update."""
     settings, step = session.config.training, session.step + 1
     batches = [next(session.stream) for _ in range(settings.accumulate)]
     _seed_step(settings.seed, step, session.world)
@@ -125,7 +132,7 @@ def take_step(session: Session) -> StepResult:
 
 
 def capture_steps(session: Session) -> CapturedSteps | None:
-    """Set up CUDA graphs of whole training steps, if the recipe and the device use them."""
+    """Prepare the capture of training steps as CUDA graphs; None if steps are not captured."""
     settings = session.config.training
     if not uses_cuda_graphs(settings, session.world.device):
         return None
@@ -139,7 +146,7 @@ def capture_steps(session: Session) -> CapturedSteps | None:
 
 
 def _after_step(session: Session, progress: ProgressMeter, signals: SignalState) -> str | None:
-    """Evaluate and save if due. Returns the reason to stop, or None to continue."""
+    """Evaluate and save a checkpoint if due. Returns the reason to stop, or None to continue."""
     settings, step = session.config.training, session.step
 
     def check_signals() -> None:
@@ -180,7 +187,10 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
 
 
 def _save(session: Session, progress: ProgressMeter) -> None:
-    """Write a checkpoint, unless a loss, gradient or weight is not finite."""
+    """Write a checkpoint.
+
+    Raises a TrainingError if the last loss, the gradient norm or a weight is not finite.
+    """
     if progress.last is not None:
         check_step_is_finite(session.model, progress.last)
     check_weights_are_finite(session.model)
@@ -193,9 +203,9 @@ def _save(session: Session, progress: ProgressMeter) -> None:
 
 
 def _seed_step(seed: int, step: int, world: World) -> None:
-    """Seed torch with a function of seed, step and rank.
+    """Seed torch with a value that depends only on seed, step and rank.
 
-    Checkpoints therefore need no random state, and a resumed run draws the same numbers.
+    A resumed run therefore draws the same random numbers, and checkpoints need no random state.
     """
     digest = hashlib.sha256(f"{seed} {step} {world.rank}".encode()).digest()
     torch.manual_seed(int.from_bytes(digest[:8], "big") >> 1)

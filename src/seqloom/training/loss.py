@@ -1,4 +1,4 @@
-"""The loss of a training batch: decoder inputs, objective and precision as the recipe defines them."""
+"""The loss of a training batch, with the decoder inputs, objective and precision of the recipe."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from seqloom.training.session import Session
 
 
 def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
-    """The summed loss of a batch at a step, with the recipe's decoder inputs and precision."""
+    """Compute the sum of the loss over the targets of a batch, as defined by the recipe for a step."""
     settings = session.config.training
     risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
     objective = Objective(settings.label_smoothing, settings.r_drop, risk)
@@ -30,10 +30,10 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
     target_share: probability, at each position, of feeding the target token. 1 is teacher forcing,
                   0 is free running, and anything between is scheduled sampling
 
-    The model first predicts all positions without gradients; training then runs teacher-forced on
-    the mixture. No gradient flows through a chosen token, so this equals feeding each prediction
-    back as it is made. An early END is fed like any other token: the position after it still has a
-    target and therefore a valid loss.
+    The inputs are first generated step by step, without gradients and dropout. The caller then
+    computes the loss on these inputs as in teacher forcing. This is valid because no gradient flows
+    through the choice of a token. A predicted END is fed like any other token: the position after
+    it still has a target and therefore a loss.
     """
     if target_share >= 1:
         return batch
@@ -48,7 +48,7 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
 
 @torch.no_grad()
 def _predict_inputs(model: Model, batch: Batch, target_share: float) -> Tensor:
-    """(B, T) decoder inputs, predicted position by position."""
+    """Generate the decoder inputs position by position: (B, T)"""
     assert batch.packing is None, "stepwise decoding needs one pair per row"
     targets = batch.inputs.values  # (B, T)
     memory = model.encode(batch.source, batch.size)

@@ -6,12 +6,13 @@ from torch import Tensor, nn
 from seqloom.config.schema.training import AdamWConfig
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""Names of the state tensors that AdamW has for each parameter."""
 
 
 def build_optimizer(
     config: AdamWConfig, model: nn.Module, capturable: bool = False
 ) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices only, not on biases and norm gains.
+    """Build AdamW with weight decay on matrices only, not on biases and norm gains.
 
     capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """
@@ -44,7 +45,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimiser state of every parameter, by parameter name."""
+    """Return the optimiser state of every parameter as tensors named `parameter:moment`."""
     return {
         f"{name}:{moment}": optimizer.state[parameter][moment]
         for name, parameter in model.named_parameters()

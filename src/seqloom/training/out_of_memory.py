@@ -16,7 +16,8 @@ def split_on_out_of_memory(
 ) -> StepResult:
     """Run a step; after an out-of-memory error, halve the largest batches and try again.
 
-    A step sums its losses before it divides them, so splitting does not change the gradient.
+    A step divides every loss by the number of targets in all batches, so splitting a batch does not
+    change the gradient.
     """
     parts = [part for batch in batches for part in _split(batch, session.max_part_tokens)]
     while True:
@@ -36,7 +37,7 @@ def split_on_out_of_memory(
             settings = session.config.training
             text = (
                 f"out of memory on {session.world.device} with {_shape(largest)}: batches of this "
-                "size are now split in halves, with the same gradient. To start that way, set "
+                "size are now split in halves, with the same gradient. To avoid the retry, set "
                 f"training.batch_tokens = {settings.batch_tokens // 2} and "
                 f"training.accumulate = {settings.accumulate * 2}"
             )
@@ -52,7 +53,7 @@ def _split(batch: Batch, max_tokens: int | None) -> list[Batch]:
 
 
 def _tokens(batch: Batch) -> int:
-    """Number of positions, padding included, on the longer side."""
+    """Return the number of source or target positions, whichever is larger, padding included."""
     source = batch.source.values.numel() if isinstance(batch.source, Padded) else 0
     return max(source, batch.targets.values.numel())
 

@@ -11,9 +11,9 @@ from seqloom.training.session import Session
 from seqloom.training.step import StepResult, check_step_is_finite
 
 LOG_EVERY = 20
-"""Steps between two `step` events in the event log."""
+"""Number of steps between two `step` events in the event log."""
 REPORT_EVERY = 0.5
-"""Seconds between two progress reports."""
+"""Minimum number of seconds between two progress reports."""
 
 
 class ProgressMeter:
@@ -33,7 +33,7 @@ class ProgressMeter:
         self.interval_start = time.monotonic()
 
     def seconds(self) -> float:
-        """Training time, earlier sessions included."""
+        """Return the training time in seconds, including the time before a resume."""
         return self.earlier_seconds + time.monotonic() - self.start_time
 
     def add(self, result: StepResult) -> None:
@@ -70,7 +70,7 @@ class ProgressMeter:
         return Event("step", step, data)
 
     def _perplexity(self, loss: float) -> dict[str, float]:
-        """exp(loss), unless the loss contains more than the negative log-likelihood."""
+        """Return exp(loss), or nothing if the loss is not just the negative log-likelihood."""
         settings = self.session.config.training
         has_other_terms = (
             settings.label_smoothing

@@ -1,4 +1,4 @@
-"""Values that change with the step: learning rate, share of target inputs, minimum risk."""
+"""Settings that change with the step: learning rate, scheduled sampling, minimum risk training."""
 
 import math
 from typing import assert_never
@@ -17,7 +17,11 @@ from seqloom.config.schema.training import (
 
 
 def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
-    """The fraction of the peak learning rate at step 1, 2, …, `steps`, warm-up included."""
+    """Return the factor of the peak learning rate at a step, warm-up included.
+
+    step:  1, 2, …, `steps`
+    steps: total number of steps
+    """
     warmup = max(min(4_000, steps // 10), 1) if config.warmup is None else config.warmup
     if step < warmup:
         return step / warmup
@@ -34,7 +38,7 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
 
 
 def target_share(config: DecoderInputConfig, step: int) -> float:
-    """The probability of feeding the decoder the target token instead of its own prediction."""
+    """Return the probability of feeding the decoder the target token, not its own prediction."""
     match config:
         case TeacherForcingConfig():
             return 1.0
@@ -48,7 +52,7 @@ def target_share(config: DecoderInputConfig, step: int) -> float:
 
 
 def uses_minimum_risk(settings: TrainingConfig, step: int) -> bool:
-    """True if this step minimises the expected risk of sampled outputs."""
+    """True if this step uses minimum risk training: it minimises the risk of sampled outputs."""
     return settings.minimum_risk is not None and step > settings.minimum_risk.after
 
 

@@ -1,4 +1,4 @@
-"""Session: the state of a training in progress, with the best dev score for early stopping."""
+"""Session: the state of a training run in progress, with the best dev score for early stopping."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,9 @@ from seqloom.training.fast.select import Precision
 
 @dataclass(frozen=True)
 class BestScore:
-    """The best dev score, its step, and the number of evaluations since then.
+    """The best dev score so far.
+
+    waited: number of evaluations since `best_step`
 
     Checkpoints store these fields by name.
     """
@@ -30,7 +32,7 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """The state after one more evaluation."""
+        """Return the state after an evaluation with this score at this step."""
         if self.best is None or (score > self.best if higher_is_better else score < self.best):
             return BestScore(score, step, 0)
         return replace(self, waited=self.waited + 1)
@@ -46,7 +48,10 @@ class BestScore:
 
 @dataclass
 class Session:
-    """Everything the training loop reads and changes. The first fields are saved in checkpoints."""
+    """Everything the training loop reads and changes.
+
+    Checkpoints save the fields from `model` to `best_score`.
+    """
 
     model: Model
     optimizer: torch.optim.Optimizer
@@ -56,15 +61,15 @@ class Session:
     evaluated: int = field(default=0, init=False)
     """The last evaluated step."""
     seconds: float = field(default=0.0, init=False)
-    """Training time, earlier sessions included."""
+    """Training time up to the last checkpoint, including the time before a resume."""
     best_score: BestScore = field(default=BestScore(), init=False)
     saved: tuple[int, int] | None = field(default=None, init=False)
-    """(step, last evaluated step) of the last checkpoint. An equal pair needs no new checkpoint."""
+    """`step` and `evaluated` at the last checkpoint. If both are unchanged, none is due."""
 
     captured_steps: CapturedSteps | None = field(default=None, init=False)
     """Replays training steps as CUDA graphs; None runs them eagerly."""
     max_part_tokens: int | None = field(default=None, init=False)
-    """Largest number of tokens that fit into memory, known after an out-of-memory error."""
+    """Batches with more tokens are split. Set after an out-of-memory error; None before."""
 
     config: RunConfig
     folder: Path

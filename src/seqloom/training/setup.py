@@ -1,4 +1,8 @@
-"""Setting up a training session: from a recipe and a folder to the first step, or to a resumed one."""
+"""Prepares a training session.
+
+Checks the folder, loads the data, builds model and optimiser, and restores the checkpoint of a
+resumed run.
+"""
 
 import fcntl
 import os
@@ -49,7 +53,10 @@ from seqloom.training.session import Session
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a run folder for one process. The system releases the lock when the process ends."""
+    """Lock a run folder, so that only one process trains in it.
+
+    The system releases the lock if the process dies.
+    """
     path = folder.with_name(f".{folder.name}.lock")
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,6 +101,7 @@ def open_session(
         facts = {"corpus": train.digest, "batching": batching}
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
+    # A resumed run keeps the batching it was started with; runs without the entry used padding.
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
     session = Session(
@@ -133,10 +141,12 @@ def _build_stream(
 
 
 def _resume(session: Session) -> None:
-    """Restore the last intact checkpoint and report any damage."""
+    """Restore the newest intact checkpoint, and log damage and changes of the machine as notes."""
     try:
         for problem in restore_checkpoint(session):
-            text = f"{problem}; training resumes from step {session.step:,}, which is intact"
+            text = (
+                f"{problem}; training resumes from the intact checkpoint of step {session.step:,}"
+            )
             session.log(Event("note", session.step, {"text": text}))
         if changes := environment_changes(session):
             text = (
@@ -150,7 +160,10 @@ def _resume(session: Session) -> None:
 
 
 def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
-    """Raise a ConfigError if training cannot start, or resume with this recipe, in the folder."""
+    """Raise a ConfigError if training cannot start in the folder, or resume with this recipe.
+
+    Also removes temporary files that an interrupted process left behind.
+    """
     remove_leftovers_beside(folder)
     if resume and not is_run(folder):
         raise ConfigError(f"{folder}: no run to resume. Remove --resume to start a new one")
@@ -170,7 +183,10 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
 def _prepare_folder(
     config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
 ) -> None:
-    """Create the run folder, or check that an existing one was trained on the same data."""
+    """Create the folder of a new run. For a resumed run, check that the training data is the same.
+
+    facts: entries of the manifest
+    """
     if not resume:
         create_run(folder, config, task, facts)
         return
@@ -180,7 +196,8 @@ def _prepare_folder(
             "resumed. Restore the data, or train again in another --run folder"
         )
     if read_setup(folder)[0] != config:
-        # Settings that may change become part of the recipe, and the next resume compares to them.
+        # Store the changed settings (only those in MAY_CHANGE can differ here); the next resume is
+        # compared with them.
         replace_listed_file(folder, CONFIG, format_recipe(config).encode())
 
 
@@ -192,7 +209,10 @@ def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallb
 
 
 def _read_dev_examples(config: RunConfig) -> list[Example]:
-    """The first dev examples of every group, which each evaluation translates."""
+    """Read the dev examples for which every evaluation computes outputs.
+
+    They are the first examples of the split, taken from its groups in alternation.
+    """
     if isinstance(config.task, ForecastConfig):
         return []  # forecasts are scored by their loss
     examples = read_split(config.data, "dev")
@@ -202,9 +222,9 @@ def _read_dev_examples(config: RunConfig) -> list[Example]:
 
 
 def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Dataset) -> None:
-    """Raise a DataError if an example exceeds a batch or the model's positions.
+    """Raise a DataError if an example is too long for a batch or for the model.
 
-    Nothing is truncated silently.
+    Examples are never truncated.
     """
     for variant in train.variants():
         layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
@@ -216,6 +236,7 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
 
 
 def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
+    """One message per side whose texts exceed the model's maximum length."""
     problems = []
     sides = (
         ("source", corpus.source_lengths, model.max_source_length, "encoder"),
@@ -234,7 +255,8 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
                 remedy = "remove them from the file"  # filters apply to the training split only
             longest = int(lengths.max()) + 1
             problems.append(
-                f"  {split}: {count} {side}s have more than {limit} tokens, the longest {longest}; "
+                f"  {split}: {count} {side}s have more than {limit} tokens (END included), the "
+                f"longest {longest}; "
                 f"set model.{part}.positions.max_length = {longest}, or {remedy}"
             )
     return problems

@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class Interrupted(Exception):
-    """A signal arrived during work that can be repeated later."""
+    """Raised when a signal arrives during an evaluation, which can be repeated later."""
 
 
 class SignalState:
-    """The first signal received, or None."""
+    """Stores the number of the latest signal received; None before the first."""
 
     def __init__(self) -> None:
         self.signal: int | None = None

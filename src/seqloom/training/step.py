@@ -1,6 +1,7 @@
 """One optimiser step: forward, loss, backward, clip, update.
 
-This is the only module that divides a loss.
+Loss functions return sums. The step divides them by the number of targets, here and, for captured
+steps, in fast/cuda_graphs.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from seqloom.core.errors import TrainingError
 from seqloom.training.distributed import World
 
 LossFunction = Callable[[Batch], Tensor]
-"""Maps a batch to the *sum* of its loss over targets."""
+"""Maps a batch to the sum (not the mean) of the loss over its targets."""
 
 ADVICE = (
     "Lower training.optimizer.learning_rate, lengthen the warm-up, or set training.clip; "
@@ -46,8 +47,8 @@ def train_step(
 ) -> StepResult:
     """Update the weights once, by the gradient of the mean loss per target.
 
-    The loss is summed over all batches on all ranks and divided once by the global number of
-    targets. Neither the number of batches nor the number of ranks changes the gradient.
+    The loss of each batch is divided by the number of targets in all batches on all ranks. The
+    gradient therefore does not depend on how examples are distributed over batches and ranks.
     """
     optimizer.zero_grad(set_to_none=True)
     targets = round(world.sum(sum(batch.num_targets for batch in batches)))
@@ -85,7 +86,7 @@ def check_weights_are_finite(model: nn.Module) -> None:
 
 
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
-    """The name of the first tensor that contains an infinity or a NaN."""
+    """Return the name of the first tensor that contains an infinity or a NaN; None if none does."""
     for name, tensor in tensors.items():
         if tensor is not None and not torch.isfinite(tensor).all():
             return name

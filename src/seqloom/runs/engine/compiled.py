@@ -1,4 +1,4 @@
-"""The engine 'compiled': the torch search of single inputs as compiled code."""
+"""The engine 'compiled': torch searches single inputs with a compiled decoder step."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from seqloom.runs.options import PredictionOptions
 def unsupported_by_compiled(
     model: Model, decoding: DecodingConfig, options: PredictionOptions, on_cpu: bool
 ) -> Iterator[str]:
-    """Why the compiled engine cannot serve this request; nothing if it can."""
+    """Yield the reasons why the compiled engine cannot serve this request; none if it can."""
     if reason := unsupported_reason():
         yield reason
     if not on_cpu:
@@ -57,7 +57,7 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
 
 
 def _example_source(signature: Signature) -> Source:
-    """One input for a model with this signature."""
+    """Build an example input for a model with this signature."""
     if isinstance(signature.source, Pixels):
         pixels = signature.source
         size = (1, pixels.channels, pixels.height, pixels.width)

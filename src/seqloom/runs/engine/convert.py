@@ -25,7 +25,7 @@ from seqloom.text.vocabulary import END, START, UNKNOWN
 
 Precision = Literal["int8", "float32"]
 MAX_POSITIONS = 1_024
-"""Stored positions of models without a maximum length. torch decodes longer texts."""
+"""Number of positions stored for a model without a maximum length. torch decodes longer texts."""
 
 
 def convert(model: Model, folder: Path, precision: Precision) -> None:
@@ -63,13 +63,13 @@ def embedders(model: Model) -> tuple[Embedder, Embedder]:
 
 
 def vocabulary_size(embedder: Embedder) -> int:
-    """The number of embedded tokens."""
+    """Return the number of tokens that have an embedding."""
     assert isinstance(embedder.lookup, LearnedLookup)
     return len(embedder.lookup.weight)
 
 
 def stored_positions(embedder: Embedder) -> int:
-    """The number of stored positions."""
+    """Return the number of positions that the converted model stores."""
     return embedder.positions.max_length or MAX_POSITIONS
 
 
@@ -77,17 +77,17 @@ def _architecture(
     specs: ModuleType, part: TransformerEncoder | TransformerDecoder
 ) -> dict[str, Any]:
     first: EncoderLayer | DecoderLayer = part.layers[0]
-    plan = first.attention
+    attention = first.attention
     activations = specs.common_spec.Activation
     return {
         "num_layers": len(part.layers),
-        "num_heads": plan.heads,
+        "num_heads": attention.heads,
         "pre_norm": first.attention_residual.pre_norm,
         "activation": {"relu": activations.RELU, "gelu": activations.GELU}[
             first.feedforward.activation
         ],
-        "head_dim": plan.query_head_width,
-        "rotary_dim": 0 if first.attention.rotary else None,
+        "head_dim": attention.query_head_width,
+        "rotary_dim": 0 if attention.rotary else None,
     }
 
 
@@ -98,7 +98,7 @@ def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
     part.scale_embeddings = lookup.scale != 1.0
     if not hasattr(part, "position_encodings"):
         return
-    # Adding positions to zeros returns the encodings; they are zeros without positions.
+    # Adding positions to zeros yields the encodings. Without positions, the result stays zero.
     zeros = torch.zeros(1, stored_positions(embedder), lookup.width)
     added = embedder.positions(zeros.to(lookup.weight.device), 0)
     part.position_encodings.encodings = _array(added[0])
@@ -117,21 +117,21 @@ def _decoder_layer(part: Any, layer: DecoderLayer) -> None:
     _feedforward(part.ffn, layer.feedforward, layer.feedforward_residual)
 
 
-def _self_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
+def _self_attention(part: Any, attention: MultiHeadAttention, residual: Residual) -> None:
     query, key, value = _projections(attention)
     part.linear[0].weight = np.concatenate([query[0], key[0], value[0]])
     part.linear[0].bias = np.concatenate([query[1], key[1], value[1]])
     _linear(part.linear[1], attention.output_projection)
-    _norm(part.layer_norm, around.norm)
+    _norm(part.layer_norm, residual.norm)
 
 
-def _cross_attention(part: Any, attention: MultiHeadAttention, around: Residual) -> None:
+def _cross_attention(part: Any, attention: MultiHeadAttention, residual: Residual) -> None:
     query, key, value = _projections(attention)
     part.linear[0].weight, part.linear[0].bias = query
     part.linear[1].weight = np.concatenate([key[0], value[0]])
     part.linear[1].bias = np.concatenate([key[1], value[1]])
     _linear(part.linear[2], attention.output_projection)
-    _norm(part.layer_norm, around.norm)
+    _norm(part.layer_norm, residual.norm)
 
 
 Projection = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -140,21 +140,26 @@ Projection = tuple[NDArray[np.float32], NDArray[np.float32]]
 def _projections(attention: MultiHeadAttention) -> list[Projection]:
     """Weight and bias of the query, key and value projections.
 
-    CTranslate2 divides dot products by √d. Another divisor is folded into the queries.
+    CTranslate2 divides dot products by √d. If seqloom divides by another number, the query
+    projection is scaled to compensate.
     """
     assert isinstance(attention.score, DotScore)
     factor = attention.query_head_width**0.5 / attention.score.divisor
     projections = []
-    for part, by in ((attention.to_query, factor), (attention.to_key, 1), (attention.to_value, 1)):
+    for part, scale in (
+        (attention.to_query, factor),
+        (attention.to_key, 1),
+        (attention.to_value, 1),
+    ):
         assert isinstance(part, nn.Linear)
-        projections.append((_array(part.weight * by), _array(part.bias * by)))
+        projections.append((_array(part.weight * scale), _array(part.bias * scale)))
     return projections
 
 
-def _feedforward(part: Any, feedforward: FeedForward, around: Residual) -> None:
+def _feedforward(part: Any, feedforward: FeedForward, residual: Residual) -> None:
     _linear(part.linear_0, feedforward.widen)
     _linear(part.linear_1, feedforward.narrow)
-    _norm(part.layer_norm, around.norm)
+    _norm(part.layer_norm, residual.norm)
 
 
 def _linear(part: Any, linear: nn.Module) -> None:

@@ -17,19 +17,19 @@ _import_lock = threading.Lock()
 
 
 def ctranslate2() -> ModuleType:
-    """The package; raises an error with install instructions if it is missing."""
+    """Import the package. Raises an error with install instructions if it is missing."""
     with _import_lock, _passive_openmp_threads():
         return import_optional("ctranslate2", "ctranslate2", "the engine 'ctranslate2'")
 
 
 @contextmanager
 def _passive_openmp_threads() -> Iterator[None]:
-    """Let idle OpenMP threads of CTranslate2 sleep on ARM.
+    """Make idle OpenMP threads of CTranslate2 sleep instead of spin, on ARM only.
 
     On ARM, CTranslate2 has OpenMP threads and separate threads for int8 products. Spinning OpenMP
-    threads block the cores of the others, and int8 becomes slower than float32. CTranslate2 ships
-    its own copy of OpenMP, which reads the environment once, when it is loaded. Existing values of
-    the variables are kept.
+    threads occupy the cores that the int8 threads need, and int8 becomes slower than float32. CTranslate2
+    ships its own copy of OpenMP, which reads the environment once, when it is loaded. Existing
+    values of the variables are kept.
     """
     is_set = any(name in os.environ for name in OPENMP_WAIT_VARIABLES)
     if not IS_ARM or is_set or "ctranslate2" in sys.modules:

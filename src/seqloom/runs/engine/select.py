@@ -21,8 +21,8 @@ from seqloom.runs.predictor import Predictor
 from seqloom.tasks.token_task import TokenTask
 
 INT8_IS_FASTER = platform.machine() in ("x86_64", "AMD64", "aarch64")
-"""CTranslate2 is at least a quarter faster with int8 weights on these machines, as
-docs/benchmarks.md shows. Others were not measured."""
+"""True on machines where CTranslate2 is at least a quarter faster with int8 weights than with
+float32 (docs/benchmarks.md). Other machines were not measured."""
 
 
 class LoadedEngine(NamedTuple):
@@ -37,11 +37,12 @@ class LoadedEngine(NamedTuple):
 class EngineChoice:
     """The engine that serves a request.
 
-    engine:   the CTranslate2 model; None for torch
+    engine:   the CTranslate2 model; None for torch, compiled or not
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
     reason:   why torch was chosen, the compile time, or the agreement with torch; empty if the
-              user chose the engine
-    expected: True if the model is no Transformer, so that only torch can run it
+              settings ask for torch
+    expected: True if torch was expected, because the decoder is not a Transformer and only torch can
+              run it
     compiled: True for the compiled torch search
     """
 
@@ -52,7 +53,7 @@ class EngineChoice:
     compiled: bool = False
 
     def apply(self, predictor: Predictor) -> Predictor:
-        """The predictor with this engine."""
+        """Return a copy of the predictor that uses this engine."""
         return replace(predictor, engine=self.engine, compiled=self.compiled)
 
     @property
@@ -81,10 +82,12 @@ class Engines:
         options: PredictionOptions,
         compile_now: bool = True,
     ) -> EngineChoice:
-        """The engine for a request. Raises a ConfigError if a named engine cannot serve it.
+        """Return the engine for a request.
 
-        compile_now: if False, a search that is not compiled yet runs on torch, because requests
-                     never wait for compilation
+        compile_now: for the engine 'compiled', compile a new search now. If False, a search that is
+                     not compiled yet runs on plain torch, so that no request waits for compilation
+
+        Raises a ConfigError if the settings name an engine that cannot serve the request.
         """
         if settings.kind == "torch":
             return TORCH
@@ -119,7 +122,7 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """The compiled torch search; compiles it on first use."""
+        """Return the compiled torch search. Compiles it on first use."""
         model = self.origin.model
         reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))
         if reasons and compile_now:
@@ -136,7 +139,7 @@ class Engines:
         return EngineChoice(None, "torch compiled", reason, compiled=True)
 
     def _load(self, precision: str) -> LoadedEngine:
-        """The engine of this precision; a failure is remembered and raised again."""
+        """Return the engine of this precision. If loading failed before, raise the same error."""
         if precision not in self._loaded:
             try:
                 self._loaded[precision] = self._convert(precision)

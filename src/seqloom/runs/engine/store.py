@@ -2,7 +2,7 @@
 
     engines/ctranslate2-int8-…/    in the run folder, or in the user's cache if that is read-only
 
-Each folder has a manifest. A damaged folder is converted again.
+Each folder has a manifest. If a folder is damaged, the model is converted again.
 """
 
 import hashlib
@@ -28,22 +28,25 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 
 PROBES = 32
+"""Number of random sentences on which CTranslate2 is compared with torch."""
 MAX_PROBE_LENGTH = 24
+"""Maximum number of tokens of a probe and of its output."""
 EXACT_TOLERANCE = 1e-4
-"""Maximum |Δ log p| of a token in float32; two outputs with a smaller score difference are tied."""
+"""A float32 conversion is exact if |Δ log p| of every token is below this value. Two outputs whose
+scores differ by less are tied."""
 INT8_TOLERANCE = 0.05
-"""Maximum mean |Δ log p| of a token for which int8 is used automatically."""
+"""Maximum mean |Δ log p| per token with which int8 may be chosen automatically."""
 FILE = "agreement.json"
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two engines on the probes.
+    """How closely a converted model agrees with torch on the probes.
 
-    largest:  maximum |Δ log p| of a token
-    mean:     mean |Δ log p| of a token
+    largest:  maximum |Δ log p| over all tokens
+    mean:     mean |Δ log p| over all tokens
     same:     number of probes with the same best output, or with tied outputs
-    answered: number of probes that CTranslate2 did not leave to torch
+    answered: number of probes that CTranslate2 decoded instead of leaving them to torch
     """
 
     largest: float
@@ -53,7 +56,7 @@ class Agreement:
 
     @property
     def is_exact(self) -> bool:
-        """True if the converted float32 model equals the original."""
+        """True if a float32 model equals the original, up to rounding."""
         return self.largest < EXACT_TOLERANCE and self.same == self.answered
 
     @property
@@ -79,7 +82,7 @@ class Agreement:
 
 
 def build_probes(model: Model) -> list[ModelInput]:
-    """Random sentences over the model's vocabulary, the same every time."""
+    """Return random sentences over the model's vocabulary. They are the same in every call."""
     source, _ = embedders(model)
     size = vocabulary_size(source)
     max_length = min(MAX_PROBE_LENGTH, (model.max_source_length or MAX_PROBE_LENGTH + 1) - 1)
@@ -93,7 +96,7 @@ def build_probes(model: Model) -> list[ModelInput]:
 
 @torch.inference_mode()
 def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
-    """Search the probes with both engines, and score the torch outputs with both."""
+    """Decode the probes with torch and with the engine, and score the torch outputs with both."""
     batch = build_probes(model)
     decoding = GreedyConfig()
     limit = min(MAX_PROBE_LENGTH, model.max_target_length or MAX_PROBE_LENGTH)
@@ -117,8 +120,10 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
             best.log_probabilities, theirs if best.finished else theirs[:-1], strict=False
         )
     ]
-    found = engine.search(batch, request, decoding, "score")
-    answered = [(best, other[0]) for best, other in zip(torch_outputs, found, strict=True) if other]
+    searched = engine.search(batch, request, decoding, "score")
+    answered = [
+        (best, other[0]) for best, other in zip(torch_outputs, searched, strict=True) if other
+    ]
     same = sum(
         best.tokens == other.tokens or abs(best.score - other.score) < EXACT_TOLERANCE
         for best, other in answered
@@ -128,7 +133,7 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
 
 ENGINES = "engines"
 CONVERSION_VERSION = 1
-"""Increased when the conversion changes."""
+"""Part of the folder name. Increase it when the conversion changes."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class ModelOrigin:
     digest: str
 
     def engine_name(self, precision: Precision) -> str:
-        """The folder name of the converted model."""
+        """Return the name of the folder for the converted model."""
         facts = f"{CONVERSION_VERSION} {ctranslate2().__version__} {precision} {self.digest}"
         digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return f"ctranslate2-{precision}-{digest}"
@@ -153,7 +158,7 @@ class ModelOrigin:
 def load_or_convert(
     origin: ModelOrigin, precision: Precision
 ) -> tuple[CTranslate2Engine, Agreement]:
-    """The engine and its agreement with torch. Converts the model on first use."""
+    """Return the engine and its agreement with torch. Converts the model on first use."""
     name = origin.engine_name(precision)
     paths = [origin.folder / ENGINES / name, cache_root() / ENGINES / name]
     path = next((path for path in paths if not find_damage(path)), None)
@@ -163,7 +168,7 @@ def load_or_convert(
 
 
 def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Path:
-    """Convert into the first writable path."""
+    """Convert the model into the first of these paths that can be written. Returns the path."""
     first_error: StorageError | None = None
     for path in paths:
         try:
@@ -196,7 +201,7 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def _remove_outdated(path: Path, precision: Precision) -> None:
-    """Remove the converted models of earlier weights."""
+    """Remove the other converted models of this precision, made from earlier weights or versions."""
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:
             remove_folder(other)

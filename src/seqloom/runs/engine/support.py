@@ -1,4 +1,4 @@
-"""Models and requests that CTranslate2 does not support. All reasons are listed, not only the first."""
+"""Checks whether CTranslate2 supports a model and a request. They list all reasons against it."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def unsupported_model(model: Model) -> list[str]:
-    """Why CTranslate2 cannot run this model; empty if it can."""
+    """List the reasons why CTranslate2 cannot run this model; empty if it can."""
     if model.encoder is None:
         return ["a language model has no encoder and runs on torch"]
     sides: tuple[tuple[str, nn.Module], ...] = (
@@ -56,13 +56,12 @@ def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
 
 
 def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
-    plan = attention
     if not isinstance(attention.score, DotScore):
         kind = type(attention.score).__name__.removesuffix("Score").lower()
         yield f"{name}.score: only dot products are supported, not '{kind}'"
-    if plan.projection != "linear":
-        yield f"{name}.projection: only 'linear' is supported, not '{plan.projection}'"
-    if not plan.learned_values:
+    if attention.projection != "linear":
+        yield f"{name}.projection: only 'linear' is supported, not '{attention.projection}'"
+    if not attention.learned_values:
         yield f"{name}.values: only 'learned' is supported, not 'states'"
     if isinstance(attention.output_projection, nn.Identity):
         yield f"{name}.output_projection: attention without an output projection is not supported"
@@ -73,7 +72,7 @@ def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator
 def unsupported_request(
     decoding: DecodingConfig, options: PredictionOptions, signature: Signature, target: Tokenizer
 ) -> list[str]:
-    """Why CTranslate2 would answer this request differently than torch; empty if it would not."""
+    """List the reasons why CTranslate2 would return another result than torch; empty if none."""
     assert isinstance(signature.target, Tokens)
     reasons = list(_unsupported_search(decoding, options, signature.target.count))
     if decoding.min_length:

@@ -1,8 +1,8 @@
 """Search with CTranslate2.
 
-Its greedy and beam search follow the same algorithm as seqloom's: finished hypotheses are saved
-and not extended, the search stops after `finished` of them, and the ranking is log p /
-length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
+The greedy and beam search of CTranslate2 follow the same algorithm as seqloom's: finished
+hypotheses are saved and not extended, the search stops after `finished` of them, and the ranking is
+log p / length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
 tokens of a hypothesis, END included; CTranslate2 considers the k best tokens besides END.
 
 CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
@@ -36,10 +36,10 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END
 
 TINY_PENALTY = 1e-9
-"""With a length penalty of exactly 0, CTranslate2 ends its search earlier than seqloom."""
+"""Replaces a length penalty of 0, with which CTranslate2 ends its search earlier than seqloom."""
 
 SearchResults = list[list[Hypothesis] | None]
-"""The hypotheses of each source; None where torch has to search."""
+"""The hypotheses of each input; None for an input that torch has to decode."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class CTranslate2Engine:
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> SearchResults:
-        """The n best hypotheses of each source.
+        """Return the n best hypotheses of each input; None for an input that torch has to decode.
 
-        A greedy output has a score only if `probabilities` asks for it.
+        If `probabilities` is "none", greedy outputs have NaN as score.
         """
-        found: SearchResults = [None] * len(batch)
+        searched: SearchResults = [None] * len(batch)
         rows = [
             row
             for row, one in enumerate(batch)
@@ -94,7 +94,7 @@ class CTranslate2Engine:
             and request.max_lengths[row] <= self.max_target_length
         ]
         if not rows:
-            return found
+            return searched
         sources = [self._source_names(batch[row].source or ()) for row in rows]
         limits = [request.max_lengths[row] for row in rows]
         return_scores = probabilities != "none" or not _is_greedy(decoding)
@@ -116,28 +116,31 @@ class CTranslate2Engine:
                 continue
             if all(forbidden.isdisjoint(output) for output in outputs):
                 scores = result.scores if return_scores else [math.nan] * len(outputs)
-                found[row] = list(map(_hypothesis, outputs, scores))
+                searched[row] = list(map(_hypothesis, outputs, scores))
         if probabilities == "none":
-            return found
+            return searched
         return self._with_token_scores(
-            batch, found, decoding.length_penalty, probabilities == "tokens"
+            batch, searched, decoding.length_penalty, probabilities == "tokens"
         )
 
     def _with_token_scores(
         self,
         batch: Sequence[ModelInput],
-        found: SearchResults,
+        searched: SearchResults,
         length_penalty: float,
         all_outputs: bool,
     ) -> SearchResults:
-        """Add the log-probability of each token, for all outputs or only for unfinished ones."""
+        """Add the log-probabilities of the tokens, and the score computed from them.
+
+        all_outputs: if False, only for unfinished outputs
+        """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:
             return all_outputs or not hypothesis.finished
 
         pairs = [
             (one.source or (), hypothesis.tokens)
-            for one, hypotheses in zip(batch, found, strict=True)
+            for one, hypotheses in zip(batch, searched, strict=True)
             for hypothesis in hypotheses or ()
             if needs_scores(hypothesis)
         ]
@@ -152,12 +155,12 @@ class CTranslate2Engine:
             )
             return replace(hypothesis, log_probabilities=log_probabilities, score=score)
 
-        return [None if each is None else [add_scores(one) for one in each] for each in found]
+        return [None if each is None else [add_scores(one) for one in each] for each in searched]
 
     def score(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> list[tuple[float, ...]]:
-        """The log-probabilities of the tokens and END of each (source, target) pair."""
+        """Return the log-probabilities of the target tokens and END for each (source, target)."""
         if not pairs:
             return []
         results = self.translator.score_batch(
@@ -183,7 +186,7 @@ def _hypothesis(output: Sequence[int], score: float) -> Hypothesis:
 
 
 def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:
-    """CTranslate2 options for the same search."""
+    """Return the CTranslate2 options for this search."""
     beam = decoding if isinstance(decoding, BeamConfig) else BeamConfig(width=1)
     return {
         "beam_size": beam.width,

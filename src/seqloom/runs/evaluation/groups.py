@@ -1,4 +1,4 @@
-"""Scores of each language pair or other group of a split, and their mean."""
+"""Scores of each group of a split, such as a language pair, and their mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class GroupScores:
 def score_groups(
     task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
 ) -> tuple[GroupScores, ...]:
-    """The scores of each group; empty with a single group or without outputs."""
+    """Compute the scores of each group; empty with a single group or without outputs."""
     groups = indices_by_group(examples)
     if len(groups) < 2 or not outputs:
         return ()
@@ -36,7 +36,7 @@ def score_groups(
 
 
 def mean_scores(groups: Sequence[GroupScores]) -> list[Score]:
-    """The mean of each score over the groups, independent of their numbers of sentences."""
+    """Return the mean of each score over the groups. Every group has the same weight."""
     if not groups:
         return []
     columns = zip(*(group.scores for group in groups), strict=True)

@@ -1,6 +1,6 @@
 """The loss of a model on a corpus, as perplexity and related scores.
 
-Each score has a signature that states what is counted.
+Each score has a signature that states which tokens, words or characters are counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,9 +32,9 @@ from seqloom.text.long_text import newline_id
 
 
 def corpus_batches(corpus: Dataset, batch_tokens: int) -> Iterator[Batch]:
-    """Every example of a corpus once, in batches."""
+    """Yield every example of a corpus once, in batches."""
     sides = (corpus.source_lengths, corpus.target_lengths)
-    # An example longer than the budget forms a batch of its own: evaluation drops nothing.
+    # The budget is raised to the longest example if necessary: evaluation drops nothing.
     longest = max(int(lengths.max()) + 1 for lengths in sides if lengths is not None)
     layout = PaddedLayout(max(batch_tokens, longest))
     for rows in layout.plan(*sides, seed=0, epoch=0):
@@ -48,7 +48,7 @@ def corpus_loss(
     device: torch.device,
     check_signals: Callable[[], None] = lambda: None,
 ) -> tuple[float, int]:
-    """The summed loss over all batches, and the number of targets.
+    """Return the sum of the loss over all batches, and the number of targets.
 
     check_signals: called before each batch; may raise to stop
     """
@@ -70,12 +70,14 @@ def _halves(batch: Batch) -> list[Batch]:
 
 
 BATCH_TOKENS = 4_096
+"""Maximum number of tokens per batch when a long text is scored."""
 
 
 def sentence_scores(total: float, tokens: int, examples: Sequence[Example]) -> list[Score]:
-    """Scores of sentences that each end in END.
+    """Compute the scores of sentences, each of which ends in END.
 
-    total: -log p of all sentences
+    total:  sum of -log p over all tokens
+    tokens: number of tokens, END included
     """
     texts = [example.target.strip() for example in examples]
     words = sum(len(text.split()) for text in texts)
@@ -89,7 +91,7 @@ def sentence_scores(total: float, tokens: int, examples: Sequence[Example]) -> l
 def long_text_scores(
     predictor: Predictor, examples: Sequence[Example], shape: WindowShape
 ) -> list[Score]:
-    """Scores of one long text, in which each token is predicted once.
+    """Compute the scores of one long text. Each token is predicted once.
 
     examples: the lines of the text
     """

@@ -1,4 +1,4 @@
-"""Evaluation of a run on a split: scores, and the outputs they were computed from."""
+"""Evaluation of a run on a split: the scores, and the outputs from which they are computed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import newline_id
 
 BATCH_TOKENS = 4_096
+"""Maximum number of tokens per batch when targets are scored."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,13 @@ class EvaluationReport:
     """The scores of a run on a split.
 
     scores:    scores of the outputs, then likelihood scores
-    examples, outputs: empty for a language model, which has no references
+    by_length: scores of the outputs, grouped by the length of the source
+    outputs:   one text per example; empty for a language model, which is scored by likelihood only
     cut_off:   number of outputs that the length limit ended
     members:   number of runs; more than one for an ensemble
     engine:    the engine that computed the outputs
-    parts:     scores of each language pair or other group of the split; empty with one group
+    parts:     scores of each group of the split, such as a language pair; empty if there is only
+               one group
     """
 
     run: str
@@ -81,7 +84,7 @@ class EvaluationReport:
     def save(self, folder: Path) -> Path:
         """Write scores, sources, references and outputs to the run folder. Returns the subfolder.
 
-        An ensemble has a subfolder of its own beside that of its first run.
+        The report of an ensemble goes into a separate subfolder of its first run.
         """
         path = self._path(folder)
         with atomic_folder(path) as temporary:
@@ -97,7 +100,7 @@ class EvaluationReport:
         return path
 
     def changed_settings(self, folder: Path) -> list[str]:
-        """Names of the settings that differ from the report that `save` would replace."""
+        """List the settings that differ from the stored report, which `save` would replace."""
         path = self._path(folder) / "report.json"
         old = json.loads(path.read_bytes()) if path.is_file() else {}
         new = json.loads(json.dumps(self.to_json()))
@@ -116,7 +119,10 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ScoredOutputs:
-    """Output texts and their scores; all empty for a language model."""
+    """Output texts and their scores; all empty for a language model.
+
+    cut_off: number of outputs that the length limit ended
+    """
 
     texts: list[str]
     scores: list[Score]
@@ -146,9 +152,9 @@ def evaluate_outputs(
 def likelihood_scores(
     predictor: Predictor, examples: Sequence[Example], shape: WindowShape | None = None
 ) -> list[Score]:
-    """Scores from the log-probability of the targets, END included.
+    """Compute scores from the log-probability of the targets, END included.
 
-    shape: the windows over a long text; None for sentences
+    shape: size of the windows if the examples are the lines of a long text; None for sentences
     """
     task = predictor.task
     _check_same_kind_of_text(task, shape)
@@ -184,7 +190,10 @@ def likelihood_scores(
 
 
 def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
-    """A long-text model has no END, and a sentence model has no newline token."""
+    """Raise a DataError if a long-text model is evaluated on sentences, or the reverse.
+
+    A long-text model has no END, and a sentence model has no newline token.
+    """
     if (newline_id(task.target_tokenizer) is None) == (shape is None):
         return
     kinds = ("a long text", "sentences")
@@ -198,7 +207,7 @@ def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None
 def _image_loader(
     task: TokenTask, examples: Sequence[Example]
 ) -> Callable[[NDArray[Any]], Images] | None:
-    """A function that returns the images of the examples with these indices; None without images."""
+    """Return a function that maps indices of examples to their images; None without images."""
     if task.image_size is None:
         return None
     paths = list(dict.fromkeys(example.source for example in examples))
@@ -212,7 +221,7 @@ def _image_loader(
 
 
 def _prepare(task: TokenTask, example: Example) -> ModelInput:
-    """The input of an example; images are loaded later."""
+    """Return the input of an example. For an image it is empty; `_image_loader` loads images."""
     if task.image_size is not None:
         return ModelInput(None, ())
     return task.prepare(task.source_text(example))
@@ -226,7 +235,7 @@ def _source_ids(task: TokenTask, inputs: Sequence[ModelInput]) -> list[np.ndarra
 
 
 def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> list[PairedComparison]:
-    """Paired bootstrap test between the outputs of two runs on the same sentences."""
+    """Compare the outputs of two runs on the same sentences by a paired bootstrap test."""
     baseline_sources = [example.source for example in baseline.examples]
     system_sources = [example.source for example in system.examples]
     if baseline_sources != system_sources:

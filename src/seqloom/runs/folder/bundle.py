@@ -1,4 +1,4 @@
-"""Bundle: the content of a run folder, loaded. A run folder is self-contained and can be moved."""
+"""Bundle: a loaded run folder. A run folder is self-contained and can be moved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,15 @@ from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
 
 MAX_ATTEMPTS = 5
-"""Attempts to load a folder that a running training changes meanwhile."""
+"""Maximum number of attempts to load a folder that a training run changes at the same time, before
+a last attempt reports the error."""
 
 
 @dataclass(frozen=True)
 class Bundle:
     """A loaded run folder.
 
-    partners: the folders of the other members, if the model is an ensemble
+    partners: for an ensemble, the folders of the other members
     digest:   SHA-256 of the weights file
     """
 
@@ -59,7 +60,7 @@ def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, 
 
 
 def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
-    """The recipe and the task of a run, without its weights.
+    """Load the recipe and the task of a run, without its weights.
 
     settings: changes to the recipe, such as "decoding.width=8"
     """
@@ -90,7 +91,7 @@ def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()
         try:
             return _load_bundle(folder, device, settings)
         except StorageError:
-            # A running training may have replaced files during the check.
+            # A training run may have replaced files during the check.
             if read_pointers(folder) == before:
                 raise
     return _load_bundle(folder, device, settings)
@@ -115,7 +116,7 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
 
 
 def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:
-    """The error for a damaged run folder, with a remedy."""
+    """Build the error for a damaged run folder, with a remedy."""
     listed = "\n".join(f"  {problem}" for problem in problems)
     store = checkpoint_store(folder)
     only_checkpoints = all(

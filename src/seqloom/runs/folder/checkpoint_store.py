@@ -4,8 +4,8 @@
     checkpoints/step-00001000/
     latest                         names the current folder
 
-`add` writes the new folder, then moves the pointer, then deletes old folders. An intact folder
-exists at every moment, whenever the process is killed.
+`add` writes the new folder, then moves the pointer, then deletes old folders. If the process is
+killed at any moment, at least one intact folder remains.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from seqloom.core.storage import (
 EMPTY = b"none\n"
 """Content of the pointer before the first folder is complete."""
 NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
-"""The step, and how many times the step was saved before."""
+"""The name of a folder: the step, and how many times the step was saved before."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,11 @@ class CheckpointStore:
     def add(self, step: int, write: Callable[[Path], None], keep: int, **facts: Any) -> Path:
         """Add a folder for a step, make it current, and keep only the newest `keep` folders.
 
-        Folders of later steps, left over from a run that resumed earlier, are deleted, too.
+        Folders of later steps are also deleted. They exist if the run was resumed from an older
+        checkpoint.
+
+        write: writes the files into the given folder
+        facts: additional entries of the manifest
         """
         if self.is_empty():
             # From now on, a missing pointer means damage and not a new store.
@@ -60,36 +64,39 @@ class CheckpointStore:
             remove_folder(later)
 
     def _unused_path(self, step: int) -> Path:
-        """A new name for the step: the current folder is never overwritten."""
-        numbers = [number for other, number in map(_step_and_number, self.paths()) if other == step]
-        suffix = f"-{max(numbers) + 1}" if numbers else ""
+        """Return a path that does not exist yet, so that no folder is ever overwritten."""
+        repeats = [repeat for saved, repeat in map(_step_and_repeat, self.paths()) if saved == step]
+        suffix = f"-{max(repeats) + 1}" if repeats else ""
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """The folder that the pointer names, intact or not; None before the first `add`."""
+        """Return the folder that the pointer names, intact or not; None before the first `add`."""
         if self.is_empty():
             return None
         try:
-            text = self.pointer.read_bytes()
+            content = self.pointer.read_bytes()
         except OSError:
             raise StorageError(f"{self.pointer}: is missing or cannot be read") from None
-        if text == EMPTY:
+        if content == EMPTY:
             return None
-        path = next((one for one in self.paths() if text == _pointer_content(one)), None)
+        path = next((path for path in self.paths() if content == _pointer_content(path)), None)
         if path is None:
-            name = text.decode("utf-8", errors="replace").partition(" ")[0].strip()
+            name = content.decode("utf-8", errors="replace").partition(" ")[0].strip()
             raise StorageError(f"{self.pointer}: points to '{name}', which does not exist")
         return path
 
     def current(self) -> Path | None:
-        """The current folder. Raises a StorageError that lists all damage if it is not intact."""
+        """Return the current folder. If it is damaged, raise a StorageError with all damage."""
         path = self.current_path()
         if path is not None and (problems := self.find_damage(path)):
             raise StorageError("\n".join(problems))
         return path
 
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
-        """Intact folders, the current one first, each with the damage found before it."""
+        """Yield the intact folders: first the current one, then the others, newest first.
+
+        Each comes with the list of all damage found up to then, in the pointer or in other folders.
+        """
         problems: list[str] = []
         tried: list[Path] = []
         try:
@@ -108,9 +115,9 @@ class CheckpointStore:
                 yield path, problems
 
     def find_damage(self, path: Path) -> list[str]:
-        """All differences between a folder and what was written; empty if it is intact."""
+        """List all differences between a folder and its manifest; empty if it is intact."""
         problems = find_damage(path)
-        if not problems and read_manifest(path).get("step") != _step_and_number(path)[0]:
+        if not problems and read_manifest(path).get("step") != _step_and_repeat(path)[0]:
             problems = [f"{path}: contains the files of another step"]
         return problems
 
@@ -121,17 +128,17 @@ class CheckpointStore:
     def paths(self) -> list[Path]:
         """All folders, newest first."""
         named = (path for path in self.folder.glob("step-*") if NAME.fullmatch(path.name))
-        return sorted(named, key=_step_and_number, reverse=True)
+        return sorted(named, key=_step_and_repeat, reverse=True)
 
 
 def _pointer_content(path: Path) -> bytes:
-    """The name of a folder and its digest, which detects a changed digit in the name."""
+    """The folder's name and a digest of that name, so that a corrupted name is detected."""
     digest = hashlib.sha256(path.name.encode()).hexdigest()[:16]
     return f"{path.name} {digest}\n".encode()
 
 
-def _step_and_number(path: Path) -> tuple[int, int]:
-    """The step, and how many times it was saved before."""
+def _step_and_repeat(path: Path) -> tuple[int, int]:
+    """Read the step from a folder name, and how many times the step was saved before."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

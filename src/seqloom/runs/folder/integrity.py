@@ -1,7 +1,7 @@
 """The files of a run folder, and the check that they are unchanged.
 
     config.toml          the resolved recipe                 ┐
-    text/                tokenizers, or a scale              ├ written once, listed in manifest.json
+    text/                tokenizers, or the scale of numbers ├ written once, listed in manifest.json
     manifest.json                                            ┘
     weights/step-…/      the best weights so far             ← best
     checkpoints/step-…/  everything needed to resume         ← latest
@@ -10,8 +10,10 @@
     engines/…/           weights converted for another engine; rebuilt if damaged
     alignment/           the attention heads that align words best
 
-A manifest covers every file (the event log up to the last checkpoint). All files are checked before
-any is used. A check needs no torch, so it can run in a thread while torch is imported.
+The files `best` and `latest` name the current folder of each kind. Manifests hold the digest of
+every file; the digest of the event log up to the last checkpoint is stored in that checkpoint.
+Files are checked before they are used. A check needs no torch, so it can run in a thread while
+torch is imported.
 """
 
 import json
@@ -30,15 +32,16 @@ TRAINER = "trainer.json"
 EVALUATION = "evaluation"
 
 Pointers = tuple[bytes | None, ...]
+"""The contents of the files `best` and `latest`; None for a missing file."""
 
 
 def weights_store(folder: Path) -> CheckpointStore:
-    """The best weights of a run."""
+    """Return the store of the best weights of a run."""
     return CheckpointStore(folder / "weights", folder / "best")
 
 
 def checkpoint_store(folder: Path) -> CheckpointStore:
-    """The checkpoints of a run."""
+    """Return the store of the checkpoints of a run."""
     return CheckpointStore(folder / "checkpoints", folder / "latest")
 
 
@@ -48,13 +51,13 @@ def is_run(folder: Path) -> bool:
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """The content of both pointer files. A running training changes them."""
+    """Read both pointer files. A training run in progress changes them."""
     paths = (weights_store(folder).pointer, checkpoint_store(folder).pointer)
     return tuple(path.read_bytes() if path.is_file() else None for path in paths)
 
 
 def run_damage(folder: Path) -> list[str]:
-    """All differences between the run folder and what was written; empty if it is intact."""
+    """List all differences between the files of a run and their digests; empty if it is intact."""
     problems = find_damage(folder)
     for store in (weights_store(folder), checkpoint_store(folder)):
         problems += [problem for path in store.paths() for problem in store.find_damage(path)]
@@ -81,7 +84,7 @@ def _event_log_damage(folder: Path) -> list[str]:
 
 
 def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
-    """Check the first `size` bytes of a file that only grows."""
+    """List the damage in the first `size` bytes of a file that only grows; empty if intact."""
     if not path.is_file():
         return [f"{path}: is missing"]
     if path.stat().st_size < size:
@@ -93,10 +96,10 @@ def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
 
 @dataclass
 class _BackgroundCheck:
-    """A check in a thread.
+    """A check of a run folder in a background thread.
 
-    pointers: the pointer files before the check
-    problems: None if the check failed
+    pointers: the contents of the pointer files before the check
+    problems: the result of `run_damage`; None if it raised an error
     """
 
     folder: Path
@@ -126,9 +129,10 @@ def start_check(folder: Path) -> None:
 
 
 def check_run(folder: Path) -> list[str]:
-    """`run_damage`, or the result of `start_check` if it is still valid.
+    """Return the result of the check that `start_check` started, or else of `run_damage`.
 
-    The background result is used once, and only if no training changed the folder since.
+    The result of a background check is used only once, and only if no training run has changed the
+    folder since then.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

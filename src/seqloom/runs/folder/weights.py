@@ -28,18 +28,19 @@ RENAMED = tuple(
         (r"(\.stages\.\d+)\.around\.", r"\1.shortcut."),
     )
 )
-"""Old names of weights, as regular expressions, and their new names. Existing runs stay loadable."""
+"""Names of weights in earlier versions, as regular expressions, and their current names. Runs of
+earlier versions can thus be loaded."""
 
 
 def current_name(name: str) -> str:
-    """The name of a weight, or of a tensor that belongs to it, in the current version."""
+    """Return the current name of a weight or of its optimiser state, given its name in any version."""
     for old, new in RENAMED:
         name = old.sub(new, name)
     return name
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter by name; a shared parameter appears once."""
+    """Return every parameter by name. A shared parameter appears once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -58,10 +59,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return {current_name(name): tensor for name, tensor in tensors.items()}
 
 
-def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
+def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Copy weights into a model. Every name and shape must match.
 
-    where: the file, for the error message
+    path: where the weights were read from, for the error message
     """
     parameters = dict(model.named_parameters())
     problems = [f"'{name}' is missing" for name in parameters.keys() - weights.keys()]
@@ -73,7 +74,7 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path)
     ]
     if problems:
         listed = "\n".join(f"  {problem}" for problem in sorted(problems))
-        raise StorageError(f"{where}: does not match the model of config.toml:\n{listed}")
+        raise StorageError(f"{path}: does not match the model of config.toml:\n{listed}")
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])

@@ -23,13 +23,14 @@ from seqloom.training.distributed import World
 from seqloom.training.step import LossFunction, StepResult
 
 WARM_UPS = 3
-"""Runs before a capture, in which libraries choose algorithms and allocate workspaces."""
+"""Number of runs before a capture, so that libraries choose algorithms and allocate workspaces."""
 
 
 def compile_for_capture(model: Model) -> None:
-    """Compile the layers, for captured steps only.
+    """Compile the layers for captured steps. Elsewhere they run uncompiled.
 
-    Other code runs them with varying lengths, and every new shape would be compiled again.
+    Other code calls them with varying lengths, and torch would compile them again for every new
+    shape.
     """
     torch.compiler.set_stance("force_eager")
     compile_model(model)
@@ -37,7 +38,12 @@ def compile_for_capture(model: Model) -> None:
 
 @dataclass(frozen=True)
 class Capture:
-    """A captured function of a batch, with its fixed input and output tensors."""
+    """A captured function of a batch.
+
+    batch:  fixed input tensors
+    loss:   fixed output tensor
+    replay: runs the graph on these tensors
+    """
 
     batch: Batch
     loss: Tensor
@@ -83,7 +89,7 @@ class CapturedSteps:
         self._stream = torch.cuda.Stream(world.device) if on_gpu else None
 
     def step(self, batches: Sequence[Batch]) -> StepResult:
-        """One optimiser step over batches in host or device memory."""
+        """Take one optimiser step. The batches may be in host or device memory."""
         targets = sum(batch.num_targets for batch in batches)
         if len(batches) == 1 and self.world.size == 1:
             self.targets.fill_(targets)
@@ -121,7 +127,7 @@ class CapturedSteps:
         self.optimizer.step()
 
     def _zero_gradients(self) -> None:
-        """Set all gradients to zero, in fixed tensors."""
+        """Give every parameter a fixed gradient tensor, and set all of them to zero."""
         if self._gradients is None:
             self._gradients = [torch.zeros_like(each) for each in self.model.parameters()]
         for parameter, gradient in zip(self.model.parameters(), self._gradients, strict=True):
@@ -129,7 +135,7 @@ class CapturedSteps:
         torch._foreach_zero_(self._gradients)
 
     def _capture_for(self, batch: Batch, function: Callable[[Batch], Tensor]) -> Capture:
-        """The capture of a function for this batch shape."""
+        """Return the capture of a function for this batch shape. Captures it on first use."""
         key = (function.__name__, *(tensor.shape for tensor in batch.tensors()))
         if key not in self._captures:
             fixed = batch.map(lambda tensor: tensor.to(self.world.device, copy=True))
@@ -140,7 +146,10 @@ class CapturedSteps:
         return self._captures[key]
 
     def _capture(self, function: Callable[[], object]) -> Callable[[], object]:
-        """A function that replays the graph of `function`; without a GPU, `function` itself."""
+        """Capture a function as a graph. Returns a function that replays the graph.
+
+        Without a GPU, nothing is captured and `function` itself is returned.
+        """
         stream = self._stream
         if stream is None:
             return function
@@ -160,7 +169,7 @@ class CapturedSteps:
 
     @contextmanager
     def _restored(self) -> Iterator[None]:
-        """Undo the updates of warm-up runs: weights, moments, gradients and random state."""
+        """Restore weights, optimiser state, gradients and random state when the context ends."""
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]
         random = torch.cuda.get_rng_state(self.world.device)
@@ -179,7 +188,10 @@ class CapturedSteps:
                 self.optimizer.zero_grad(set_to_none=True)  # they are in the graph's memory pool
 
     def _updated_tensors(self) -> list[Tensor]:
-        """All tensors that a step changes: weights, fixed gradients, moments."""
+        """All tensors that a step overwrites.
+
+        These are weights, gradient buffers (if allocated) and the optimiser's state.
+        """
         moments = [
             value
             for state in self.optimizer.state.values()

@@ -22,14 +22,15 @@ Precision = Literal["fp32", "bf16"]
 MATRIX_SIZES = (32, 256)
 """Sizes of the matrices whose products are timed, the small one first."""
 MIN_SPEEDUP = 1.5
-"""Speed-up of bf16 matrix products required on a CPU: all other operations become slower."""
+"""Minimum speed-up of bf16 matrix products with which a CPU uses bf16. All other operations become
+slower."""
 MAX_SLOWDOWN = 4
 """If a small bf16 product is this many times slower than fp32, the CPU has no bf16 instructions.
 The large product, which could take a quarter of a second, is then not timed."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
-    """The batch layout of a new run. A resumed run keeps the layout it started with."""
+    """Choose the batch layout of a new run. A resumed run keeps the layout it was started with."""
     if config.data.is_long_text:
         return "windows"
     if config.training.batching != "auto":
@@ -56,7 +57,7 @@ def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
 def choose_precision(
     settings: TrainingConfig, target: TargetSpec, device: torch.device
 ) -> Precision:
-    """The precision of the arithmetic.
+    """Choose the precision of training.
 
     "auto" uses bf16 where it is faster, but never for regression: bf16 has only 8 significant
     bits.
@@ -71,7 +72,10 @@ def choose_precision(
 
 
 def bf16_is_faster_on_cpu() -> bool:
-    """Time matrix products. On a CPU without bf16 instructions they can be 100 times slower."""
+    """True if bf16 matrix products, which are timed here, are clearly faster than fp32 on this CPU.
+
+    Without bf16 instructions they can be 100 times slower.
+    """
     small, large = MATRIX_SIZES
     if product_seconds(torch.bfloat16, small) > MAX_SLOWDOWN * product_seconds(
         torch.float32, small
@@ -83,7 +87,7 @@ def bf16_is_faster_on_cpu() -> bool:
 
 
 def product_seconds(dtype: torch.dtype, size: int) -> float:
-    """The minimum time of four products of square matrices."""
+    """Multiply two square matrices four times. Returns the shortest time in seconds."""
     factor = torch.ones(size, size, dtype=dtype)
     times = []
     for _ in range(4):
@@ -94,7 +98,7 @@ def product_seconds(dtype: torch.dtype, size: int) -> float:
 
 
 def build_layout(batching: Batching, batch_tokens: int, corpus: Dataset) -> BatchLayout:
-    """The batch layout of this name."""
+    """Build the batch layout with this name."""
     match batching:
         case "padded":
             return PaddedLayout(batch_tokens)
