@@ -11,11 +11,12 @@ class Example:
     """One source-target pair as read from the data, before tokenisation.
 
     source:     the input text, or the path of an image; "" for data without sources (plain
-                lines). If the corpus has a tag, the source starts with it: "<2de> A dog runs."
+                lines). If the corpus has a tag, the source starts with the tag:
+                "<2de> A dog runs."
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the language pair or corpus within the split; "" if the split has only one
+    group:      the language pair or corpus of the example; "" if the split has only one
     tag:        the tag at the start of the source; "" if there is none
     """
 

@@ -28,7 +28,8 @@ from seqloom.text.tokenizer import Tokenizer
 def learn_task(config: RunConfig) -> Task:
     """Build the task of a new run.
 
-    Train its tokenizers, or compute the scale of a forecast, on the training split.
+    Train its tokenizers on the training split or, for a forecasting task, compute the scale that
+    normalises the values.
     """
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data)

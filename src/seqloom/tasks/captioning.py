@@ -15,8 +15,8 @@ from seqloom.text.tokenizer import Tokenizer
 class Captioning(TokenTask):
     """Generates a caption for an image.
 
-    size:   side of the images that the model receives, in pixels
-    margin: additional pixels per side of the images that are read, for cropping
+    size:   height and width in pixels of the images that the model processes
+    margin: images are read with a height and width of size + margin; the model crops them
     """
 
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
@@ -33,8 +33,8 @@ class Captioning(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Return BLEU, BLEU-1 to BLEU-4 and BLEU-1 with punctuation as papers on captioning report
-        them, and chrF."""
+        """Return BLEU, chrF, and the scores that papers on captioning report: BLEU-1 to BLEU-4
+        without punctuation, and BLEU-1 with punctuation."""
         references = [example.references for example in examples]
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),

@@ -46,7 +46,7 @@ class Forecast:
     def learn(cls, config: ForecastConfig, data: DataConfig) -> Self:
         """Build the task of a new run. Compute its scale from the training split."""
         windows = read_windows(data, config, "train")
-        series_widths(data)  # raises an error if the series have different columns
+        series_widths(data)  # raises an error if the series have different numbers of columns
         return cls(config, Scale.learn(windows, config.representation, config.random_rotation))
 
     @classmethod
@@ -67,7 +67,7 @@ class Forecast:
     def windows(
         self, windows: list[SeriesWindow], split: str, rotation_seed: int | None = None
     ) -> SeriesDataset:
-        """Convert windows to a dataset that is scaled for the model.
+        """Convert windows to a dataset. Values are normalised for the model.
 
         rotation_seed: seed of random rotations. Default: None, no rotations.
         """
@@ -83,9 +83,10 @@ class Forecast:
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
     def free_running(self, model: Model, batch: Batch) -> Tensor:
-        """Predict (B, T, D) scaled rows, with each output as the next input.
+        """Predict (B, T, D) scaled rows. Each output is used as the next input.
 
-        The batch's target values are not used, only the context columns of the future rows.
+        The target values of the batch are not used. Of the future rows, only the context columns
+        are used.
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
@@ -111,7 +112,7 @@ class Forecast:
         ]
 
     def baselines(self, windows: Sequence[SeriesWindow]) -> dict[str, list[Score]]:
-        """Score simple forecasts that need no training. The keys are the names of the forecasts."""
+        """Return the scores of simple forecasts that need no training, by name of the forecast."""
         columns = len(self.scale.errors)
         observed = np.stack([window.observed[:, :columns] for window in windows])
         baselines = {"last value": predict_last_value, "straight line": extrapolate_linearly}

@@ -13,13 +13,13 @@ from seqloom.tasks.translation import Translation
 
 
 class Labelling(Translation):
-    """Predicts labels. It is a translation task in which the source defines the number of outputs.
-
-    `models/labels.py` contains the decoder.
+    """Predicts labels. This is a translation task in which the source determines the number of
+    target tokens. The decoder is in `models/labels.py`.
     """
 
     def prepare(self, text: str) -> ModelInput:
-        """Convert an input text to a model input. It allows one label per source token, and END."""
+        """Convert an input text to a model input. The maximum output length is one label per source
+        token, plus END."""
         prepared = super().prepare(text)
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 

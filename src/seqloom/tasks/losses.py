@@ -1,6 +1,6 @@
-"""Training losses in addition to cross-entropy: R-Drop and minimum risk training.
+"""Training losses other than cross-entropy: R-Drop and minimum risk training.
 
-`Objective` selects the loss; `TokenTask.loss` computes it.
+`Objective` selects the loss, and `TokenTask.loss` computes it.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ class Objective:
     """The options of the training loss. Default: the negative log-likelihood of the targets.
 
     smoothing:    ε of label smoothing; 0 disables it
-    r_drop:       weight of the divergence between two passes with different dropout (R-Drop); 0
-                  disables it
+    r_drop:       weight of the divergence between the outputs of two forward passes with different
+                  dropout masks (R-Drop); 0 disables it
     minimum_risk: settings of minimum risk training; None disables it
     """
 
@@ -80,11 +80,13 @@ def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor)
 def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> Tensor:
     """Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))    (Liang et al. 2021)
 
-    Summed over the targets. This is half of the paper's loss, so that the first term is comparable
-    to the loss of one pass. `weight` is the paper's α. Padding is multiplied by zero instead of
-    removed, because a CUDA graph needs tensor shapes that depend on the batch shape only.
+    The sum is over the targets. CE₁ and CE₂ are the cross-entropies of two forward passes with
+    different dropout masks. The loss is half of the paper's loss, so that the first term is
+    comparable to the loss of one pass. `weight` is α in the paper. The loss at padding is
+    multiplied by zero instead of removed, because a CUDA graph needs tensor shapes that depend only
+    on the shape of the batch.
     """
-    # The lengths define which positions are real, whatever the padding contains.
+    # Real positions are defined by the lengths, so set all other positions to PAD.
     targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
     first, second = PassOutput.compute(model, batch), PassOutput.compute(model, batch)
     nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
@@ -93,14 +95,14 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
 
 Ids = Sequence[int]
 Reward = Callable[[Sequence[Ids], Ids], Sequence[float]]
-"""(outputs for one source, reference of that source) -> reward of each output, 0 to 1"""
+"""A function (outputs for one source, reference of this source) -> reward of each output, 0 to 1"""
 MAX_LENGTH_FACTOR = 1.5
 """Maximum length of a sample, as a multiple of the length of the longest target in the batch."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """K sampled outputs per source; the outputs of one source are adjacent rows.
+    """K sampled outputs for each source. The outputs for one source are adjacent rows.
 
     inputs:  (B · K, T) START y1 … y(T-1)
     targets: (B · K, T) y1 … yT. The last token is END, unless the sample reached the length limit
@@ -129,7 +131,7 @@ def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) 
 
         loss of a source = -1/K Σ_k (r_k - mean of the other rewards) log p(y_k)
 
-    The expected gradient of this loss is that of the negative expected reward.
+    The expected gradient of this loss is the gradient of the negative expected reward.
 
     The returned tensor has the gradient of this formula, summed over the sources. Its value is
     (1 - mean reward) times the number of targets, so that training reports 1 - mean reward.
@@ -185,7 +187,7 @@ def score_samples(
 
 
 def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
-    """-1/K Σ advantage · log p over all samples of all sources -> ()"""
+    """-1/K Σ advantage · log p(sample), summed over all samples of all sources -> ()"""
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)
     log_p = log_softmax(logits).gather(-1, samples.targets.values.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""The interface of a task for training, and the input of a model."""
+"""Task: the interface through which training uses a task. ModelInput: one input of a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +42,8 @@ class Task(Protocol):
     signature: Signature
 
     def save(self, folder: Path) -> None:
-        """Save the tokenizers, or the scale of a forecast, which were computed before training."""
+        """Save what was computed from the data before training: the tokenizers or, for a
+        forecasting task, the scale that normalises the values."""
         ...
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
@@ -55,6 +56,6 @@ class Task(Protocol):
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """Return the loss of a batch, summed over its targets.
 
-        The training step divides it by the number of targets.
+        The training step divides this sum by the number of targets.
         """
         ...

@@ -27,12 +27,13 @@ class TokenTask:
     """A task with token outputs, trained with cross-entropy.
 
     source_tokenizer: None if the source is not text
-    image_size:       side of the images that are read, in pixels; None if the source is no image
+    image_size:       height and width of the images that are read, in pixels; None if the source
+                      is not an image
     tag_side:         whether the tag at the start of a source stays in the source or becomes the
                       first target token
-    metrics:          metrics of the recipe that compare outputs with references only; the first
-                      one is also computed by source length. Empty if the task has a fixed set of
-                      scores or none
+    metrics:          the metrics of the recipe that do not need the sources. The first metric is
+                      also computed separately for different source lengths. Empty if the recipe
+                      cannot select the metrics of the task.
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -51,12 +52,13 @@ class TokenTask:
         raise NotImplementedError
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Score outputs against the references of their examples. Empty if the task has no
-        references."""
+        """Score outputs against the references of their examples. Return an empty list if the task
+        has no references."""
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":
-        """Return the same task without slow scores, but always with the score named `needed`."""
+        """Return the same task without slow scores. The score named `needed` is kept even if it is
+        slow."""
         return self
 
     def save(self, folder: Path) -> None:
@@ -81,7 +83,8 @@ class TokenTask:
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """Return the loss of a batch, summed over the real target positions.
 
-        The loss is -log p(y_t | y_<t, source) by default; `objective` may select another one.
+        By default, the loss of a position is -log p(y_t | y_<t, source). `objective` may select
+        another loss.
         """
         if objective.minimum_risk is not None:
             config = objective.minimum_risk
@@ -93,7 +96,7 @@ class TokenTask:
             return risk + (1 - config.share) * likelihood
         if objective.r_drop:
             return r_drop_loss(model, batch, objective.smoothing, objective.r_drop)
-        # The lengths define which positions are real, whatever the padding contains.
+        # Real positions are defined by the lengths, so set all other positions to PAD.
         targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
         loss: Tensor = model(batch).loss(targets, objective.smoothing, PAD)
         return loss

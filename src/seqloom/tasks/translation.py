@@ -59,9 +59,9 @@ class Translation(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Compute the scores of the recipe, in its order.
+        """Compute the scores that the recipe lists, in the same order.
 
-        SARI also compares outputs with their sources; the other scores use references only.
+        SARI compares outputs with sources and references, the other scores only with references.
         """
         references = [example.references for example in examples]
         sources = [example.source for example in examples]

@@ -1,7 +1,8 @@
 """BucketLayout: one pair per row, padded to one of a few lengths.
 
-Batches have few shapes, so that a captured CUDA graph per shape can be replayed. For models that
-cannot separate several pairs in a row, such as recurrent ones.
+Batches have only a few different shapes, so that one CUDA graph per shape can be captured and
+replayed. This layout is for models that cannot separate several pairs in one row, such as recurrent
+models.
 """
 
 from dataclasses import dataclass
@@ -18,16 +19,16 @@ from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, START
 
 MIN_STEP = 4
-"""Step between bucket lengths below 64 tokens. For longer sequences, the step is 1/16 to 1/8 of
-their length."""
+"""Difference between two successive bucket lengths, for sequences shorter than 64 tokens. For
+longer sequences, the difference is 1/16 to 1/8 of the sequence length."""
 
 
 @dataclass(frozen=True)
 class BucketLayout:
     """One pair per row. Sources and targets of a batch are padded to the same bucket length.
 
-    A batch always has budget // bucket length rows. Rows without a pair have no targets, so they
-    add nothing to the loss.
+    A batch always has budget // bucket length rows. If there are fewer pairs than rows, the
+    remaining rows are empty. Empty rows have no targets, so they add nothing to the loss.
 
     budget: maximum number of tokens on each side of a batch, padding included
     """
@@ -66,7 +67,7 @@ class BucketLayout:
         match sources:
             case TokenRows():
                 source = grid.place(sources, last=END)
-                # Attention needs at least one position, so empty rows get an END.
+                # Attention needs at least one source position, so END is written to empty rows.
                 source.values[len(indices) :, 0] = END
                 source.lengths[len(indices) :] = 1
             case Images():

@@ -1,7 +1,7 @@
 """Collates token ids into a Batch with one text per row.
 
-Decoder inputs start with START, so they are shifted by one position against the targets.
-`TokenGrid.place` applies the same shift to packed and bucketed batches.
+Decoder inputs start with START, so each target token is one position later in the inputs than in
+the targets. `TokenGrid.place` does the same for packed and bucketed batches.
 """
 
 from collections.abc import Sequence

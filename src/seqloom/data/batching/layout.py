@@ -11,10 +11,12 @@ from seqloom.data.corpus.dataset import Dataset, IntArray
 class BatchLayout(Protocol):
     """Decides which examples form a batch, and how the batch is assembled.
 
-    PaddedLayout   one example per row, padded to the longest one: the default on a CPU
-    PackedLayout   several examples per row, one shape for nearly all batches: Transformers on a GPU
-    BucketLayout   one example per row, a few shapes: recurrent models on a GPU
-    WindowLayout   windows of a long text, one shape for all batches
+    PaddedLayout   one example per row, padded to the longest example. The default on a CPU.
+    PackedLayout   several examples per row. Nearly all batches have the same shape. For
+                   Transformers on a GPU.
+    BucketLayout   one example per row. Batches have a few different shapes. For recurrent models
+                   on a GPU.
+    WindowLayout   one window of a long text per row. All batches have the same shape.
     """
 
     def plan(
@@ -27,8 +29,9 @@ class BatchLayout(Protocol):
         source_lengths, target_lengths: lengths of all examples, without START and END
         seed, epoch:                    determine the shuffling
 
-        A large dataset is planned shard by shard. Then the lengths are those of one shard, and
-        `epoch` is the shard's index, counted from the start of training.
+        For a large dataset, `plan` is called once per shard. In this case, the arguments are the
+        lengths of the examples of one shard, and `epoch` is the index of the shard, counted from
+        the start of training.
         """
         ...
 
@@ -44,9 +47,9 @@ class BatchLayout(Protocol):
 
 @dataclass(frozen=True)
 class PaddedLayout:
-    """One example per row, padded to the longest one in the batch.
+    """One example per row, padded to the longest example in the batch.
 
-    budget: maximum number of tokens on each side of a batch: rows x longest sequence
+    budget: maximum number of tokens on each side of a batch, padding included
     """
 
     budget: int

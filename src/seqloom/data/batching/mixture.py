@@ -1,11 +1,12 @@
 """Temperature sampling over the groups of a training split (Arivazhagan et al. 2019).
 
-The number of draws from a group of n examples per epoch is proportional to n^(1/temperature).
+In each epoch, the number of examples drawn from a group of n examples is proportional to
+n^(1/temperature).
 
-The examples of a group are drawn in random order. When all have been drawn, they are shuffled
-again. Each epoch continues where the previous one stopped. So, over the whole training run, the
-draw counts of two examples of a group never differ by more than one. The draws of an epoch depend
-only on the groups, the temperature, the seed and the epoch.
+The examples of a group are drawn in random order. When all of them have been drawn, they are
+shuffled again. Each epoch continues where the previous epoch stopped. So, at any time in training,
+the numbers of times that two examples of a group have been drawn differ by at most one. The
+examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from seqloom.data.corpus.dataset import CorpusReport, IntArray
 class DataGroup:
     """A group of examples in a split, such as a language pair.
 
-    ranges: (first index, last index + 1) in the split, for each corpus of the group
+    ranges: for each corpus of the group, (first index, last index + 1) of its examples in the split
     """
 
     name: str
@@ -67,12 +68,12 @@ def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare
     can make the epoch slightly longer.
     """
     sizes = np.array([group.size for group in groups])
-    # Dividing by the largest size first keeps the power from overflowing.
+    # Divide by the largest size first, so that the power cannot overflow.
     weights = (sizes / sizes.max()) ** (1 / temperature)
     exact = weights / weights.sum() * sizes.sum()
     drawn = np.maximum(np.floor(exact), 1).astype(np.int64)
     missing = int(sizes.sum() - drawn.sum())
-    # The draws lost by rounding down go, one each, to the groups with the largest remainders.
+    # Rounding down loses some draws. Give one each to the groups with the largest remainders.
     for index in np.argsort(np.floor(exact) - exact, kind="stable")[: max(missing, 0)]:
         drawn[index] += 1
     return [

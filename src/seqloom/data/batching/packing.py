@@ -1,8 +1,8 @@
 """PackedLayout: several pairs per row, in rows of one fixed length.
 
 There is hardly any padding. Nearly all batches have the same shape, so that one captured CUDA
-graph can be replayed for them. Only Transformers can separate the pairs of a row: by attention
-masks.
+graph can be replayed for them. This layout is for Transformers only, because they can separate the
+pairs of a row with attention masks.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ from seqloom.text.vocabulary import END, PAD, START
 
 
 class TokenGrid:
-    """Places several texts in each row of one side of a batch, (B, T)."""
+    """Positions of the texts in the sources or in the targets of a batch, (B, T). A row can hold
+    several texts."""
 
     def __init__(self, shape: tuple[int, int], rows: IntArray, columns: IntArray) -> None:
         """
@@ -33,7 +34,7 @@ class TokenGrid:
         self.starts = rows * shape[1] + columns  # in the flattened grid
 
     def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Return the padded rows with every text at its position.
+        """Return padded rows that contain every text at its position.
 
         Each text gets one more token: either `first` at its start or `last` at its end.
         """
@@ -50,7 +51,7 @@ class TokenGrid:
     def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (pairs, positions), both (B, T), for `Packing`.
 
-        pairs:     which pair of the row each position belongs to, counted from 1; 0 for padding
+        pairs:     number of the pair at each position, counted from 1 in each row; 0 for padding
         positions: the position within the pair, counted from 0
 
         lengths: length of each text, including the token that `place` adds
@@ -68,14 +69,14 @@ class TokenGrid:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Concatenate the ranges start, start + 1, …, start + length - 1."""
+    """Return the numbers start, start + 1, …, start + length - 1 of all texts, concatenated."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
 
 
 OPEN_ROWS = 16
-"""Maximum number of rows that are filled at the same time. With more open rows, less padding is
-left, but planning is slower."""
+"""Maximum number of rows that are open, that is, to which pairs can still be added. A higher
+maximum reduces padding but slows down planning."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
 rows would not be faster."""
@@ -95,8 +96,8 @@ def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int
 class PackedLayout:
     """Several pairs per row. Rows have `length` tokens on the source and on the target side.
 
-    Pairs that are longer get separate batches, with rows of 2, 4, … times that length (at most
-    `budget`). A batch has budget // row length rows.
+    Pairs longer than `length` are put in separate batches, whose rows have 2, 4, … times `length`
+    tokens (at most `budget`). A batch has budget // row length rows.
 
     budget: maximum number of tokens on each side of a batch, padding included
     """
@@ -152,7 +153,7 @@ class PackedLayout:
         )
 
     def _row_lengths(self, sizes: IntArray) -> IntArray:
-        """Return, for each size, the length of the rows that hold pairs of that size."""
+        """Return, for each pair size, the length of the rows in which such a pair is placed."""
         doublings = np.ceil(np.log2(np.maximum(sizes, self.length) / self.length)).astype(np.int64)
         return np.minimum(self.length << doublings, self.budget)
 
@@ -163,11 +164,11 @@ def fill_rows(
     """Divide pairs into rows. Yield the pairs of each row.
 
     Each pair goes into the oldest open row with enough free tokens on both sides (first fit). If
-    there is none, a new row is opened. At most OPEN_ROWS rows are open: if necessary, the oldest
-    one is closed first.
+    no open row has enough, a new row is opened. If OPEN_ROWS rows are already open, the oldest row
+    is closed before.
 
     pairs:            (N,) indices of the pairs
-    sources, targets: (N,) their source and target lengths, including START or END
+    sources, targets: (N,) source and target lengths of the pairs, including START or END
     length:           number of tokens in a row
     """
     free: list[list[int]] = []  # free [source tokens, target tokens] in each open row
@@ -191,7 +192,7 @@ def fill_rows(
 
 
 def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Join every `rows_per_batch` rows into a batch: an array of the pairs of all its rows."""
+    """Join every `rows_per_batch` rows into a batch: an array with the pairs of all these rows."""
     batches: list[list[int]] = []
     for index, row in enumerate(rows):
         if index % rows_per_batch == 0:
@@ -212,8 +213,8 @@ class _PairPositions:
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
     """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
 
-    As long as the order is kept, no other division needs fewer rows. So a planned batch never needs
-    more rows than `fill_rows` used for it.
+    No other assignment that keeps the order of the pairs needs fewer rows. So this function never
+    needs more rows for a batch than `fill_rows` did when the batch was planned.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

@@ -6,10 +6,10 @@ from seqloom.core.errors import DataError
 from seqloom.data.corpus.dataset import IntArray
 
 MAX_BAND_PADDING = 0.05
-"""Maximum fraction of padding in a band of similar target lengths, if all its targets were
-padded to the longest one."""
+"""A band is a group of examples with similar target lengths. If all targets of a band were padded
+to its longest target, at most this fraction of the tokens would be padding."""
 MIN_FILL = 0.25
-"""Minimum fraction of the budget that a batch fills before it may be closed because of padding."""
+"""A batch that fills less than this fraction of the budget is not closed because of padding."""
 MAX_BATCH_PADDING = 0.06
 """A batch that has reached MIN_FILL is closed if one more example would raise the fraction of
 padding of its sources or of its targets above this value."""
@@ -23,10 +23,11 @@ def plan_batches(
     The result depends only on the arguments. In each batch, rows x longest sequence <= budget,
     where a sequence is a source with END or a target with START or END.
 
-    Examples are sorted by bands of similar target lengths and, within a band, by source length:
-    ascending in one band, descending in the next, so that source lengths change little from band
-    to band. A batch ends when the budget is reached, or earlier if rare lengths would need too
-    much padding. Examples of equal lengths, and the order of the batches, are shuffled.
+    Examples are divided into bands of similar target lengths. Within a band, they are sorted by
+    source length: ascending in one band and descending in the next, so that source lengths change
+    little from the end of a band to the start of the next. A batch ends when the budget is reached,
+    or earlier if the next example would add too much padding. Examples of equal lengths are
+    shuffled, and so are the batches.
     """
     refuse_too_long(example_sizes(source_lengths, target_lengths), budget)
     targets = target_lengths.astype(np.int64) + 1
@@ -45,8 +46,8 @@ def plan_batches(
 def _length_bands(targets: IntArray) -> IntArray:
     """Assign examples to bands of similar target lengths. Return each example's band.
 
-    Band 0 has the shortest targets. If all targets of a band were padded to the longest one, the
-    fraction of padding would be at most MAX_BAND_PADDING.
+    Band 0 has the shortest targets. If all targets of a band were padded to its longest target,
+    the fraction of padding would be at most MAX_BAND_PADDING.
     """
     lengths, inverse, counts = np.unique(targets, return_inverse=True, return_counts=True)
     bands = np.zeros_like(lengths)
@@ -62,12 +63,12 @@ def _length_bands(targets: IntArray) -> IntArray:
 
 
 def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list[int]:
-    """Return the index at which each batch but the first starts."""
+    """Return the index at which each batch starts, except for the first batch."""
     boundaries: list[int] = []
     start = 0
     while True:
-        # Rows are padded to the longest one, so each takes at least as many tokens as the first.
-        # Therefore the batch ends before `limit`.
+        # All rows are padded to the longest row, so each row has at least as many tokens as the
+        # first example. Therefore the batch ends before `limit`.
         limit = start + budget // int(max(sources[start], targets[start])) + 1
         start += _first_batch_rows(sources[start:limit], targets[start:limit], budget)
         if start == len(sources):

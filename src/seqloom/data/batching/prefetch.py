@@ -15,8 +15,8 @@ MAX_PREFETCHED = 8
 class PrefetchStream(BatchStream):
     """A stream whose next batches are prepared by a thread.
 
-    `position` is that of the next batch that `next()` returns. Batches that are prepared but not
-    yet returned do not change it.
+    `position` is the position of the batch that `next()` returns next. Batches that are prepared
+    but not yet returned do not change `position`.
     """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
@@ -61,7 +61,8 @@ class PrefetchStream(BatchStream):
 
 
 class _PrefetchWorker:
-    """A thread that fills a queue with batches, each with the stream position after it."""
+    """A thread that fills a queue with batches. Each batch is stored together with the position of
+    the stream after this batch."""
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(

@@ -16,7 +16,7 @@ SHARD_SIZE = 2**19
 within one shard."""
 BLOCK_SIZE = 2**10
 """Number of consecutive examples in a block. All examples of a block belong to the same shard, so
-that a shard touches few pages of a memory-mapped corpus."""
+that reading a shard loads few pages of a memory-mapped corpus."""
 
 
 def shards_per_epoch(examples: int) -> int:
@@ -27,10 +27,10 @@ def shards_per_epoch(examples: int) -> int:
 def shard_examples(examples: int, shards: int, seed: int, shard: int) -> IntArray:
     """Return the indices of the examples of a shard, in ascending order.
 
-    Each epoch assigns the blocks to shards at random.
+    In each epoch, the blocks of the dataset are assigned to the shards at random.
 
     examples: number of examples in the dataset
-    shards:   number of shards in an epoch, which together contain every example once
+    shards:   number of shards in an epoch. Together they contain every example once.
     shard:    index of the shard, counted from the start of training across epochs
     """
     if shards == 1:
@@ -52,7 +52,7 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset of the shard's epoch
+    corpus:  the dataset as used in the epoch of the shard (see `Dataset.for_epoch`)
     batches: for each batch, the indices of its examples in `corpus`
     """
 
@@ -61,17 +61,20 @@ class ShardPlan:
 
 
 class BatchStream:
-    """Yields batches, shard by shard. A batch is a pure function of (seed, shard, index).
+    """Yields batches, shard by shard. A batch depends only on the seed, the shard and the index of
+    the batch within the shard.
 
-    A shard is an epoch, or a part of one if the dataset is large. A large dataset is planned shard
-    by shard in the background, so that neither time nor memory grows with the dataset.
+    A shard is a whole epoch or, if the dataset is large, a part of an epoch. The batches of a large
+    dataset are planned in the background, one shard at a time, so that neither the waiting time nor
+    the memory grows with the dataset.
 
-    All ranks read the same sequence of batches in groups of `ranks`: each `next()` on rank r
-    returns batch r of the next group. A group may extend into the next shard. `position` is that
-    of the next group's first batch, so it is the same on all ranks.
+    The sequence of batches is divided into groups of `ranks` batches. Each call of `next()` on rank
+    r returns batch r of the next group. A group may extend into the next shard. `position` is the
+    position of the first batch of the next group, so it is the same on all ranks.
 
-    temperature: with 1, groups of examples (such as language pairs) are sampled in proportion to
-                 their sizes; higher values make the proportions more equal. See `mixture`.
+    temperature: if 1, each group of examples (such as a language pair) is sampled in proportion to
+                 its size. Higher values make the numbers of samples per group more equal. See
+                 `mixture`.
     """
 
     def __init__(
@@ -116,8 +119,8 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of the examples in the `batches` batches from a position on,
-        whichever rank reads them. The indices are sorted, without repetitions."""
+        """Return the indices of the examples in the next `batches` batches from a position on. The
+        batches of all ranks are included. The indices are sorted, without repetitions."""
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
         planned = [self._plan(shard).batches[index] for shard, index in positions]
@@ -134,13 +137,14 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard, and cancel it if planning has not started."""
+        """Discard the plan of the next shard. If its planning has not started, cancel it."""
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Carry an index beyond the end of its shard over into the following shards."""
+        """Return the position of a batch. If `index` is beyond the end of the shard, the batch is
+        in one of the following shards."""
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):
@@ -150,7 +154,7 @@ class BatchStream:
 
     def _plan(self, shard: int) -> ShardPlan:
         if shard not in self._plans:
-            # A group of batches usually spans at most two shards: the one that ends and the next.
+            # Keep the plan of the previous shard: a group of batches can extend over two shards.
             self._plans = {kept: self._plans[kept] for kept in self._plans if kept == shard - 1}
             future = self._planned_ahead.pop(shard, None)
             self._plans[shard] = self._make_plan(shard) if future is None else future.result()

@@ -30,7 +30,7 @@ class WorstBatch:
 
     rows: int
     source_length: int
-    """Length of the padded sources, including END; 0 without a text source."""
+    """Length of the padded sources, including END; 0 if the sources are not text."""
     target_length: int
     """Length of the padded targets, including END."""
 
@@ -43,10 +43,11 @@ class DatasetCheck:
     statistics: tuple[SplitStatistics, ...]
     """One for each split of the recipe."""
     worst_batch: WorstBatch | None
-    """None if the training split cannot be read or batched, or consists of series."""
+    """None if the training split cannot be read, cannot be divided into batches, or consists of
+    series."""
     exit_code: int = 0
-    """Exit code with which training on this data would stop: 0 without errors, 66 if a file is
-    missing, 65 for other errors."""
+    """Exit code that `seqloom train` would return for this data: 0 if there are no errors, 66 if a
+    file is missing, 65 for other errors."""
 
     @property
     def has_errors(self) -> bool:
@@ -136,15 +137,15 @@ def _label_problems(
 
 
 def _without_hold_outs(data: DataConfig, split: Split) -> DataConfig:
-    """Return the settings without the hold-outs of a split. Reading them would only repeat the
-    errors of the training data."""
+    """Return the settings without the hold-outs of a split. Hold-outs are read from the training
+    data, so reading them would only report the errors of the training data again."""
     corpora = corpora_of(data, split)
     kept = [corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig)]
     return data.model_copy(update={split: tuple(kept)})
 
 
 def _exit_code(problems: list[_Problem]) -> int:
-    """Return the exit code for the first problem, because training would stop there."""
+    """Return the exit code for the first problem, because training would stop at this problem."""
     if not problems:
         return 0
     is_missing = isinstance(problems[0].error, NotFoundError)
@@ -159,8 +160,8 @@ def _splits(config: RunConfig) -> list[Split]:
 def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
     """Yield one finding for each distinct error message.
 
-    An unreadable file causes the same error twice: while training the tokenizers (table "text") and
-    while reading its split. The finding then names the table of the split.
+    An unreadable file causes the same error twice: when the tokenizers are trained (table "text")
+    and when the split is read. For such an error, the finding names the table of the split.
     """
     locations: dict[str, str] = {}
     for problem in problems:

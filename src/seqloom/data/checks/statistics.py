@@ -63,12 +63,12 @@ class LongExample:
     """One of the longest examples of a split."""
 
     longest: int
-    """Number of tokens of its longer side."""
+    """Number of tokens of the source or the target, whichever is longer."""
     where: str
 
 
 class TextHashes:
-    """A set of texts, of which only 64-bit hashes are stored."""
+    """A set of texts that stores only a 64-bit hash of each text."""
 
     def __init__(self) -> None:
         self._added = array("Q")
@@ -80,7 +80,7 @@ class TextHashes:
     def finish(self) -> int:
         """Prepare for membership tests with `in`. Call it once, after the last `add`.
 
-        Return the number of added hashes that had been added before.
+        Return the number of duplicates: hashes that were already in the set when they were added.
         """
         self._sorted = np.unique(np.frombuffer(self._added, dtype=np.uint64))
         repeated = len(self._added) - len(self._sorted)
@@ -99,17 +99,18 @@ class SplitStatistics:
     split: Split
     examples: int = 0
     repeated_pairs: int = 0
-    """Number of examples with the source and the target of an earlier example."""
+    """Number of examples whose source and target both equal those of one earlier example."""
     repeated_sources: int = 0
-    """Number of examples with the source of an earlier example."""
+    """Number of examples whose source equals the source of an earlier example."""
     identical: int = 0
     """Number of examples whose target equals their source."""
     empty: Counter[str] = field(default_factory=Counter)
-    """Which side is empty (see `empty_side`) -> number of such examples."""
+    """Maps the side that is empty (see `empty_side`) to the number of such examples."""
     first_empty: str = ""
     """file:line of the first example with an empty side."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """Reason -> number of training examples that the filters drop, empty ones included."""
+    """Maps a reason to the number of training examples that the filters drop for this reason. Empty
+    examples are included."""
     longest: list[LongExample] = field(default_factory=list)
     """The longest examples, longest first."""
     source: TokenStatistics | None = None
@@ -121,9 +122,10 @@ class SplitStatistics:
     pairs: TextHashes = field(default_factory=TextHashes)
     sources: TextHashes = field(default_factory=TextHashes)
     leaked_pairs: int = 0
-    """Number of examples whose source and target are together in the training split."""
+    """Number of examples whose source-target pair is also in the training split."""
     leaked_sources: int = 0
-    """Number of examples whose source (without sources: whose target) is in the training split."""
+    """Number of examples whose source is also in the training split. If there are no sources,
+    targets are compared."""
     first_leak: str = ""
     """file:line of the first example counted in `leaked_sources`."""
     problems: list[SeqloomError] = field(default_factory=list)
@@ -139,9 +141,9 @@ def collect_statistics(
 ) -> SplitStatistics:
     """Read a split and collect its statistics.
 
-    tokenizers: tokenizers of the run. None: tokens are not counted
-    train:      statistics of the training split, to detect leaked examples. None: `split` is the
-                training split
+    tokenizers: tokenizers of the run. If None, tokens are not counted.
+    train:      statistics of the training split, to detect examples of `split` that are also in
+                the training split. None if `split` is the training split itself.
     progress:   called at intervals with the number of examples read so far
     """
     statistics = SplitStatistics(split)
@@ -165,8 +167,8 @@ def collect_statistics(
 def _readable_examples(
     config: DataConfig, split: Split, problems: list[SeqloomError]
 ) -> Iterator[Example]:
-    """Yield the examples of all corpora. If a corpus raises an error, add it to `problems` and
-    continue with the next corpus."""
+    """Yield the examples of all corpora. If reading a corpus raises an error, add the error to
+    `problems` and continue with the next corpus."""
     for corpus in corpora_of(config, split):
         try:
             yield from read_split(config.model_copy(update={split: (corpus,)}), split)

@@ -14,11 +14,14 @@ from seqloom.data.readers.splits import corpora_of
 Level = Literal["error", "warning", "note"]
 
 MAX_REPEATED = 0.1
-"""If more than this fraction of the examples is repeated, the finding is a warning, not a note."""
+"""If more than this fraction of the examples are repetitions, the finding is a warning, otherwise
+a note."""
 MAX_IDENTICAL = 0.05
-"""The same limit for examples whose target equals their source."""
+"""If the target equals the source in more than this fraction of the examples, the finding is a
+warning, otherwise a note."""
 MAX_UNKNOWN = 0.01
-"""The same limit for the fraction of unknown tokens."""
+"""If more than this fraction of the tokens are unknown, the finding is a warning, otherwise a
+note."""
 EXTREME_LENGTH = 5
 """Examples longer than this multiple of the 99th percentile of all lengths are reported."""
 
@@ -41,7 +44,7 @@ class Finding:
 
 def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
     """Yield the warnings and notes about a split."""
-    if config.data.is_long_text:  # its lines are not examples
+    if config.data.is_long_text:  # the lines of a long text are not examples
         yield from _unknown_tokens(statistics)
         return
     yield from _line_ranges(statistics, config)

@@ -1,4 +1,6 @@
-"""Caches folders that are expensive to build. The cache key is a digest of the inputs."""
+"""Caches folders that are expensive to build. The cache key is a digest of everything that
+determines the contents of the folder.
+"""
 
 import fcntl
 import os
@@ -18,7 +20,7 @@ def cache_root() -> Path:
 
 
 def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
-    """Return the folder cached under this digest; build it if it is missing or damaged.
+    """Return the folder cached under this digest. Build the folder if it is missing or damaged.
 
     If several processes request the same folder, one builds it and the others wait.
 
@@ -29,7 +31,7 @@ def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
         return folder
     with _locked(folder):
         if not is_complete(folder):
-            # Only a process that died while holding the lock leaves a temporary folder behind.
+            # A temporary folder found here was left by a process that died while holding the lock.
             for leftover in folder.parent.glob(f"{TEMPORARY_PREFIX}*{digest}-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
             with atomic_folder(folder) as temporary:
@@ -41,13 +43,13 @@ def discard(kind: str, digest: str) -> None:
     """Invalidate the folder cached under this digest, so that the next request builds it again."""
     folder = cache_root() / kind / digest
     with _locked(folder):
-        # Without its manifest the folder counts as incomplete.
+        # A folder without a manifest counts as incomplete.
         (folder / MANIFEST).unlink(missing_ok=True)
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether every file of the manifest exists and has the size given there. Contents are
-    not read."""
+    """Return whether every file listed in the manifest exists and has the size listed there. The
+    contents of the files are not checked."""
     try:
         files = read_manifest(folder)["files"]
         return all((folder / name).stat().st_size == files[name]["bytes"] for name in files)

@@ -31,7 +31,7 @@ PROGRESS_EVERY = 1_000
 class CorpusRequest:
     """Everything that determines a corpus: its examples and how they are tokenised.
 
-    source:     tokenizer of the sources; None if the sources are not text or the task has none
+    source:     tokenizer of the sources; None if there are no sources or they are images
     target:     tokenizer of the targets
     image_size: height and width of the images; None if the sources are not images
     tag_side:   whether tags stay at the start of the source or move to the start of the target
@@ -50,8 +50,8 @@ class CorpusRequest:
         source = None if self.source is None else self.source.digest
         examples = fingerprint(self.data, self.split)
         corpora = len(corpora_of(self.data, self.split))
-        # Unused features add nothing to the key, and these strings never change, so that existing
-        # caches stay valid.
+        # A feature that is not used adds nothing to the key. The strings below must not be changed:
+        # existing caches would become invalid.
         extra: list[Any] = [] if self.image_size is None else [self.image_size]
         extra += [f"{corpora} parts"] if corpora > 1 else []
         extra += ["tagged targets"] if self.tag_side == "target" else []
@@ -59,8 +59,8 @@ class CorpusRequest:
 
 
 class Corpus:
-    """The examples of a split in the order in which they were read. Texts are token ids without
-    START and END; sources can also be images."""
+    """The examples of a split in the order in which they were read. Texts are stored as token ids
+    without START and END. Sources can also be images."""
 
     def __init__(self, folder: Path, other_folders: Sequence[Path] = ()) -> None:
         """
@@ -87,7 +87,7 @@ class Corpus:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) without END; None if the sources are not text."""
+        """(N,) source lengths without END; None if the sources are not text."""
         return self.sources.lengths if isinstance(self.sources, TokenStore) else None
 
     @property
@@ -112,7 +112,8 @@ class Corpus:
         return collate_rows(sources, self.targets.take(indices))
 
     def for_epoch(self, epoch: int) -> "Corpus":
-        """Return the variant of an epoch: the same examples in another subword segmentation."""
+        """Return the corpus to use in an epoch: the same examples, possibly in another subword
+        segmentation."""
         index = epoch % (1 + len(self._other_folders))
         if index == 0:
             return self
@@ -213,8 +214,8 @@ def _write_examples(
 
 
 def _count_group(counts: list[tuple[str, int]], group: str) -> None:
-    """Count one example in the last entry, or in a new entry if the group changes. An example
-    without a group is not counted."""
+    """Count one example in the last entry of `counts`. If that entry belongs to another group, add
+    a new entry. An example without a group is not counted."""
     if counts and counts[-1][0] == group:
         counts[-1] = (group, counts[-1][1] + 1)
     elif group:
@@ -228,7 +229,7 @@ def _encode(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[i
         target_ids = encode_target(request.target, example.target)
         if example.tag and request.tag_side == "target":
             source = source.removeprefix(example.tag).strip()
-            # No tag is added to an empty target, so that the filters drop it.
+            # Do not add a tag to an empty target, so that the filters still drop it as empty.
             target_ids = [*request.target.encode(example.tag), *target_ids] if target_ids else []
         source_ids = [] if request.source is None else request.source.encode(source)
         yield example, source_ids, target_ids

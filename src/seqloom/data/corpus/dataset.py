@@ -20,16 +20,19 @@ class CorpusReport:
     read: int = 0
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    """Reason -> number of dropped examples. Only training examples are ever dropped."""
+    """Maps a reason to the number of examples dropped for this reason. Only training examples are
+    dropped."""
     empty: dict[str, int] = field(default_factory=dict)
-    """Which side is empty (see `empty_side`) -> number of such examples, dropped ones included."""
+    """Maps the side that is empty (see `empty_side`) to the number of such examples. Dropped
+    examples are included."""
     source_tokens: int = 0
     target_tokens: int = 0
     source_unknown: int = 0
     target_unknown: int = 0
     parts: list[tuple[str, int]] = field(default_factory=list)
-    """(group, kept examples) in the order in which the examples were read; empty if the split has
-    only one group. The field is called `parts` in report.json and in the event log."""
+    """(group, number of kept examples) for each sequence of examples of the same group, in the
+    order in which they were read. Empty if the split has only one group. The field is called
+    `parts` in report.json and in the event log."""
 
 
 class Dataset(Protocol):
@@ -65,13 +68,13 @@ class Dataset(Protocol):
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield the datasets to check for too long examples before training.
+        """Yield the datasets that are checked before training for examples that are too long.
 
-        They include every dataset of `for_epoch`, except those that differ only in rotations or
-        window positions.
+        These are all datasets that `for_epoch` can return. Of datasets that differ only in
+        rotations or window positions, only one is included.
         """
         ...
 
     def release(self) -> None:
-        """Free the memory of memory-mapped data. It is read from disk again when needed."""
+        """Free the memory of memory-mapped data. The data is read from disk again when needed."""
         ...

@@ -16,7 +16,7 @@ RATIO = "length ratio above max_ratio"
 class PairLengths:
     """Number of tokens on each side of a pair, without START and END.
 
-    source: None if there is no source or it is an image
+    source: None if there is no source or the source is an image
     """
 
     source: int | None
@@ -24,14 +24,14 @@ class PairLengths:
 
 
 def empty_side(lengths: PairLengths) -> str | None:
-    """Return which side of a pair is empty; None if neither is."""
+    """Return which side of a pair is empty, or None if neither side is empty."""
     if lengths.source == 0:
         return EMPTY_BOTH if lengths.target == 0 else EMPTY_SOURCE
     return EMPTY_TARGET if lengths.target == 0 else None
 
 
 def reason_to_drop(lengths: PairLengths, config: FilterConfig) -> str | None:
-    """Return the first reason to drop a training pair; None if there is none."""
+    """Return the first reason to drop a training pair, or None if the pair is kept."""
     if empty := empty_side(lengths):
         return empty
     source, target = lengths.source, lengths.target

@@ -49,8 +49,9 @@ from seqloom.data.readers.synthetic import VERSION
 MIN_CACHED_BYTES = 2**24
 """Minimum size of a file whose digest is cached."""
 MIN_AGE = 2.0
-"""Minimum number of seconds since a file's last change for its digest to be cached. Two changes in
-quick succession can have the same timestamps, so the second one would not be detected."""
+"""The digest of a file is cached only if the file last changed more than this number of seconds
+ago. If a file changes twice in quick succession, both changes can have the same timestamp, so the
+second change would not be detected."""
 
 
 def file_digest(path: Path) -> str:
@@ -80,7 +81,7 @@ def file_digest(path: Path) -> str:
     is_settled = time.time() - max(status.st_mtime, status.st_ctime) > MIN_AGE
     digest = sha256(path)
     if is_settled:
-        # Ignore a cache that cannot be written here. Building the corpus reports it.
+        # If the cache folder is not writable, ignore the error here. `build_corpus` reports it.
         with suppress(OSError, StorageError):
             cache_file.parent.mkdir(parents=True, exist_ok=True)
             write_file(cache_file, digest.encode())
@@ -98,8 +99,8 @@ def json_digest(value: Any) -> str:
 def fingerprint(config: DataConfig, split: Split) -> str:
     """Return a digest of a split's data and settings.
 
-    Text files count with their contents, not with their names or folders. For series and tracks,
-    only the settings count. For images, see `images_digest`.
+    For text files, the digest covers the contents, not the names or folders of the files. For
+    series and tracks, it covers only the settings. For images, see `images_digest`.
     """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)
@@ -135,8 +136,8 @@ def images_digest(container: Path) -> str:
 
 
 def _identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
-    """Return a JSON value that identifies a corpus: its content and, if it has any, its tag and
-    name."""
+    """Return a JSON value that identifies a corpus: its content and, if they are set, its tag and
+    its name."""
     tags = corpus.model_dump(include=_TAG_FIELDS, exclude_none=True)
     content = _content_identity(corpus, folder, split)
     return [content, tags] if tags else content
@@ -159,8 +160,8 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             ]
         case SeriesConfig():
             return corpus.model_dump(mode="json")
-        # `companions` and `running-text` are former names. Digests keep them, so that existing runs
-        # can be resumed.
+        # `companions` and `running-text` are former names of settings. The digest still uses these
+        # names, so that existing runs can be resumed.
         case TracksConfig(min_pedestrians=companions):
             settings = corpus.model_dump(mode="json", exclude={"min_pedestrians"})
             return {**settings, "companions": companions}

@@ -1,4 +1,4 @@
-"""Images of a corpus: decoded once, stored as raw pixels, read through a memory map."""
+"""Images of a corpus. They are decoded once, stored as raw pixels and read through a memory map."""
 
 import json
 from array import array
@@ -35,11 +35,11 @@ class ImageStore:
         return Images(torch.from_numpy(self.pixels[self.rows[indices]]))
 
     def release(self) -> None:
-        """Do nothing: an epoch reads each image several times, so its pages stay mapped."""
+        """Do nothing. An epoch reads each image several times, so the pages stay in memory."""
 
 
 class ImageWriter:
-    """Appends images to the files of an ImageStore, each image once."""
+    """Writes the files of an `ImageStore`. Each distinct image is stored once."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self._folder = folder

@@ -1,12 +1,13 @@
 """Long text: a corpus without line structure, cut into windows of one length.
 
     text       a b c d e f g h i j k l m …
-    predicted  [a b c d e][f g h][i j k][l m …        first = 5, length 5, context 2
+    predicted  [a b c d e][f g h][i j k][l m …        first = 5, length = 5, context = 2
     window            [d e f g h]
                             [g h i j k]
 
-Every token of the text is predicted once. The decoder input at a window's first position is the
-token before the window, or START if the window starts a line. END is never a target.
+A window consists of its context and of the tokens that it predicts (in brackets in the second
+line). Every token of the text is predicted once. The decoder input at a window's first position is
+the token before the window, or START if the window starts a line. END is never a target.
 """
 
 from collections.abc import Iterator
@@ -88,9 +89,9 @@ class TextWindows:
     def gather(self, indices: IntArray, rows: int) -> Batch:
         """Return a batch of the windows at `indices`, one per row: (rows, length).
 
-        Empty rows are appended up to `rows`. If a window begins at the start of the text or of a
-        line, its first input is START instead of the token before it. So the model learns to begin
-        a text after START.
+        If there are fewer windows than `rows`, empty rows are appended. If a window begins at the
+        start of the text or of a line, its first input is START instead of the token before the
+        window, so that the model learns to begin a text after START.
         """
         predicted_starts, ends = self.cuts[indices], self.cuts[indices + 1]
         starts = self._window_starts(predicted_starts)
@@ -111,8 +112,8 @@ class TextWindows:
         )
 
     def batches(self, budget: int) -> Iterator[Batch]:
-        """Yield every window once, in batches of at most `budget` tokens. A window longer than the
-        budget is a batch of its own."""
+        """Yield every window once, in batches of at most `budget` tokens. If a window is longer
+        than `budget`, each batch contains one window."""
         rows = max(budget // self.shape.length, 1)
         for start in range(0, len(self), rows):
             indices = np.arange(start, min(start + rows, len(self)))
@@ -133,7 +134,7 @@ def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWind
 
 
 class LongTextDataset:
-    """A dataset whose examples are the windows of a long text."""
+    """A dataset in which each example is a window of a long text."""
 
     source_lengths = None
 
@@ -147,8 +148,8 @@ class LongTextDataset:
     ) -> None:
         """
         newline: token id of the line ending
-        seed:    seed of the window positions, which differ in every epoch. None: fixed positions,
-                 for scoring
+        seed:    seed of the random window positions, which change in every epoch. If None, the
+                 positions are fixed, for scoring.
         """
         self.corpus = corpus
         self.shape = shape
@@ -177,20 +178,21 @@ class LongTextDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """The window sizes minus one, because batching adds one for START or END."""
+        """(N,) number of tokens in each window minus one, because batching adds one for START or
+        END."""
         return self.windows.sizes - 1
 
     def gather(self, indices: IntArray) -> Batch:
         return self.windows.gather(indices, len(indices))
 
     def for_epoch(self, epoch: int) -> "LongTextDataset":
-        """Return the same text with the window positions of an epoch."""
+        """Return a dataset with the same text and the window positions of the given epoch."""
         if self.seed is None or epoch == self.epoch:
             return self
         return LongTextDataset(self.corpus, self.shape, self.newline, self.seed, epoch)
 
     def variants(self) -> Iterator["LongTextDataset"]:
-        """Yield only this dataset: epochs differ only in the window positions."""
+        """Yield only this dataset, because the epochs differ only in the window positions."""
         yield self
 
     def release(self) -> None:

@@ -1,4 +1,6 @@
-"""Converts and normalises real-valued windows for the network, and converts its outputs back."""
+"""Converts and normalises real-valued windows for the network, and converts the outputs of the
+network back to values.
+"""
 
 import json
 from dataclasses import dataclass
@@ -24,8 +26,8 @@ FILE = "scale.json"
 def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
     """Convert the rows of a window. Return observed rows (S, D + C) and future rows (T, D + C).
 
-    The last C columns are the context. It is converted too, because its changes are more
-    informative than its level.
+    The last C columns are the context. They are converted too, because the changes of the context
+    are more informative than its values.
     """
     observed = window.observed
     future = np.concatenate([window.future, window.context], axis=1)
@@ -35,7 +37,7 @@ def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
         case "relative":
             return observed - observed[-1], future - observed[-1]
         case "differences":
-            # The first row has no previous row, so its difference is set to zero.
+            # The first row has no previous row, so its differences are set to zero.
             return (
                 np.diff(observed, axis=0, prepend=observed[:1]),
                 np.diff(future, axis=0, prepend=observed[-1:]),
@@ -61,7 +63,7 @@ class Scale:
     """Means and standard deviations of the training split, per column.
 
     mean, deviation: (D + C,) mean and standard deviation of values and context, after `to_form`
-    errors:          (D,) standard deviations of the original values, which normalise error scores
+    errors:          (D,) standard deviations of the original values, used to normalise error scores
     """
 
     mean: Numbers
@@ -72,8 +74,9 @@ class Scale:
     def learn(cls, windows: list[SeriesWindow], form: SeriesForm, rotated: bool) -> Self:
         """Estimate the scale from the training windows.
 
-        rotated: whether training rotates the windows. If so, both axes share one deviation and
-                 the mean is zero, so that the scale does not depend on the rotation.
+        rotated: whether training rotates the windows. If so, all columns share one
+                 deviation and the means are zero, so that the scale does not depend on the
+                 rotation.
         """
         columns = windows[0].future.shape[1]
         rows = np.concatenate([rows for window in windows for rows in to_form(window, form)])
@@ -98,5 +101,5 @@ class Scale:
 
 
 def _nonzero(deviation: Numbers) -> Numbers:
-    """Replace the deviations of constant columns, which are 0, by 1."""
+    """Replace deviations of 0, which belong to constant columns, by 1."""
     return np.where(deviation > 0, deviation, 1.0)

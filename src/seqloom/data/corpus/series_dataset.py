@@ -1,4 +1,4 @@
-"""SeriesDataset: the windows of real-valued sequences as a dataset."""
+"""SeriesDataset: a dataset in which each example is a window of a real-valued sequence."""
 
 import hashlib
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class SeriesDataset:
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast
     context:       (N, T, C) context of the time steps to forecast
-    rotation_seed: seed of the random rotations, which differ in every epoch; None: no rotations
+    rotation_seed: seed of the random rotations, which change in every epoch; None for no rotations
     """
 
     observed: Floats
@@ -70,20 +70,20 @@ class SeriesDataset:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """The number of observed rows minus one, because batching adds one for END."""
+        """(N,) number of observed rows minus one, because batching adds one for END."""
         return np.full(len(self), self.observed.shape[1] - 1)
 
     @property
     def target_lengths(self) -> IntArray:
-        """The number of future rows minus one, because batching adds one for START or END."""
+        """(N,) number of future rows minus one, because batching adds one for START or END."""
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:
         """Return a batch of windows.
 
         source:  the observed rows
-        inputs:  for each time step, the values of the previous step and the context of the step
-                 itself. The first step follows the last observed row.
+        inputs:  for each time step to forecast, the values of the previous step and the context of
+                 the step itself. The step before the first one is the last observed row.
         targets: the future rows
         """
         observed, future = self.observed[indices], self.future[indices]
@@ -93,15 +93,15 @@ class SeriesDataset:
         return Batch(_padded(observed), _padded(inputs), _padded(future))
 
     def for_epoch(self, epoch: int) -> "SeriesDataset":
-        """Return a copy in which each window is rotated and mirrored at random. Without a
-        `rotation_seed`, return the dataset itself."""
+        """Return a copy in which each window is rotated and mirrored at random. If `rotation_seed`
+        is None, return the dataset itself."""
         if self.rotation_seed is None:
             return self
         generator = np.random.default_rng([self.rotation_seed, epoch])
         angle = generator.uniform(0, 2 * np.pi, len(self))
         mirror = generator.choice([-1.0, 1.0], len(self))
         cosine, sine = np.cos(angle), np.sin(angle)
-        # Row vectors times this matrix: an optional reflection, then a rotation of the plane.
+        # A row vector times this matrix is reflected (in some windows) and then rotated.
         rotation = np.stack(
             [np.stack([cosine * mirror, sine * mirror], -1), np.stack([-sine, cosine], -1)], 1
         )  # (N, 2, 2)

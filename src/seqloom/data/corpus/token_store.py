@@ -18,7 +18,7 @@ from seqloom.data.corpus.dataset import IntArray
 from seqloom.text.vocabulary import UNKNOWN
 
 MAX_UINT16_VOCABULARY = 2**16
-"""Maximum size of a vocabulary whose ids are stored in two bytes. Larger ones need four."""
+"""The ids of vocabularies up to this size are stored in two bytes, those of larger ones in four."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TokenRows:
 
     @classmethod
     def of(cls, rows: Sequence[IntArray]) -> Self:
-        """Concatenate texts that are separate arrays of ids."""
+        """Concatenate texts. Each text is given as an array of ids."""
         assert len(rows), "a batch needs at least one row"
         return cls(np.concatenate(rows), np.array([len(row) for row in rows], dtype=np.int64))
 
@@ -54,7 +54,8 @@ class TokenStore:
         if path.stat().st_size == 0:  # an empty file cannot be mapped
             return np.zeros(0, dtype=dtype)
         self._maps.append(np.memmap(path, dtype=dtype, mode="r"))
-        # A plain array over the map: slicing an np.memmap is ten times slower.
+        # Return a plain array that shares the memory of the map, because slicing an np.memmap is
+        # ten times slower.
         return np.asarray(self._maps[-1])
 
     def __getitem__(self, index: int) -> IntArray:
@@ -69,13 +70,13 @@ class TokenStore:
         return TokenRows(self.ids[np.arange(ends[-1]) + np.repeat(shifts, lengths)], lengths)
 
     def release(self) -> None:
-        """Free the memory of the pages read so far. They are mapped again when needed."""
+        """Free the memory of the pages read so far. They are read from disk again when needed."""
         for mapped in self._maps:
             mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 class TokenWriter:
-    """Appends texts to the two files of a TokenStore."""
+    """Appends texts to the two files of a `TokenStore`."""
 
     def __init__(self, ids: BinaryIO, offsets: BinaryIO, vocabulary_size: int) -> None:
         self._ids = ids

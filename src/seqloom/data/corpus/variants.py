@@ -1,4 +1,5 @@
-"""Subword regularisation: several random segmentations of a training split, one per epoch in turn.
+"""Subword regularisation: a training split is segmented into subwords several times at random. The
+epochs use these segmentations in turn.
 
 Kudo 2018 (unigram) and Provilkov et al. 2020 (BPE-dropout).
 """
@@ -21,10 +22,10 @@ def build_variants(
     seed: int,
     progress: Callable[[int], None],
 ) -> Corpus:
-    """Build `sampling.variants` corpora, each with another segmentation. Return the first one,
-    whose `for_epoch` cycles through all of them.
+    """Build `sampling.variants` corpora, each with a different segmentation. Return the first
+    corpus; its method `for_epoch` cycles through all of them.
 
-    All are cached. They depend only on the request, the seed and `sampling.alpha`.
+    All corpora are cached. They depend only on the request, the seed and `sampling.alpha`.
     """
     assert request.split == "train", "only training data is segmented at random"
     folders = []
@@ -51,6 +52,6 @@ def _sampled(tokenizer: Tokenizer, sampling: SubwordSamplingConfig, seed: int) -
 
 
 def _variant_seed(seed: int, variant: int) -> int:
-    """Derive the seed of a variant. It has 32 bits, the size that sentencepiece accepts."""
+    """Derive the seed of a variant. The seed has 32 bits, because sentencepiece accepts no more."""
     digest = hashlib.sha256(f"{seed} {variant}".encode()).digest()
     return int.from_bytes(digest[:4], "big")

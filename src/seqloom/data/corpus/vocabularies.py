@@ -20,13 +20,14 @@ from seqloom.text.tokenizer import Tokenizer
 TextSides = Literal["source", "target", "both"]
 
 FORMAT = 1
-"""Part of the cache key. Increase it when the same text would yield another vocabulary."""
+"""Part of the cache key. Increase it when a code change gives another vocabulary for the same
+text."""
 
 
 class Tokenizers(NamedTuple):
     """The tokenizers of a run.
 
-    source: None if the sources are not text: language models and image captioning
+    source: None if there are no sources (language models) or they are images (captioning)
     target: the same object as `source` if the vocabulary is shared
     """
 
@@ -69,7 +70,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     try:
         return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
     except StorageError:
-        # The cache checks only file sizes. Damaged files of the right size are found here.
+        # The cache checks only file sizes, so a damaged file of the right size is detected here.
         discard("vocabularies", digest)
         return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
 

@@ -1,1 +1,1 @@
-"""Readers: data files to examples, one module per format."""
+"""Readers: convert data files to examples. There is one module per file format."""

@@ -11,10 +11,11 @@ from seqloom.data.example import Example, Split
 from seqloom.data.readers.files import read_lines
 
 LABELS_VERSION = 1
-"""Part of a corpus' cache key. Increase it when the same sentences would get other labels."""
+"""Part of a corpus' cache key. Increase it when a code change gives other labels to the same
+sentences."""
 LABELLED_PAIRS = (BundledConfig(source="de", target="en"), BundledConfig(source="en", target="fr"))
-"""Language pairs whose sentences are labelled. No sentence is in two splits, not even in splits of
-different pairs."""
+"""Language pairs whose sentences are labelled. If a sentence occurs in both pairs, it is in the
+same split in both."""
 
 
 def bundled_file(config: BundledConfig, split: Split) -> Traversable:
@@ -36,7 +37,8 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
 
 
 def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:
-    """Yield bundled sentences, labelled with their language or with their capital letters.
+    """Yield bundled sentences. The label is the language, or there is one label per character that
+    says whether the character was a capital letter.
 
     Languages alternate, so that the first few examples cover all of them.
     """
@@ -55,8 +57,8 @@ def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[E
 def without_capitals(text: str) -> tuple[str, str]:
     """Return the text in lower case, and one label per character: U (was a capital) or l (was not).
 
-    A character whose lower case has several characters stays as it is, so that each character
-    has one label.
+    A character is not changed if its lower-case form has several characters, so that each
+    character has one label.
     """
     lower = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
     labels = ("U" if old != new else "l" for old, new in zip(text, lower, strict=True))

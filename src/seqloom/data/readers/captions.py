@@ -17,7 +17,7 @@ _CAPTION_NUMBER = re.compile(r"#\d+$")
 
 
 def read_captions(config: CaptionsConfig, folder: str) -> Iterator[Example]:
-    """Yield one example per caption. Its source is the path of the image."""
+    """Yield one example per caption. The source of the example is the path of the image."""
     path = locate(config.captions, folder)
     selected = None if config.names is None else _read_names(locate(config.names, folder))
     image_paths = _image_paths(config, folder)
@@ -52,8 +52,8 @@ def _read_names(path: Path) -> set[str]:
 
 
 def _image_paths(config: CaptionsConfig, folder: str) -> dict[str, str]:
-    """Map the file name of each image to its path. If a file name occurs more than once, the first
-    path counts."""
+    """Map the file name of each image to its path. If several images have the same file name, the
+    first one is used."""
     paths: dict[str, str] = {}
     for container in config.images:
         container_path = Path(folder).expanduser() / Path(container).expanduser()

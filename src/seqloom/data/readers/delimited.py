@@ -29,7 +29,7 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each record: file:line of its first line, and its fields."""
+    """Yield (file:line, fields) for each record. The line is the first line of the record."""
     reader = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
     where = f"{path}:1"
     try:

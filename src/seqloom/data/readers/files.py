@@ -9,8 +9,8 @@ from typing import BinaryIO, cast
 from seqloom.core.errors import DataError, NotFoundError
 
 MAX_BYTES = 1_000_000
-"""Maximum length of a line in bytes, without its line ending. A longer line means that the file has
-no line breaks or is not text."""
+"""Maximum length of a line in bytes, without its line ending. If a line is longer, the file has
+probably no line breaks or is not text."""
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -19,7 +19,7 @@ def locate(name: str, folder: str) -> Path:
     """Return the path of a data file. Raise a NotFoundError if it does not exist.
 
     name:   the path as written in the recipe
-    folder: data.folder, to which relative paths are relative
+    folder: the setting `data.folder`. A relative `name` is relative to this folder.
     """
     path = Path(folder).expanduser() / Path(name).expanduser()
     if path.is_file():
@@ -58,8 +58,8 @@ def read_lines(path: Path) -> Iterator[str]:
 def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
     """Decode the UTF-8 lines of an open file. Errors start with name:line.
 
-    A line ends at \\n; a \\r before it is removed too. A byte order mark at the start of the file
-    is removed. Invalid UTF-8, NUL bytes and lines above MAX_BYTES raise a DataError.
+    A line ends at \\n. A \\r before the \\n is removed too. A byte order mark at the start of the
+    file is removed. Invalid UTF-8, NUL bytes and lines above MAX_BYTES raise a DataError.
     """
     number = 0
     # The line ending and the byte order mark do not count towards MAX_BYTES.

@@ -19,7 +19,7 @@ Pixels = NDArray[np.uint8]
 
 
 def image_names(container: Path) -> Iterator[str]:
-    """Return the paths of all images in a folder or an archive, relative to it."""
+    """Return the paths of all images in a folder or an archive, relative to this container."""
     if container.is_dir():
         files = (path for path in container.rglob("*") if path.is_file())
         names = sorted(path.relative_to(container).as_posix() for path in files)
@@ -67,7 +67,7 @@ def _unreadable(name: str, error: Exception) -> DataError:
 
 
 def _centre_square(image: Image.Image, size: int) -> Image.Image:
-    """Crop the longer side equally at both ends and resize to (size, size)."""
+    """Crop the longer side equally at both ends, and resize the result to (size, size)."""
     width, height = image.size
     side = min(width, height)
     left, top = (width - side) // 2, (height - side) // 2
@@ -99,7 +99,8 @@ def _read_content(path: Path) -> bytes:
 def _open_archive(path: str, modified: int) -> zipfile.ZipFile | tarfile.TarFile:
     """Open an archive and keep it open, so that its table of contents is read only once.
 
-    modified: the file's modification time, so that a changed file is opened again
+    modified: modification time of the file. It is a parameter because results are cached by
+              argument: a changed file is opened again.
     """
     try:
         return zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path)

@@ -13,8 +13,8 @@ from seqloom.data.readers.files import locate, read_lines, shorten
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example]:
     """Yield one example per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
-    A target may be a list of strings: the first one is the target, and all are references. A source
-    may be a list of strings if the recipe sets `source_joiner`.
+    A target may be a list of strings: the first string becomes the target, and all strings become
+    references. A source may be a list of strings if the recipe sets `source_joiner`.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -80,8 +80,8 @@ def _look_up(record: dict[str, Any], key: str, where: str, setting: str) -> Any:
 
 
 def _source(record: dict[str, Any], config: JsonlConfig, where: str, table: str) -> Any:
-    """Return the source. If its key is missing or null, use the key `source_fallback`. A list of
-    strings is joined if the recipe sets `source_joiner`."""
+    """Return the source. If its key is missing or its value is null, return the value of the key
+    `source_fallback`. A list of strings is joined if the recipe sets `source_joiner`."""
     fallback = config.source_fallback
     if fallback is not None and _is_missing(record, config.source):
         source = _look_up(record, fallback, where, f"{table}.source_fallback")
@@ -102,8 +102,8 @@ def _is_missing(record: dict[str, Any], key: str) -> bool:
 
 
 def _source_hint(source: Any, table: str) -> str:
-    """Return advice for the error message if the source is null or a list of strings: the setting
-    that allows such sources."""
+    """Return a hint for the error message. If the source is null or a list of strings, the hint
+    names the setting that allows such sources."""
     if source is None:
         return f"; {table}.source_fallback names another key for such lines"
     if _is_list_of_strings(source):

@@ -12,8 +12,8 @@ from seqloom.data.readers.files import locate, read_lines
 def read_parallel(config: ParallelConfig, folder: str, table: str) -> Iterator[Example]:
     """Yield one example per line. All files must have the same number of lines.
 
-    Lines outside first_line to last_line are read but not yielded, so that files of different
-    lengths are always detected.
+    Lines before `first_line` and after `last_line` are read but not yielded, so that different
+    numbers of lines are always detected.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

@@ -19,7 +19,7 @@ def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
     """Yield the lines of a section of a file, each with its line ending, in constant memory.
 
     `config.begin` and `config.end` are fractions of the file's characters. A line belongs to the
-    section in which it starts, so adjacent sections neither share nor lose a line.
+    section in which it starts, so each line belongs to exactly one of two adjacent sections.
     """
     path = locate(config.path, folder)
     is_whole_file = (config.begin, config.end) == (0, 1)

@@ -67,7 +67,7 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
 
 
 def series_widths(config: DataConfig) -> tuple[int, int]:
-    """Return (D, C): the number of forecast columns and of context columns.
+    """Return (D, C): the number of columns to forecast and the number of context columns.
 
     Raise a ConfigError if these numbers differ between the training series.
     """
@@ -123,7 +123,8 @@ def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tupl
 
 
 def parse_number(cell: str, path: Path, line: int, name: str) -> float:
-    """Parse a finite number. Otherwise raise a DataError that names the file, line and column."""
+    """Parse a finite number. If the cell is not a finite number, raise a DataError that names the
+    file, line and column."""
     try:
         value = float(cell)
     except ValueError as error:
@@ -179,11 +180,11 @@ def _recording_windows(
 ) -> Iterator[SeriesWindow]:
     """Yield the windows of a recording.
 
-    For every `task.observe + task.predict` consecutive frames, there is one window for each
-    pedestrian who is present in all of them. If there are fewer than `min_pedestrians` such
-    pedestrians, these frames are skipped.
+    Every sequence of `task.observe + task.predict` consecutive frames yields one window for each
+    pedestrian who is present in all frames of the sequence. If there are fewer than
+    `min_pedestrians` such pedestrians, the sequence is skipped.
 
-    Consecutive means next to each other among the frames of the file. The frame numbers can have
+    Frames are consecutive if no other frame of the file is between them. Their numbers can have
     gaps, because the file omits frames without pedestrians.
     """
     positions: dict[float, dict[float, tuple[float, float]]] = {}

@@ -1,5 +1,5 @@
-"""Reads a split: dispatches to the reader of each corpus, holds out dev and test examples, and
-groups examples by language pair.
+"""Reads a split: calls the reader of each corpus, holds out dev and test examples, and assigns
+each example to a group, such as a language pair.
 """
 
 import hashlib
@@ -96,9 +96,9 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
 
 
 def merge_references(examples: Iterable[Example]) -> list[Example]:
-    """Merge the examples of a group that have the same source into one example with all references.
+    """Merge examples with the same group and the same source into one example with all references.
 
-    Keeps the order of first appearance. Examples without a source are not merged.
+    The order of first appearance is kept. Examples without a source are not merged.
     """
     merged: dict[object, Example] = {}
     for index, example in enumerate(examples):
@@ -152,7 +152,7 @@ def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
         case LinesConfig(path=path) | LongTextConfig(path=path):
             return (path,)
         case CaptionsConfig() | SeriesConfig() | TracksConfig():
-            return ()  # their readers report missing files
+            return ()  # the readers of these corpora report missing files
         case BundledConfig() | BundledLabelsConfig() | SyntheticConfig() | HoldOutConfig():
             return ()
         case _:
@@ -162,7 +162,8 @@ def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def _with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield all corpora, but of several hold-outs only the largest, which contains the others."""
+    """Yield all corpora. If there are several hold-outs, yield only the largest one, because it
+    contains the examples of the others."""
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False
@@ -177,12 +178,13 @@ def _with_one_hold_out(
 def _read_share(
     config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
 ) -> Iterator[Example]:
-    """Yield the examples of a corpus that belong to the split after holding out dev and test."""
+    """Yield the examples of a corpus that belong to the split. Examples of the training data that
+    are held out for dev or test do not belong to the training split."""
     if split != "train" and not isinstance(corpus, HoldOutConfig):
         yield from _read_with_group(config, corpus, split)
         return
-    # Dev takes the low end of the hash range and test the high end: they never overlap, and
-    # changing the size of one does not change the other.
+    # Dev takes the low end of the range of hashes, and test takes the high end. So they do not
+    # overlap, and changing the size of one of them does not change the other.
     dev_end = held_out_share(config, "dev")
     test_start = 1 - held_out_share(config, "test")
     low, high = {
@@ -199,7 +201,8 @@ def _read_share(
 
 
 def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
-    """Yield the examples of a corpus, with their group and with the tag before the source."""
+    """Yield the examples of a corpus. Set the group of each example, and add the tag to the start
+    of the source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
     name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
@@ -211,7 +214,7 @@ def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> 
 
 
 def _untagged(example: Example) -> str:
-    """Return the text whose hash decides the split: the source or, without a source, the target.
+    """Return the text whose hash decides the split: the source or, if it is empty, the target.
 
     The tag is removed, so that all translations of a sentence are in the same split.
     """
@@ -219,10 +222,12 @@ def _untagged(example: Example) -> str:
 
 
 def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
-    """Return the corpus' table in the recipe: data.dev, or data.dev[1] if there are several.
+    """Return the corpus' table in the recipe: "data.dev", or "data.dev[1]" if the split has several
+    corpora.
 
-    The index counts the corpora after the expansion of language pairs, so it can differ from the
-    recipe's. That is harmless because error messages name no settings of language pairs.
+    The index is counted after a `languages` table has been expanded to one corpus per language
+    pair, so it can differ from the index in the recipe. This is harmless, because no error message
+    names a setting of a language pair.
     """
     corpora = corpora_of(config, split)
     indices = [index for index, other in enumerate(corpora) if other == corpus]
@@ -230,7 +235,7 @@ def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split)
 
 
 def _hash_fraction(text: str) -> float:
-    """Return a number in [0, 1) that depends only on the text, the same on every machine."""
+    """Return a hash of the text as a number in [0, 1). It is the same on every machine."""
     digest = hashlib.sha256(text.strip().encode("utf-8")).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
@@ -263,9 +268,10 @@ def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
 
 
 def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example]:
-    """Return up to `count` examples: the first one of each group, then the second ones, and so on.
+    """Return up to `count` examples: the first example of each group, then the second example of
+    each group, and so on.
 
-    Keeps up to `count` examples of each group in memory.
+    This function keeps up to `count` examples of each group in memory.
     """
     groups: dict[str, list[Example]] = {}
     for example in examples:
@@ -273,6 +279,6 @@ def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example
         if len(group) < count:
             group.append(example)
         if len(group) == count and not example.group:
-            break  # examples without a group name: there is no other group
+            break  # the examples have no group name, so there is only this group
     alternating = chain.from_iterable(zip_longest(*groups.values()))
     return list(islice((example for example in alternating if example is not None), count))

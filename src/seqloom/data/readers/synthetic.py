@@ -14,15 +14,16 @@ from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
 
 VERSION = 1
-"""Part of a corpus' cache key. Increase it when the same seed would generate other examples."""
+"""Part of a corpus' cache key. Increase it when a code change gives other examples for the same
+seed."""
 MAX_MISSES = 20_000
-"""The generator raises an error after this many consecutive candidates that are too short or belong
-to another split."""
+"""`read_synthetic` raises an error if more than this number of consecutive candidates are too short
+or belong to another split."""
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A generated pair. The hash of `key` decides its split."""
+    """A generated pair. The hash of `key` decides to which split the pair belongs."""
 
     key: str
     source: str
@@ -32,9 +33,9 @@ class _Candidate:
 def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
     """Yield `config.examples` pairs.
 
-    Candidates are generated one after the other. Those that belong to another split are skipped.
-    Candidate n depends only on the settings and n. Its text decides its split, so that two splits
-    never share a source, even if they have different seeds and lengths.
+    Candidates are generated one after the other. Candidates that belong to another split are
+    skipped. Candidate n depends only on the settings and n. The hash of its text decides its split,
+    so that two splits never share a source, even if they have different seeds and lengths.
     """
     count = 0
     candidate_index = 0
@@ -66,7 +67,7 @@ def _split_of(key: str) -> Split:
 
 
 def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Draw one candidate; None if the drawn text is too short."""
+    """Generate one candidate. Return None if its text is too short."""
     match config.task:
         case "copy" | "reverse" | "sort":
             source = _letters(config, generator)
@@ -100,7 +101,8 @@ def _number(config: SyntheticConfig, generator: random.Random) -> int:
 
 
 def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Draw an English sentence, cut at a word boundary, to convert to upper or lower case.
+    """Draw an English sentence, and cut it at a word boundary. The target is the sentence in upper
+    or lower case.
 
     The key is the sentence without the tag <U> or <L>, so that both versions of a sentence are in
     the same split.
@@ -117,7 +119,7 @@ def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candi
 def _cut(sentence: str, length: int) -> str:
     if len(sentence) <= length:
         return sentence
-    # Include one more character: the space, if a word ends exactly at `length`.
+    # Include one more character. If a word ends exactly at `length`, this is the space after it.
     return sentence[: length + 1].rpartition(" ")[0]
 
 
