@@ -1,6 +1,7 @@
 """The command line. Only this package prints and exits.
 
-`commands` has one file per command. `main` registers the commands; the other modules are shared
-between them. Command files import torch and everything that needs it inside their functions, so
-that `seqloom --help` and error messages about options do not wait for it.
+`commands` has one file per command, and `main` registers the commands. The other modules contain
+code that several commands use. Command files import torch, and modules that import torch, inside
+their functions. So `seqloom --help` and error messages about options appear without the delay of
+importing torch.
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class AttentionView:
-    """Selects layers and heads, and whether tokens are merged into words.
+    """Selects the layers and heads to show, and tokens or words as rows and columns.
 
     layer:      layer, counted from 1. None: the mean over layers.
     head:       head, counted from 1. None: the mean over heads.
@@ -37,7 +37,11 @@ class AttentionView:
     def create(
         cls, run: Run, *, layer: int | None, head: int | None, use_best_heads: bool, pieces: bool
     ) -> AttentionView:
-        """Create a view. Raises ConfigError for `use_best_heads` if the run stores no heads."""
+        """Create a view.
+
+        Raises ConfigError if `use_best_heads` is True, but the run folder does not store which
+        heads align best.
+        """
         from seqloom.runs.attention_maps import ALL_HEADS
 
         stored = run.predictor.head_choice
@@ -74,7 +78,7 @@ class AttentionView:
 
     @property
     def notes(self) -> list[str]:
-        """Notes about maps that show tokens although words were selected."""
+        """Notes for the user about maps that show tokens, although `pieces` is False."""
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:
@@ -94,8 +98,8 @@ class AttentionView:
     def _merges_words(self, prediction: Prediction) -> bool:
         """True if tokens are merged into words.
 
-        A source or output of a single word stays split into tokens, because a map with one row or
-        column shows nothing.
+        If the source or the output is a single word, tokens are not merged, because a map with one
+        row or one column shows nothing.
         """
         if self.pieces:
             return False

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
     """Load the engine for these predictions, and print a note about it.
 
-    Prints nothing if torch is expected: the user chose it, or the model is not a Transformer.
+    Prints no note about torch if the user expects torch, that is, if the user chose torch or the
+    model is not a Transformer.
     """
     if run.engine.kind == "compiled":
         print_message("compiling the model; this takes about half a minute …")

@@ -17,7 +17,8 @@ def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
     """Return (word F1, character F1) of the output, each for the most similar reference.
 
     F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
-    output and the reference. As a sort key, the character F1 breaks ties of the word F1.
+    output and the reference. Outputs sorted by this pair are sorted by word F1, and those with
+    equal word F1 by character F1.
     """
     words = max(_f1(output.split(), reference.split()) for reference in references)
     return words, max(_f1(output, reference) for reference in references)
@@ -41,7 +42,8 @@ def worst_examples(report: EvaluationReport, count: int) -> list[int]:
 def differing_examples(first: EvaluationReport, second: EvaluationReport) -> list[int]:
     """Return the indices at which the outputs of two runs differ.
 
-    Sorted by how much the overlap with the references differs, largest difference first.
+    The indices are sorted by the difference between the two outputs' overlap with the references,
+    largest difference first.
     """
 
     def negative_difference(index: int) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 """Command and group classes that adjust how typer prints help and errors.
 
 typer shows the Python type of every parameter: `<bool>` beside a flag, `<list[Path]>` beside an
-argument. Here a flag has no type, and an argument has only its metavar, as in other tools.
-typer also keeps the line breaks of docstrings; here paragraphs are wrapped to the terminal.
+argument. These classes show no type for a flag, and only the metavar for an argument.
+typer also keeps the line breaks of docstrings. These classes wrap paragraphs to the width of the
+terminal.
 """
 
 from collections.abc import Sequence

@@ -22,8 +22,9 @@ STDIN = Path("-")
 def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
     """Return an iterator over the lines of the files, in lists of PORTION lines.
 
-    Without files, or for the path "-", it reads stdin; line by line if stdin is a terminal. A
-    missing file raises NotFoundError in this call, not when the first list is read.
+    Reads stdin if there are no files, and for the path "-". If stdin is a terminal, each list has
+    one line, so that every line is processed at once. If a file is missing, this call raises
+    NotFoundError, before anything is read.
     """
     paths = files or [STDIN]
     missing = [path for path in paths if path != STDIN and not path.is_file()]

@@ -102,7 +102,10 @@ _add("Serve", serve, "seqloom serve runs/demo --port 8000")
 
 
 def run() -> None:
-    """Run the command line. Errors that a user can cause are printed and set the exit code."""
+    """Run the command line.
+
+    An error that a user can cause is printed without a traceback, and determines the exit code.
+    """
     use_utf8()
     prepare_for_torch()
     try:

@@ -14,7 +14,7 @@ from seqloom.core.errors import SeqloomError
 
 
 def use_utf8() -> None:
-    """Write UTF-8 to stdout and stderr, whatever the locale is."""
+    """Set the encoding of stdout and stderr to UTF-8, independent of the locale."""
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         # Some test runners and embedders replace a stream by an object that is not a text file.
         if hasattr(stream, "reconfigure"):
@@ -22,12 +22,18 @@ def use_utf8() -> None:
 
 
 def allows_colour(stream: TextIO) -> bool:
-    """True for a terminal, unless TERM is "dumb" or NO_COLOR is not empty (https://no-color.org)."""
+    """Return True if the stream is a terminal that may show colour.
+
+    Colour is off if TERM is "dumb" or NO_COLOR is not empty (https://no-color.org).
+    """
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def program_name() -> str:
-    """Return the command that starts this program: seqloom if PATH finds it, else its path."""
+    """Return the command that starts this program, for messages that recommend a command.
+
+    This is `seqloom`, or the path of the running script if PATH does not lead to this script.
+    """
     called = sys.argv[0]
     on_path = shutil.which("seqloom")
     is_script = Path(called).name == "seqloom" and Path(called).exists()

@@ -18,9 +18,9 @@ class StdoutClosedError(Exception):
 
 @contextmanager
 def checked_stdout() -> Iterator[None]:
-    """Use as a context: writing to sys.stdout raises StdoutClosedError or StorageError if it fails.
+    """Use as a context: failed writes to sys.stdout raise StdoutClosedError or StorageError.
 
-    Flushes stdout at the end of the block, so that the last write is checked, too.
+    Flushes stdout at the end of the block, so that the last write is also checked.
     """
     original = sys.stdout
     # Some test runners and embedders replace stdout by an object that is not a text file.

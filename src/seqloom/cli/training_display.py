@@ -55,7 +55,10 @@ def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
 
 
 class PlainDisplay:
-    """Prints a line for each evaluation and note, and one about progress every PLAIN_INTERVAL."""
+    """Prints a line for each evaluation and each note.
+
+    Between them, prints a progress line at most every PLAIN_INTERVAL seconds.
+    """
 
     def __init__(self) -> None:
         self.last_printed = time.monotonic()
@@ -116,7 +119,7 @@ class LiveDisplay:
 
 
 def fit_fields(fields: Sequence[str], width: int) -> str:
-    """Join the fields, and leave out the last ones if they do not fit into `width` columns."""
+    """Join the fields. Leaves out fields at the end that do not fit into `width` columns."""
     line = ""
     for field in fields:
         longer = f"{line}  {field}" if line else field
@@ -127,7 +130,7 @@ def fit_fields(fields: Sequence[str], width: int) -> str:
 
 
 def event_lines(event: Event, total_steps: int) -> list[str]:
-    """Return the lines to print for an event. Empty for events that are not printed."""
+    """Return the lines to print for an event, or an empty list if the event is not printed."""
     data = event.data
     match event.kind:
         case "tokenise":
@@ -181,7 +184,10 @@ def step_fields(data: dict[str, Any]) -> list[str]:
 
 
 def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
-    """Return one line with the first score of each group of the dev data. Empty without groups."""
+    """Return one line with the first score of each group of the dev data.
+
+    Returns an empty list if there are no groups.
+    """
     if not groups:
         return []
     metric = next(iter(next(iter(groups.values()))))

@@ -1,1 +1,5 @@
-"""The HTTP service: predictions of trained runs, merged into batches or streamed."""
+"""The HTTP service.
+
+It returns predictions of trained runs, in one response or as a stream. Concurrent requests are
+merged into batches.
+"""

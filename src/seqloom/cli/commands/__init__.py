@@ -1,1 +1,4 @@
-"""One file per command: its options, then what it does."""
+"""The commands, one file per command.
+
+The first function of each file is the command; its parameters are the arguments and options.
+"""

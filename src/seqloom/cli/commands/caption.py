@@ -55,8 +55,9 @@ def caption(
 
 
 def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAttention:
-    """Return the figure of a caption: the central square of the image, which the model reads, and
-    the attention of each token.
+    """Return a figure of the attention of each token of a caption.
+
+    The figure shows the central square of the image, because the model reads only this part.
     """
     from seqloom.core.signature import Pixels
     from seqloom.viz.caption_attention import CaptionAttention

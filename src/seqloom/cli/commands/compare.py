@@ -128,7 +128,7 @@ def _print_pair(console: Console, pair: OutputPair, names: tuple[str, str]) -> N
 
 
 def _marked_outputs(pair: OutputPair) -> tuple[Text, Text]:
-    """Return both outputs. Words that only one of them contains are coloured and in brackets."""
+    """Return both outputs, with colour and brackets for the words that only one output contains."""
     from seqloom.metrics.sentence_scores import diff_words
 
     first, second = Text(), Text()

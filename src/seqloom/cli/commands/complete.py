@@ -105,7 +105,10 @@ def complete(
 def _change_decoding(
     run: Run, settings: Sequence[str], temperature: float | None
 ) -> DecodingConfig:
-    """Apply the settings. If the temperature is 0, the error message gets a hint."""
+    """Return the run's decoding configuration, changed by the settings.
+
+    If the temperature is 0, which is invalid, the error message recommends --top-k 1.
+    """
     from seqloom.cli.settings import change_decoding
 
     try:

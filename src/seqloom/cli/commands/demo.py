@@ -119,5 +119,5 @@ def _translate(console: Console, run: Run) -> None:
 
 
 def _without_word_mark(piece: str) -> str:
-    """A piece without the "▁" that marks the start of a word, unless that is the whole piece."""
+    """Remove the "▁" that marks the start of a word. The piece "▁" itself is returned unchanged."""
     return piece.removeprefix("▁") or piece

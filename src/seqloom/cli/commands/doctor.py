@@ -69,7 +69,8 @@ def _example_counter() -> Iterator[Callable[[int], None]]:
 def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
     """Return the memory of a training step with this batch.
 
-    None if there is no batch, the model cannot be built, or the batch is too long for it.
+    Returns None if there is no batch, the model cannot be built, or the batch is too long for the
+    model.
     """
     from seqloom.models.build import build_model
     from seqloom.tasks.build import learn_task
@@ -81,7 +82,7 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
         task = learn_task(config)
         model = build_model(config.model, task.signature)
     except SeqloomError:
-        return None  # the findings contain the reason
+        return None  # the findings of the dataset check contain the reason
     lengths = (batch.source_length, batch.target_length)
     limits = (model.max_source_length, model.max_target_length)
     if any(
@@ -112,10 +113,10 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
 
 
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
-    """False if the statistics cover only a part of the split.
+    """Return False if the statistics cover only a part of the split, because of errors in the data.
 
-    A split without examples may be held out from the training data. It counts as incomplete if the
-    training data has errors.
+    A split without examples is also incomplete if the training data has errors, because its
+    examples may be held out from the training data.
     """
     empty = not statistics.examples and findings.statistics[0].problems
     return not statistics.problems and not empty
@@ -148,7 +149,10 @@ def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str
 
 
 def histogram_bar(share: float, unicode: bool) -> str:
-    """Return a bar of up to BAR_WIDTH columns. `unicode`: with a resolution of 1/8 column."""
+    """Return a bar whose width is this share of BAR_WIDTH columns.
+
+    unicode: use block characters, with a resolution of 1/8 column
+    """
     if not unicode:
         return "#" * max(round(share * BAR_WIDTH), 1 if share else 0)
     eighths = max(round(share * BAR_WIDTH * 8), 1 if share else 0)

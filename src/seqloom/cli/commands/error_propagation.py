@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 EXAMPLE_COUNT = 3
 MIN_SENTENCES = 10
-"""Minimum number of sentences for a point of the figure. The table also has the other points."""
+"""The figure shows only points that are means over at least this many sentences. The table shows
+all points."""
 
 
 def error_propagation(
@@ -88,7 +89,10 @@ def error_propagation(
 
 
 def _make_plot(result: ErrorPropagation) -> LinePlot:
-    """Return a plot with three curves. Before the first error they are equal and drawn as one."""
+    """Return a plot with one curve for each of the three kinds of prefix.
+
+    Before the first error, the curves are equal. Only one of them is drawn there.
+    """
     from seqloom.viz.line_plot import Curve, LinePlot
 
     after_error = [point for point in result.curve if point.distance >= 0]

@@ -157,7 +157,10 @@ class InspectedText:
 
 
 def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Return the predictions that are not blank. Raises ConfigError without attention."""
+    """Return the predictions that are not blank.
+
+    Raises ConfigError if a prediction has no attention weights.
+    """
     from seqloom.analysis.attention import no_attention_error
 
     filled = [prediction for prediction in predictions if prediction.pieces]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 1000
 PLAIN_INTERVAL = 20.0
-"""Minimum number of seconds between two plain lines about a measurement in progress."""
+"""Seconds without output after which a plain line about a measurement in progress is printed."""
 VERDICT_STYLES = {"confirmed": "bold blue", "refuted": "bold yellow", "undecided": "bold"}
 
 
@@ -116,7 +116,7 @@ def _parse_seeds(value: str) -> range:
 
 
 def _list_claims(out: Path, json: bool) -> None:
-    """Print each claim with its sentence and the verdicts of its existing reports."""
+    """Print the name and sentence of each claim, and the verdicts of its existing reports."""
     from seqloom.lab.registry import claim_names, find_claim
     from seqloom.lab.reporting.files import read_report
 
@@ -181,9 +181,12 @@ def _print_report(report: ClaimReport, experiment: Experiment) -> None:
 
 @contextmanager
 def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float], None]]:
-    """Use as a context: yields a function of (job, status, share done) that shows the progress.
+    """Use as a context: yields a function that shows the progress of the measurements.
 
-    It updates a progress bar in a terminal, and prints plain lines otherwise.
+    The function has the parameters (job, status, finished share of the job). In a terminal, it
+    updates a progress bar; otherwise it prints plain lines.
+
+    total: number of measurements
     """
     if not sys.stderr.isatty():
         yield _PlainDisplay(total)
@@ -216,7 +219,10 @@ def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float]
 
 
 class _PlainDisplay:
-    """Prints a line for each finished measurement, and one about progress every PLAIN_INTERVAL."""
+    """Prints a line for each finished measurement.
+
+    If nothing was printed for PLAIN_INTERVAL seconds, prints the progress of a running measurement.
+    """
 
     def __init__(self, total: int) -> None:
         self.total = total

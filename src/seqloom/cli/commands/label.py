@@ -77,7 +77,7 @@ def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
 
 
 def _token_labels(prediction: Prediction) -> list[dict[str, Any]]:
-    """The label of each token, without END."""
+    """The label and probability of each token. The END token is left out."""
     return [
         {"token": token, "label": name, "probability": math.exp(log_probability)}
         for (token, name), log_probability in zip(
@@ -87,14 +87,14 @@ def _token_labels(prediction: Prediction) -> list[dict[str, Any]]:
 
 
 def _token_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    """Each token with its label, without END."""
+    """Each token with its label. The END token is left out."""
     return list(zip(prediction.source_pieces, prediction.pieces, strict=True))[:-1]
 
 
 def _aligned_lines(prediction: Prediction) -> list[str]:
     """A line of tokens and a line of labels, aligned in columns.
 
-    The columns have no gap if every token and label is one character wide.
+    A space separates the columns, unless every token and label is one character wide.
     """
     pairs = _token_pairs(prediction)
     widths = [max(cell_len(token), cell_len(name)) for token, name in pairs]

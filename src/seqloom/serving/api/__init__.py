@@ -1,1 +1,1 @@
-"""The HTTP API: one file per endpoint, its schemas, and the errors it responds with."""
+"""The HTTP API: the routes, the schemas of requests and responses, and the error responses."""

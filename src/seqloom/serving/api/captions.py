@@ -26,8 +26,8 @@ IMAGE_BODY = {
         "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-# prepare_image rejects large images itself. The filter is set once for the whole process because
-# warning filters are shared by all threads.
+# Pillow's warning about large images is not needed, because `prepare_image` rejects such images.
+# The filter is set once for the whole process, because all threads share the warning filters.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
@@ -64,7 +64,7 @@ async def caption(
 
 
 def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
-    """Decode an image. Its size is read from the file header and checked before decoding."""
+    """Decode an image. Before decoding, reads its size from the file header and checks it."""
     assert isinstance(run.task.signature.source, Pixels)
     assert run.task.image_size is not None
     try:
@@ -93,9 +93,9 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
-    """Return the rows and columns of the grid of image cells. None without attention.
+    """Return (rows, columns) of the grid of image cells, or None if there are no attention weights.
 
-    Image encoders use a square grid.
+    Computed from the number of weights per token, because image encoders use a square grid.
     """
     if not attention:
         return None

@@ -66,7 +66,10 @@ def choose_seed(request: CompleteRequest) -> int:
 def completion_decoding(
     run: Run, request: CompleteRequest, seed: int
 ) -> SampleConfig | GreedyConfig:
-    """Return sampling with the request's settings, or greedy search if the temperature is 0."""
+    """Return the decoding configuration of a request.
+
+    This is sampling with the request's settings, or greedy search if the temperature is 0.
+    """
     changes: dict[str, object] = {"stop_at_newline": request.stop_at_newline}
     if request.max_length is not None:
         changes |= {"max_length": request.max_length, "min_length": 0}
@@ -82,7 +85,10 @@ def completion_decoding(
 
 
 def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
-    """Tokenise the prompts. Raises if one is too long for the model or for `max_length`."""
+    """Tokenise the prompts.
+
+    Raises if a prompt is too long for the model, or already has `max_length` tokens or more.
+    """
     inputs = [run.task.prepare(prompt) for prompt in request.prompts]
     run.predictor.check_input_lengths(inputs)
     max_length = request.max_length

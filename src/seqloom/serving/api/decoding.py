@@ -1,4 +1,4 @@
-"""The decoding configuration of a request: that of the run, with the changes of the request."""
+"""Chooses the decoding configuration of a request: the run's, changed by fields of the request."""
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.runs.options import beam_config
@@ -11,7 +11,8 @@ def choose_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration with the requested beam width and length penalty.
 
-    If no beam width is requested, the run's beam is widened to `n_best` if it is narrower.
+    If the request has no beam width and the run's beam is narrower than `n_best`, the beam width is
+    set to `n_best`.
     """
     decoding = run.config.decoding
     if beam is not None:
@@ -28,7 +29,7 @@ def choose_decoding(
 
 
 def beam_width(decoding: DecodingConfig) -> int | None:
-    """Return the beam width; 1 for greedy search, None for searches without a beam."""
+    """Return the beam width: 1 for greedy search, None for search algorithms without a beam."""
     match decoding:
         case BeamConfig(width=width):
             return width

@@ -106,7 +106,7 @@ def stopping_error() -> ApiError:
 
 
 def invalid_field(field: str, message: str) -> ApiError:
-    """Return a 422 error about a field that satisfies the schema but is invalid for this server."""
+    """Return a 422 error for a field that satisfies the schema, but that this server rejects."""
     detail = ErrorDetail(where=field, what=message)
     return ApiError(422, "invalid", f"{field}: {message}", [detail])
 
@@ -117,7 +117,7 @@ async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
-    """Respond with 422: the request satisfies the schema, but the run cannot process it."""
+    """Respond with 422 to a request that satisfies the schema, but that the run cannot process."""
     assert isinstance(error, SeqloomError)
     return ApiError(422, "unusable", str(error)).response()
 

@@ -1,4 +1,8 @@
-"""POST /api/forecast: continues windows of numbers. GET /api/forecast/example: an example window."""
+"""Forecasts of numbers.
+
+POST /api/forecast predicts the rows after given windows of numbers. GET /api/forecast/example
+returns an example window.
+"""
 
 import math
 
@@ -57,8 +61,8 @@ async def get_forecast_example(
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
     """Return a synthetic window: (observed rows, context of the rows to predict).
 
-    Each column is a sine wave with one period per window. Each wave is shifted by a quarter period
-    against that of the previous column.
+    Each column is a sine wave with one period per window, shifted by a quarter period relative to
+    the previous column. If the run models differences, the columns are cumulative sums of waves.
     """
     task = forecaster.task
     columns = len(task.scale.errors)
@@ -74,7 +78,7 @@ def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
 
 
 def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> SeriesWindow:
-    """Check the shape of a window and convert it.
+    """Check the shape of a window of a request and convert it to a `SeriesWindow`.
 
     field: name of the window in error messages
     """

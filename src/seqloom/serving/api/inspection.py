@@ -47,7 +47,8 @@ from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_tree_page import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
-"""Kinds of runs whose input is text. A captioning run would use the text as an image file name."""
+"""Kinds of runs that can be inspected with a text. Captioning runs are not among them, because they
+would open the text as the name of an image file."""
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ class InspectionContext:
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """Return the run, and the target language tag for the text (None: no tag)."""
+    """Return the run and the target language tag to add to the text, or None if it needs no tag."""
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":
         direction = choose_direction(service, request.run, None, request.target)
@@ -149,7 +150,7 @@ async def post_search(
 async def post_search_tree(
     request: TracedSearchRequest, service: ServiceDependency
 ) -> SearchTreeResponse:
-    """Return a search as a tree, laid out for drawing."""
+    """Return a search as a tree, with coordinates for drawing it."""
     context = InspectionContext(service, request)
     check_maximum("n_best", request.n_best, service.limits.beam)
     inspection = context.search_inspection(request.n_best or 1)
@@ -252,7 +253,8 @@ async def get_lecture_example(
 def _check_tokens(service: Service, run: Run, field: str, tokens: Sequence[int]) -> None:
     """Raise a 422 error if there are too many tokens, or if a token is not allowed.
 
-    Tokens must be in the run's vocabulary, except PAD and START. Only the last one may be END.
+    All tokens of the run's vocabulary are allowed, except PAD and START. END is allowed only as the
+    last token.
     """
     vocabulary_size = run.task.target_tokenizer.size
     check_maximum(f"{field}, number of tokens", len(tokens), service.limits.output_tokens)

@@ -40,7 +40,10 @@ def _run_folders(service: Service) -> list[Path]:
 
 
 def find_reports(run_folders: Sequence[Path]) -> list[tuple[ReportSummary, Path]]:
-    """Return one report per claim, sorted by claim: that of the largest experiment size."""
+    """Return one report per claim, sorted by claim.
+
+    If a claim has several reports, returns the first one that `_report_paths` yields.
+    """
     reports: dict[str, tuple[ReportSummary, Path]] = {}
     for path in _report_paths(run_folders):
         summary = _summarise(_read_json(path))
@@ -65,9 +68,10 @@ def read_report(run_folders: Sequence[Path], claim: str) -> dict[str, Any]:
 
 
 def _report_paths(run_folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the paths of the reports next to the run folders, largest experiment size first.
+    """Yield the paths of the reports in the lab folders next to the run folders.
 
-    Example: runs/lab/small/bottleneck/report.json for the run folder runs/demo.
+    Example: runs/lab/small/bottleneck/report.json for the run folder runs/demo. In each lab folder,
+    the reports of the largest experiment size come first.
     """
     for parent in dict.fromkeys(folder.resolve().parent for folder in run_folders):
         for size in SIZES:
@@ -77,7 +81,8 @@ def _report_paths(run_folders: Sequence[Path]) -> Iterator[Path]:
 def _read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file.
 
-    None if the file is too large, cannot be read, is a symbolic link or contains no JSON object.
+    Returns None if the file is too large, cannot be read, is a symbolic link or contains no JSON
+    object.
     """
     try:
         if path.is_symlink() or path.stat().st_size > MAX_BYTES:

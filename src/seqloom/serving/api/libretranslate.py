@@ -63,7 +63,7 @@ class Language(BaseModel):
 
 
 def describe_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """Describe the request body of a route, which is JSON or a form, for /openapi.json."""
+    """Return the /openapi.json description of a request body that can be JSON or a form."""
     content = {"schema": schema.model_json_schema()}
     types = ("application/json", URL_ENCODED, MULTIPART)
     return {"requestBody": {"required": True, "content": dict.fromkeys(types, content)}}
@@ -112,14 +112,14 @@ async def translate_n_best(
 ) -> list[list[str]]:
     """Return the best translation of each text, followed by its alternatives.
 
-    Errors with status 422 get status 400, as in LibreTranslate.
+    Errors that have status 422 in the other routes get status 400, as in LibreTranslate.
     """
     _check_languages(service, source, request.target)
     translate_request = TranslateRequest(
         texts=texts, source=source, target=request.target, n_best=1 + request.alternatives
     )
     try:
-        # The response has no scores, so the engine need not compute them.
+        # The response has no scores, so the engine does not have to compute probabilities.
         response = await translate(service, translate_request, probabilities="none")
     except SeqloomError as error:
         raise ApiError(400, "unusable", str(error)) from error
@@ -131,7 +131,7 @@ async def translate_n_best(
 
 @router.get("/languages")
 async def get_languages(service: ServiceDependency) -> list[Language]:
-    """List the languages, each with the languages that it can be translated into."""
+    """List all languages of the service. Each has a list of the languages to translate it to."""
     pairs = service.catalogue.language_pairs
     codes = dict.fromkeys(code for pair in pairs for code in (pair.source, pair.target))
     return [
@@ -179,7 +179,7 @@ RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
 
 async def _parse_body(http_request: Request, model: type[RequestModel]) -> RequestModel:
-    """Parse and validate a body that is JSON or a form."""
+    """Parse and validate a request body that is JSON or a form."""
     content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json":
         try:

@@ -52,7 +52,7 @@ def _existing_file(path: str, if_none_match: str | None) -> Response:
 
 
 def static_response(path: str, if_none_match: str | None) -> Response | None:
-    """Return the file at a URL path. None if there is no such file.
+    """Return a response with the file at a URL path, or None if there is no such file.
 
     If the client already has the current version, the response is 304 without content.
     """
@@ -69,8 +69,9 @@ def static_response(path: str, if_none_match: str | None) -> Response | None:
 
 
 def _is_static_file(name: str) -> bool:
-    """True if `name` is an existing file of a known type whose resolved path is inside the static
-    folder. Links that lead out of it are rejected.
+    """True if `name` is an existing file of a known type in the static folder.
+
+    Symbolic links to files outside the static folder are rejected.
     """
     path = STATIC / name
     if "\0" in name or path.suffix not in MEDIA_TYPES:

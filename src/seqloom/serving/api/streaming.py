@@ -2,8 +2,8 @@
 
 event: start    the run and its settings
 event: token    a token, its log-probability, and the text so far
-event: done     the complete output, as in the other routes
-event: error    an error after the start
+event: done     the complete output, in the same format as in the routes without streaming
+event: error    an error that occurred after the event `start`
 """
 
 import asyncio
@@ -119,7 +119,9 @@ async def stream_completion(
 async def _stream_output(
     loaded: LoadedRun, prepared: ModelInput, decoding: DecodingConfig, start: dict[str, Any]
 ) -> AsyncIterator[str]:
-    """Search for one output and yield its events. Closing the iterator cancels the search.
+    """Search for one output and yield the events of the stream.
+
+    Closing the iterator cancels the search.
 
     start: content of the first event
     """
@@ -141,7 +143,7 @@ async def _stream_output(
             token, log_probability = item
             tokens.append(token)
             if len(tokens) <= len(prepared.prefix):
-                continue  # the client sent the prefix itself
+                continue  # the client already knows the prefix
             yield format_event(
                 "token",
                 {

@@ -1,4 +1,8 @@
-"""GET /api/trainings: the training state of each run, and its event log, also during training."""
+"""The progress of training, also while training is running.
+
+GET /api/trainings returns the training state of each run, and GET /api/trainings/{run} the event
+log of one run.
+"""
 
 import asyncio
 import json
@@ -47,7 +51,10 @@ async def get_trainings(service: ServiceDependency) -> TrainingsResponse:
 async def get_training_events(
     run: str, service: ServiceDependency, after: Annotated[int, Query(ge=0, lt=2**53)] = 0
 ) -> TrainingEventsResponse:
-    """Return the training events after a file offset. Repeat with `next` to follow training."""
+    """Return the training events after a file offset.
+
+    To follow the training, repeat the request with the offset `next` of the previous response.
+    """
     folder = service.catalogue.get(run).run.folder
     if not has_event_log(folder):
         raise ApiError(404, "not-found", f"the run '{run}' has no training log")
@@ -63,7 +70,7 @@ def has_event_log(folder: Path) -> bool:
 def read_events(run: str, folder: Path, after: int) -> TrainingEventsResponse:
     """Read the events after a file offset, up to the last complete line.
 
-    Starts at 0 if the file is shorter than the offset.
+    If the file is shorter than the offset, reads from the beginning of the file.
     """
     with (folder / EVENT_LOG).open("rb") as file:
         size = file.seek(0, 2)

@@ -1,4 +1,4 @@
-"""POST /api/translate: splits texts, translates the segments in batches, and joins them."""
+"""POST /api/translate: splits texts, translates the segments, and joins the translations."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,8 +29,9 @@ from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDe
 from seqloom.tasks.task import ModelInput
 
 INLINE_CHARACTERS = 200
-"""Requests with at most this many characters are prepared in the event loop. That takes about a
-third of a millisecond, as long as switching to a thread and back while a model computes."""
+"""Requests with at most this many characters are prepared in the event loop, longer ones in another
+thread. Preparing a short request takes about a third of a millisecond. While a model computes,
+switching to another thread and back would take as long."""
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 
@@ -48,7 +49,7 @@ async def translate(
 ) -> TranslateResponse:
     """Translate the texts of a request.
 
-    probabilities: probabilities that the search must compute
+    probabilities: which probabilities the search computes for the response
     """
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
@@ -107,7 +108,10 @@ class Direction:
 def choose_direction(
     service: Service, run: str | None, source: str | None, target: str | None
 ) -> Direction:
-    """Choose the run by its name, or by the languages if `run` is None, and its language tag."""
+    """Choose the run and the target language tag for a request.
+
+    The run is chosen by its name or, if `run` is None, by the languages.
+    """
     catalogue = service.catalogue
     pair: LanguagePair | None
     if run is None and (source or target) and catalogue.language_pairs:
@@ -207,8 +211,8 @@ async def prepare_texts(
 def max_segment_tokens(run: Run) -> int:
     """Return the maximum number of source tokens of a segment, including END.
 
-    It is at most 3/4 of the maximum output length, so that an output can be a third longer than its
-    source.
+    The maximum is at most 3/4 of the maximum output length, so that an output can be a third longer
+    than its source.
     """
     output_limits = [
         run.config.decoding.max_length or MAX_DEFAULT_LENGTH,
@@ -243,7 +247,7 @@ def _join_segments(
         for segment, outputs in zip(text.segments, predictions, strict=True)
     ]
     versions = [
-        # A segment with fewer outputs repeats its last one.
+        # If a segment has fewer outputs than the others, its last output is used again.
         text.join([outputs[min(rank, len(outputs) - 1)].text for outputs in predictions])
         for rank in range(request.n_best)
     ]

@@ -13,21 +13,22 @@ from seqloom.serving.api.errors import ApiError, busy_error, stopping_error
 from seqloom.serving.server.limits import Limits
 
 REJECTION_INTERVAL = 0.002
-"""Under overload, rejections are scheduled at least this many seconds apart, before the time is
-rounded up to the next REJECTION_TICK."""
+"""Under overload, rejections are scheduled at intervals of this many seconds. The scheduled times
+are then rounded up to multiples of REJECTION_TICK."""
 REJECTION_TICK = 0.05
-"""Delayed rejections are sent together at multiples of this many seconds. Sent one by one, each of
-them would interrupt the computing thread, which then has to wait for the interpreter lock."""
+"""Delayed rejections are sent together, at multiples of this many seconds. If they were sent one by
+one, each of them would take the interpreter lock from the thread that runs the model."""
 MAX_REJECTION_DELAY = 0.25
-"""Maximum delay of a rejection, before rounding up to the next REJECTION_TICK."""
+"""Maximum delay of a rejection in seconds, before it is rounded up as above."""
 
 
 class AdmissionControl:
     """Admits requests in order of arrival. All methods run in the event loop.
 
-    slots_taken: number of requests that hold a slot. A request holds one from when its body has
-                 arrived until its response ends. There are as many slots as requests that can run
-                 or wait, so a request with a slot is rejected only if it waits too long.
+    slots_taken: number of requests that hold a slot. A request holds a slot from the arrival of its
+                 complete body to the end of its response. The number of slots is the maximum number
+                 of running requests plus the maximum number of waiting requests. A request with a
+                 slot is rejected only if it waits too long.
     in_flight:   number of requests that are being processed
     closed:      True if the server is stopping and accepts no new requests
     """
@@ -61,7 +62,10 @@ class AdmissionControl:
 
     @contextmanager
     def reserve_slot(self) -> Iterator["Slot"]:
-        """Hold a slot until it is released or the block ends. Raises as `check_capacity` does."""
+        """Use as a context: take a slot, and release it at the end of the block at the latest.
+
+        Raises the same errors as `check_capacity`.
+        """
         self.check_capacity()
         slot = Slot(self)
         try:
@@ -71,7 +75,7 @@ class AdmissionControl:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """Use as a context: waits for admission, and releases it at the end of the block."""
+        """Use as a context: wait until the request may run, and end it at the end of the block."""
         await self.acquire()
         try:
             yield
@@ -92,7 +96,7 @@ class AdmissionControl:
                 await admitted
         except (TimeoutError, asyncio.CancelledError) as error:
             if admitted.done() and not admitted.cancelled():
-                self.release()  # admitted and cancelled at the same moment: admit the next request
+                self.release()  # this request was admitted just before: admit the next one instead
             elif admitted in self._queue:
                 self._queue.remove(admitted)
             if isinstance(error, TimeoutError):
@@ -103,7 +107,7 @@ class AdmissionControl:
             raise
 
     def release(self) -> None:
-        """Finish a request and admit the one that has waited longest."""
+        """End a running request, and admit the request that has waited longest."""
         while self._queue:
             admitted = self._queue.popleft()
             if not admitted.done():  # a request cancelled just now may still be in the queue
@@ -113,7 +117,10 @@ class AdmissionControl:
 
 
 class Slot:
-    """A slot of the admission control. Releasing it a second time has no effect."""
+    """A slot of `AdmissionControl`, taken from its creation until it is released.
+
+    Releasing a slot a second time has no effect.
+    """
 
     def __init__(self, admission: AdmissionControl) -> None:
         self._admission = admission
@@ -127,7 +134,7 @@ class Slot:
 
 
 class OverloadedError(Exception):
-    """All slots of the admission control are taken."""
+    """All slots of `AdmissionControl` are taken."""
 
 
 def overloaded_error(limits: Limits) -> ApiError:
@@ -142,11 +149,11 @@ def overloaded_error(limits: Limits) -> ApiError:
 
 
 class RejectionSender:
-    """Sends the same prebuilt error response to every rejected request, delayed if there are many.
+    """Sends the same prebuilt error response to every rejected request.
 
-    Without the delay, clients that retry at once would use up the processing time of the admitted
-    requests. A single rejection is sent immediately. Many rejections are scheduled at intervals of
-    REJECTION_INTERVAL and sent at multiples of REJECTION_TICK.
+    A single rejection is sent immediately. Many rejections are delayed: they are scheduled at
+    intervals of REJECTION_INTERVAL and sent at multiples of REJECTION_TICK. Without the delay,
+    clients that retry at once would use up the processing time of the admitted requests.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:
@@ -167,7 +174,7 @@ class RejectionSender:
         await send(self._body)
 
     def delay(self, now: float) -> float:
-        """Schedule a rejection. Returns the seconds from `now` until its response is sent."""
+        """Schedule a rejection. Returns the seconds to wait before its response is sent."""
         due = min(max(now, self._next_time), now + MAX_REJECTION_DELAY)
         self._next_time = due + REJECTION_INTERVAL
         return math.ceil(due / REJECTION_TICK) * REJECTION_TICK - now if due > now else 0.0

@@ -1,4 +1,4 @@
-"""API keys. The server stores only their SHA-256 digests."""
+"""API keys. The server stores only the SHA-256 digests of the keys."""
 
 import hashlib
 import hmac

@@ -70,9 +70,9 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def model_routes() -> dict[str, APIRoute]:
-    """Map path -> route for all POST routes; these are the routes that run a model.
+    """Return all POST routes by their path. These are the routes that run a model.
 
-    The routes are read from the routers, because the application does not list included routes.
+    Reads them from the routers, because the application does not list the routes of its routers.
     """
     return {
         route.path: route

@@ -1,9 +1,9 @@
 """Groups compatible jobs of many requests into batches, processed by one thread per run.
 
 When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
-it in length. If no job is waiting, the thread waits for one. Under load (more than one job was
-waiting when the previous batch was taken), it then waits MERGE_WINDOW longer, so that more jobs can
-join the batch. Otherwise it starts at once. Cancelled jobs are dropped.
+it in length. If no job is waiting, the thread waits until one arrives. Under load (more than one
+job was waiting when the previous batch was taken), it then waits MERGE_WINDOW longer, so that more
+jobs can join the batch. Otherwise it processes the job at once. Cancelled jobs are dropped.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from typing import Any, Protocol
 log = logging.getLogger(__name__)
 
 MERGE_WINDOW = 0.004
-"""Under load: seconds that an idle thread waits after the first new job, so that more can join."""
+"""Under load, an idle thread waits this many seconds after the first new job, so that more jobs can
+join its batch."""
 MAX_JOBS = 64
 """Maximum number of jobs per batch."""
 
@@ -37,7 +38,7 @@ class JobType(Protocol):
 OnToken = Callable[[int, float], None]
 """Called with each token and its log-probability, in the thread that runs the search."""
 OnBatch = Callable[[int, float], None]
-"""Called after each batch, with its number of jobs and the seconds it took."""
+"""Called after each batch, with the number of its jobs and the seconds that it took."""
 
 
 @dataclass(eq=False)
@@ -63,14 +64,14 @@ class Job:
 
 
 class JobStreamingCallback:
-    """Connects a batch to its jobs.
+    """Streaming callback for the search of a batch.
 
-    Sends tokens to the jobs and tells the search which jobs are cancelled.
+    Passes generated tokens to the jobs, and tells the search which jobs are cancelled.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
-        self._positions = [0] * len(jobs)  # of the latest token sent to each job
+        self._positions = [0] * len(jobs)  # position of the latest token sent to each job
 
     def is_cancelled(self, job_index: int) -> bool:
         return self._jobs[job_index].cancelled
@@ -81,8 +82,8 @@ class JobStreamingCallback:
     def on_token(self, job_index: int, position: int, token: int, log_probability: float) -> None:
         on_token = self._jobs[job_index].on_token
         assert on_token is not None
-        # A search that restarts after running out of memory repeats its first tokens. Skip those
-        # that were already sent.
+        # A search that restarts after running out of memory generates its first tokens again. Skip
+        # the tokens that were already sent.
         if position > self._positions[job_index]:
             self._positions[job_index] = position
             on_token(token, log_probability)
@@ -177,7 +178,7 @@ class Batcher:
         return len(self._waiting)
 
     def _wait_for_jobs(self) -> bool:
-        """Wait for a job, and under load MERGE_WINDOW longer.
+        """Wait until a job arrives. Under load, wait MERGE_WINDOW longer for more jobs.
 
         Returns False if the batcher is closed and no job is left.
         """
@@ -196,7 +197,7 @@ class Batcher:
         try:
             results = batch[0].job_type.process(batch)
         except Exception as error:
-            if len(batch) > 1:  # run the jobs one by one, so that only the faulty ones fail
+            if len(batch) > 1:  # process the jobs one by one, so that only faulty jobs fail
                 for job in batch:
                     self._process([job])
                 return
@@ -225,7 +226,7 @@ def select_batch(waiting: Sequence[Job]) -> list[Job]:
 
 
 def _set_results(jobs: Sequence[Job], results: Sequence[Any]) -> None:
-    """Pass each result, or exception, to the future of its job, in one event loop callback."""
+    """Set the result or exception of the future of each job, all in one event loop callback."""
 
     def set_results() -> None:
         for job, result in zip(jobs, results, strict=True):

@@ -45,7 +45,7 @@ class LoadedRun:
     """A run and the batcher that processes its jobs.
 
     pairs:  language pairs that the run translates; empty if they are unknown
-    engine: name of the engine that processes plain requests
+    engine: name of the engine that processes requests with default options
     """
 
     name: str
@@ -60,13 +60,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run. Its outputs must be tokens."""
+        """The run as a `Run`, which outputs tokens. Must not be called for a forecaster."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run. Its outputs must be numbers."""
+        """The run as a `Forecaster`, which outputs numbers. Must not be called for other runs."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -113,7 +113,7 @@ class Catalogue:
         return [pair for loaded in self.runs for pair in loaded.pairs]
 
     def get(self, name: str) -> LoadedRun:
-        """Return the run with this name. Raises a 404 error if there is none."""
+        """Return the run with this name. Raises a 404 error if no run has this name."""
         for loaded in self.runs:
             if loaded.name == name:
                 return loaded
@@ -123,8 +123,8 @@ class Catalogue:
     def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
         """Return the run with this name. If the name is None, return the only run of these kinds.
 
-        Raises an ApiError if the named run is of another kind, or if there is not exactly one run
-        of these kinds.
+        Raises an ApiError if the named run does not exist or is of another kind. If the name is
+        None, raises an ApiError if there is no run of these kinds, or more than one.
         """
         if name is not None:
             loaded = self.get(name)
@@ -151,7 +151,7 @@ class Catalogue:
     def find_pair(self, source: str | None, target: str | None) -> tuple[LoadedRun, LanguagePair]:
         """Return the first run that translates from source to target. None matches any language.
 
-        Raises a 400 error if there is none.
+        Raises a 400 error if no run matches.
         """
         for loaded in self.runs:
             for pair in loaded.pairs:
@@ -201,7 +201,7 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _prepare_engine(run: Run | Forecaster) -> str:
-    """Load the engine for plain requests now, so that the first request does not wait for it.
+    """Load the engine for requests with default options, so that the first request is not delayed.
 
     Returns the engine's name.
     """

@@ -31,7 +31,9 @@ class SearchInput:
 
 @dataclass(frozen=True)
 class SearchJobType:
-    """Job type that searches for outputs with a run, a decoding configuration and options.
+    """Job type that searches for outputs of one run.
+
+    Jobs with the same run, decoding configuration and options can share a batch.
 
     streamed: send tokens to the requests as they are generated. Only torch supports this.
     """
@@ -51,8 +53,8 @@ class SearchJobType:
         if not self.streamed:
             choice = run.engines.choose(run.engine, self.decoding, self.options, compile_now=False)
         inputs: list[SearchInput] = [job.payload for job in jobs]
-        # Captured and compiled steps cannot check for cancellation. They save more time than
-        # cancelling the searches of disconnected clients would.
+        # A search with captured or compiled steps cannot be cancelled. Such steps are used anyway,
+        # because they save more time than cancelling the searches of disconnected clients.
         fixed_steps = run.predictor.device.type != "cpu" or (choice.compiled and len(inputs) == 1)
         callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
         return choice.apply(run.predictor).predict_inputs(
@@ -66,7 +68,7 @@ class SearchJobType:
 
 @dataclass(frozen=True)
 class ForecastJobType:
-    """Job type that forecasts with one run. All windows of a run have the same number of rows."""
+    """Job type that forecasts numbers with a run. All windows of a run have equally many rows."""
 
     forecaster: Forecaster
 

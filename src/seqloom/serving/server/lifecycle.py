@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 """Maximum number of connections that the operating system queues until the server accepts them."""
 SWITCH_INTERVAL = 0.0005
-"""Seconds after which a computing thread releases the interpreter lock to the event loop. A
-response needs the lock several times; with Python's default of 5 ms, a rejection would take as long
-as a translation."""
+"""Seconds after which a thread that runs a model must release the interpreter lock, if the event
+loop waits for it. The event loop needs the lock several times for each response. With Python's
+default of 5 ms, a rejection would take as long as a translation."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -43,7 +43,7 @@ class Address:
 
 
 def find_free_address(host: str, port: int) -> Address:
-    """Check that the address is free. Port 0 selects any free port.
+    """Return the address to listen on, after checking that it is free. Port 0: any free port.
 
     The HTTP server lets several processes share a port, so it would not report that the
     port is in use.
@@ -88,9 +88,10 @@ def run_server(
     observe_request: RequestObserver,
     callbacks: ServerCallbacks,
 ) -> None:
-    """Listen, load, and serve until a stop signal; then finish the admitted requests and return.
+    """Listen, load the runs, and serve requests until a stop signal arrives.
 
-    A second signal ends the process immediately.
+    After the signal, finishes the admitted requests and returns. A second signal ends the process
+    immediately.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks)
@@ -99,7 +100,10 @@ def run_server(
 
 
 class _Lifecycle:
-    """Runs the HTTP server and replaces the startup application when loading is done."""
+    """Runs the HTTP server and loads the application.
+
+    The server calls the `StartupApp`, which forwards requests once the application is loaded.
+    """
 
     def __init__(
         self,
@@ -184,7 +188,10 @@ async def _wait_until_listening(address: Address) -> None:
 
 
 async def _run_in_daemon_thread(load: Callable[[], "LoadedApp"]) -> "LoadedApp":
-    """Call `load` in a thread that does not keep the process alive, unlike `asyncio.to_thread`."""
+    """Call `load` in a daemon thread and return its result.
+
+    Unlike a thread of `asyncio.to_thread`, a daemon thread does not keep the process alive.
+    """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[LoadedApp] = loop.create_future()
 

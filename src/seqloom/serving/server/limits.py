@@ -76,7 +76,7 @@ def _too_large(field: str, message: str) -> ApiError:
 
 
 def check_maximum(field: str, value: int | None, maximum: int) -> None:
-    """Raise a 422 error if a number exceeds its limit. None passes."""
+    """Raise a 422 error if a number exceeds its maximum. None is always accepted."""
     if value is not None and value > maximum:
         raise invalid_field(field, f"{value} is too large; the limit is {maximum}")
 

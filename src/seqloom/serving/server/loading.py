@@ -21,10 +21,10 @@ from seqloom.serving.server.service import Service
 
 
 def reserve_event_loop_core() -> None:
-    """Use one torch thread less than there are cores, unless OMP_NUM_THREADS is set.
+    """Reduce the number of torch threads by one, unless OMP_NUM_THREADS is set.
 
-    A torch thread that shares its core with the event loop delays the other threads in every
-    operation, which increases latency and lowers throughput.
+    This leaves a core to the event loop. If a torch thread shared its core with the event loop, the
+    other torch threads would have to wait for it in every operation.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
@@ -32,7 +32,7 @@ def reserve_event_loop_core() -> None:
 
 @dataclass(frozen=True)
 class LoadedApp:
-    """The loaded application, which replaces the startup application.
+    """The loaded application, to which the `StartupApp` forwards requests.
 
     model_routes: maps path -> route, for the routes that need admission
     """
@@ -62,7 +62,8 @@ def load_app(
     def create_batcher(run: str) -> Batcher:
         return Batcher(run, monitoring.batch_observer(run))
 
-    # Importing the routes overlaps with loading the runs, which mostly computes file digests.
+    # A second thread loads the runs, mostly computing file digests, while this one imports the
+    # routes.
     with ThreadPoolExecutor(1) as pool:
         catalogue = pool.submit(load_catalogue, folders, engine, languages, create_batcher)
         from seqloom.serving.server.app import build_app, model_routes

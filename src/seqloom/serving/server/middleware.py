@@ -1,8 +1,8 @@
 """ASGI middleware for every request: body limits, admission, deadline, disconnects, headers.
 
-It reads the complete body before it calls the application, within the limits on size and time. If
-the client disconnects or the deadline passes, it cancels the request. It adds the security headers
-to every response.
+The middleware reads the complete body, within the limits on size and time, and then calls the
+application. If the client disconnects or the deadline passes, the middleware cancels the request.
+It adds the security headers to every response.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ HEADERS = {
 }
 SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 RequestObserver = Callable[[MutableMapping[str, Any], int, float], None]
-"""Called with the scope of a finished request, its response status and the seconds it took."""
+"""Called after each request, with its ASGI scope, its response status and the seconds it took."""
 CLIENT_CLOSED_REQUEST = 499
 
 
@@ -41,8 +41,8 @@ class RequestMiddleware:
     """ASGI middleware around the application.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    checked here instead of in the application. Routing and parsing a request only to
-                  reject it would take time from the admitted requests.
+    admission:    admission control. The middleware rejects requests before the application routes
+                  and parses them, because that would take time from the admitted requests.
     model_routes: maps path -> route, for the routes that need admission
     """
 
@@ -144,8 +144,9 @@ class DisconnectedError(Exception):
 class ResponseSender:
     """Adds the security headers to a response and records its status.
 
-    on_last_message: called before the last message is sent, because the client may send its next
-                     request as soon as it has the response
+    on_last_message: called before the last message of the response is sent. The middleware releases
+                     the slot of the request here, because the client may send its next request as
+                     soon as it has the response.
     """
 
     def __init__(self, send: Send) -> None:

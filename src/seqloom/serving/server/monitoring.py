@@ -43,7 +43,7 @@ class Monitoring:
         )
 
     def watch_admission(self, admission: AdmissionControl) -> None:
-        """Export the number of requests in flight and waiting."""
+        """Export the number of running requests and the number of waiting requests."""
         in_flight = Gauge(
             "seqloom_requests_in_flight", "Requests being processed.", registry=self.registry
         )
@@ -54,13 +54,19 @@ class Monitoring:
         waiting.set_function(lambda: admission.waiting)
 
     def observe_request(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """Count a finished request. Unknown paths share one label: clients cannot create labels."""
+        """Count a finished request.
+
+        All unknown paths share one label, so that clients cannot create new labels.
+        """
         route = getattr(scope.get("route"), "path", "other")
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
     def batch_observer(self, run: str) -> Callable[[int, float], None]:
-        """Return the callback for a run's batcher: f(jobs in a batch, seconds it took)."""
+        """Return a function that the batcher of a run calls after each batch.
+
+        Its arguments are the number of jobs in the batch and the seconds that the batch took.
+        """
         sizes, times = self._batch_sizes.labels(run), self._batch_seconds.labels(run)
 
         def observe(size: int, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """Startup: serves the static page while models load.
 
-Loading takes seconds, most of them for importing torch. Until it is done, the server serves the
-static files and responds to /health with "starting". Other GET requests wait. Requests to /ready
-and requests with other methods get 503 with Retry-After.
+Loading takes seconds, most of them for importing torch. Until loading is done, the server serves
+the static files and responds to /health with "starting". Other GET requests wait. Requests to
+/ready and requests with other methods get 503 with Retry-After.
 """
 
 import asyncio
@@ -16,11 +16,13 @@ from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.static_files import static_response
 
 MAX_WAIT_SECONDS = 20.0
-"""Maximum time that a GET request waits for the models to load. Then it gets 503."""
+"""Maximum time that a GET request waits for the models. After that, it is rejected with 503."""
 
 
 class StartupApp:
-    """ASGI application that forwards requests to the real application, once that is loaded.
+    """ASGI application that serves the static page while the runs are loaded.
+
+    Once `set_app` is called, it forwards all requests to the loaded application.
 
     model_routes: maps path -> route, for the routes that need admission. Empty until `set_app`.
     """
@@ -31,7 +33,7 @@ class StartupApp:
         self.model_routes: dict[str, Any] = {}
 
     def set_app(self, app: ASGIApp, model_routes: Mapping[str, Any]) -> None:
-        """Start forwarding. Must be called from the event loop."""
+        """Start forwarding requests to `app`. Must be called from the event loop."""
         self.model_routes.update(model_routes)
         self._app = app
         self._ready.set()
@@ -54,7 +56,7 @@ class StartupApp:
 
 
 def _startup_response(scope: Scope) -> Response | None:
-    """Return the response if it does not depend on the models. None if the request has to wait."""
+    """Return the response to a request, or None if the request has to wait for the models."""
     if scope["method"] != "GET" or scope["path"] == "/ready":
         return starting_error().response()
     if scope["path"] == "/health":

@@ -10,9 +10,10 @@ from seqloom.serving.server.service import Service
 
 
 class DetectedLanguage(BaseModel):
-    """A language that a text may have.
+    """A possible language of a text.
 
-    confidence: percentage. 0: not detected; it is the only source language of the service.
+    confidence: percentage. 0 if the service has no run that detects languages; `language` is then
+                the only source language of the service.
     """
 
     confidence: float
@@ -32,7 +33,10 @@ async def detect_languages(service: Service, text: str) -> list[DetectedLanguage
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """Return the common language of all texts. Raises a 400 error if there are several."""
+    """Return the language of the texts, with the lowest confidence of all texts.
+
+    Raises a 400 error if the texts are in different languages.
+    """
     detector = _find_detector(service)
     if detector is None:
         return _only_source_language(service)

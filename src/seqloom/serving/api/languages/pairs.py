@@ -69,12 +69,14 @@ class LanguagePair:
         return f"{self.source}-{self.target}"
 
     def matches(self, source: str | None, target: str | None) -> bool:
-        """True if both languages agree. None agrees with every language."""
+        """True if the pair has the given source and target language. None matches any language."""
         return source in (None, self.source) and target in (None, self.target)
 
 
 def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
-    """Return the language pairs of a recipe's training data. Empty if one of them is unknown.
+    """Return the language pairs of a recipe's training data.
+
+    Returns an empty tuple if the pair of any corpus is unknown.
 
     The pair of a corpus is known if the corpus is bundled, has a tag and a name such as en-de, or
     has language codes as file suffixes (train.de, train.en) or as JSONL fields.

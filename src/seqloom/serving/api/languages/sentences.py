@@ -87,8 +87,8 @@ class SegmentedText:
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
-        Scripts such as Chinese have no space between sentences. If the translation of such a
-        sentence ends in a stop such as ".", a space is inserted after it.
+        Scripts such as Chinese have no space between sentences. If the translation of a sentence in
+        such a script ends in a stop such as ".", a space is inserted after the translation.
         """
         text, previous = "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
@@ -163,7 +163,9 @@ def _split_until_fitting(text: str, fits: Fits) -> list[str]:
 
 
 def _split_position(text: str) -> int:
-    """Return where to split: after a clause, else at white space, else in the middle.
+    """Return the index at which to split the text.
+
+    This is the end of a clause if there is one, else white space, else the middle of the text.
 
     Both parts have at least a quarter of the text.
     """

@@ -12,7 +12,10 @@ from seqloom.serving.server.limits import Limits
 
 
 def _check_surrogates(text: str) -> str:
-    """Raise ValueError for half of a surrogate pair: JSON can encode it, but Unicode forbids it."""
+    """Return the text unchanged. Raises ValueError if it contains half of a surrogate pair.
+
+    JSON can encode half of a surrogate pair, but it is not a valid Unicode character.
+    """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("contains half of a surrogate pair; send valid Unicode")
     return text
@@ -20,7 +23,8 @@ def _check_surrogates(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_check_surrogates)]
 JsonNumber = float | None
-"""A number, or null for minus infinity, which is the logarithm of probability 0."""
+"""A number. Null stands for minus infinity, the logarithm of probability 0, because JSON cannot
+encode infinities."""
 
 
 def to_json_number(value: float) -> JsonNumber:
@@ -111,7 +115,7 @@ class Output(BaseModel):
 
 
 class TranslatedSegment(BaseModel):
-    """A sentence, or the whole text with split = false."""
+    """A sentence of a text, or the whole text if `split` is false in the request."""
 
     before: str = Field(description="White space before the sentence.")
     source: str
