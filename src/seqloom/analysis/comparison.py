@@ -20,8 +20,8 @@ class OutputPair:
     """The outputs of both runs for one sentence.
 
     number:    position of the sentence in the data, counted from 1
-    qualities: chrF of both outputs; None without references
-    distance:  100 - chrF of the second output, with the first as its reference
+    qualities: chrF of both outputs, or None if the sentence has no references
+    distance:  100 - chrF of the second output, where the first output serves as the reference
     """
 
     number: int
@@ -33,7 +33,7 @@ class OutputPair:
 
     @property
     def gain(self) -> float:
-        """chrF of the second output minus chrF of the first; 0 without references."""
+        """chrF of the second output minus chrF of the first; 0 if there are no references."""
         return 0.0 if self.qualities is None else self.qualities[1] - self.qualities[0]
 
     def to_json(self) -> dict[str, Any]:
@@ -52,8 +52,9 @@ class RunComparison:
     """The comparison of two runs.
 
     names:  names of the runs
-    pairs:  outputs for all sentences, sorted by the size of `gain`, then `distance`, largest first
-    scores: scores of each run over all sentences; empty without references
+    pairs:  outputs for all sentences, sorted by the absolute value of `gain`, then by
+            `distance`, largest first
+    scores: scores of each run over all sentences; empty if there are no references
     """
 
     names: tuple[str, str]
@@ -62,7 +63,7 @@ class RunComparison:
 
     @property
     def differing(self) -> list[OutputPair]:
-        """The sentences with two different outputs."""
+        """The sentences for which the two runs return different texts."""
         return [pair for pair in self.pairs if pair.outputs[0].text != pair.outputs[1].text]
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def _source_texts(run: Run, examples: Sequence[Example]) -> list[str]:
 def check_comparable(runs: Sequence[Run]) -> None:
     """Raise ConfigError unless the runs have the same task and read a source.
 
-    Call this before decoding, so that the error does not come late.
+    Call this before decoding, so that no time is spent on runs that cannot be compared.
     """
     kinds = {run.config.task.kind: run.name for run in runs}
     if len(kinds) > 1:

@@ -1,15 +1,15 @@
 """Error propagation: the effect of the first wrong token on the rest of an output.
 
-In training the decoder reads the reference, in use it reads its own output (exposure bias). Let s be
-the position of the first output token that differs from the reference. For a later position t, the
-decoder can read three prefixes:
+During training the decoder reads the reference. In use it reads its own output, with its own errors
+(exposure bias). Let s be the position of the first output token that differs from the reference.
+For a later position t, the decoder can read three prefixes:
 
     reference     r_1 … r_{t-1}                         as in training
     one error     r_1 … r_{s-1} o_s r_{s+1} … r_{t-1}   one wrong token, otherwise the reference
     output        o_1 … o_{t-1}                         as in use
 
-The cost of the error is the amount by which log p(r_t) is lower after the second or the third prefix
-than after the first.
+The cost of the error is the decrease of log p(r_t): its value after the first prefix, minus its
+value after the second or the third prefix.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,17 +42,17 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SentenceErrors:
-    """The first error of one output, and log p of the reference's tokens after three prefixes.
+    """The first error of one output, and log p of the reference tokens after three prefixes.
 
     error_index:      index of the first wrong token; None if the output equals the reference
     reference_pieces: tokens of the reference, END included
-    wrong_piece:      token of the output at the error; "" if the output has none there
-    after_reference:  log p of each reference token after the reference
-    after_error:      the same after the reference with one wrong token. Ends at the error if the
-                      wrong token is END, because no token follows END.
-    after_output:     the same after the model's own output. Ends where the output ends.
+    wrong_piece:      output token at `error_index`; "" if the output is too short to have one
+    after_reference:  log p of each reference token if the decoder reads the reference
+    after_error:      the same if the decoder reads the reference with one wrong token. Ends at the
+                      error if the wrong token is END, because no token follows END.
+    after_output:     the same if the decoder reads its own output. Ends where the output ends.
 
-    The three sequences are equal up to and including the error.
+    The three sequences of log p are equal up to and including `error_index`.
     """
 
     source: str
@@ -70,9 +70,9 @@ class SentenceErrors:
 class CurvePoint:
     """Means of log p at one distance from the error, over all sentences that are long enough.
 
-    distance:         tokens after the error
-    sentences:        number of sentences that `after_reference` and `after_error` average
-    output_sentences: number of these sentences whose output is long enough as well
+    distance:         number of tokens after the error; negative before the error
+    sentences:        number of sentences in the means `after_reference` and `after_error`
+    output_sentences: number of these sentences whose output also reaches this distance
     after_output:     mean over the `output_sentences`
     after_reference_same_sentences:
                       mean of `after_reference` over the `output_sentences`, for comparison
@@ -89,7 +89,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ErrorPropagation:
-    """Errors of a run in all sentences, and the means by distance from the error."""
+    """The errors of a run in all sentences, and means of log p by distance from the error."""
 
     run: str
     sentences: tuple[SentenceErrors, ...]
@@ -211,9 +211,12 @@ def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> l
 def _reference_log_probabilities(
     run: Run, memory: Memory, prefixes: Sequence[Tokens], references: Sequence[Tokens]
 ) -> list[list[float]]:
-    """Return log p(r_t | first t - 1 tokens of the prefix) for every token r_t of each reference."""
+    """Return log p of every token of each reference.
+
+    The probability of reference token t is computed after the first t - 1 tokens of the prefix.
+    """
     length = max(map(len, references))
-    # END is never a decoder input. The positions after it are cut off later.
+    # END is never a decoder input. `_measure_batch` cuts off the values at positions after END.
     inputs = [[token for token in prefix if token != END] for prefix in prefixes]
     input_ids = torch.tensor([_pad((START, *row), length) for row in inputs])
     targets = torch.tensor([_pad(reference, length) for reference in references])
@@ -230,7 +233,7 @@ def _pad(tokens: Sequence[int], length: int) -> list[int]:
 
 
 def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int:
-    """Return the number of leading tokens that are equal in both."""
+    """Return the length of the longest common prefix of output and reference."""
     pairs = zip(output, reference, strict=False)
     return next(
         (index for index, (o, r) in enumerate(pairs) if o != r), min(len(output), len(reference))
@@ -242,7 +245,7 @@ def mean_curve(
 ) -> list[CurvePoint]:
     """Average log p by distance from the error, from -`before` to `after`.
 
-    At distances up to 0 the three prefixes are equal, and so are the means over the same sentences.
+    At distances up to 0 the three prefixes are equal, so means over the same sentences are equal.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

@@ -5,9 +5,10 @@
 
 x is the embedded token that a step reads. A gradient passes from the decoder to the encoder on two
 paths: through the summary that initialises the decoder state (the chain), and through the encoder
-states that the decoder attends to or copies from (attention). A decoder step contributes to its own
-prediction and to later ones, through the recurrence or through self-attention. Both sums are exact
-for every model: the graph is cut at the encoder output, and each path is differentiated separately.
+states that the decoder attends to or copies from (attention). The input of a decoder step affects
+the prediction of the same step (own) and, through the recurrence or through self-attention, the
+predictions of later steps (later). Both sums are exact for every model: the graph is cut at the
+encoder output, and each path is differentiated separately.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ class GradientFlow:
     own:       (B, T, E) at the decoder inputs, from the prediction of the same step
     later:     (B, T, E) at the decoder inputs, from the predictions of later steps
 
-    S is 0 without an encoder. E is 0 if the decoder reads no tokens.
+    S is 0 if the model has no encoder. E is 0 if the decoder reads no tokens.
     """
 
     loss: Tensor
@@ -159,7 +160,10 @@ def _select_step(losses: Tensor, step: int) -> Tensor:
 
 
 def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
-    """Return the gradient of the loss at each leaf; zero if the loss does not depend on the leaf."""
+    """Return the gradient of the loss at each leaf.
+
+    The gradient is zero if the loss does not depend on the leaf.
+    """
     required = [leaf for leaf in leaves if leaf.requires_grad]
     computed: list[Tensor | None] = []
     if loss.requires_grad and required:
@@ -173,7 +177,10 @@ def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
 
 
 def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
-    """(B, T), (B, T, E) -> (B, T, E): gradient of each step's loss at the input of the same step."""
+    """Return the gradient of each step's loss at the input of the same step.
+
+    (B, T), (B, T, E) -> (B, T, E)
+    """
     own = [
         _gradients(loss.sum(), (inputs,))[0][:, step] for step, loss in enumerate(losses.unbind(1))
     ]
@@ -181,7 +188,11 @@ def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient at the encoder's inputs (B, S, D), given that at one of its outputs."""
+    """Return the gradient at the inputs of the encoder: (B, S, D)
+
+    output:   one of the outputs of the encoder
+    gradient: gradient at this output
+    """
     if not output.requires_grad:
         return torch.zeros_like(inputs)
     [result] = torch.autograd.grad(output, inputs, gradient, retain_graph=True, allow_unused=True)

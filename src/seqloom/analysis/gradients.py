@@ -28,7 +28,7 @@ BATCH_SIZE = 16
 class StepGradients:
     """Gradient norms at the steps of the source or of the target.
 
-    labels: token of each step; in a profile, the distance of each step to the last one
+    labels: token of each step; in a `GradientProfile`, the distance of each step from the last step
     whole:  norm of the gradient at each step
     parts:  norms of the two summands of this gradient: "chain" and "attention" for the source,
             "own" and "later" for the target (see `GradientFlow`)
@@ -48,7 +48,8 @@ class GradientTrace:
     """Gradient norms for one sentence.
 
     output: pieces of the output whose loss is differentiated
-    step:   the prediction whose loss is differentiated, counted from 1; None: all predictions
+    step:   the prediction whose loss is differentiated, counted from 1. None if the losses of all
+            predictions are differentiated.
     loss:   -log p of that prediction, or the sum over all predictions
     """
 
@@ -95,9 +96,9 @@ def trace_gradients(
 ) -> GradientTrace:
     """Differentiate the loss of a target text and return the gradient norms.
 
-    target:   target text. Default: the output of the run's search.
+    target:   target text. Default: the output that the search returns.
     step:     differentiate only the loss of this prediction, counted from 1. Default: all.
-    decoding: search for the output. Default: the run's.
+    decoding: options of the search. Default: the options of the run.
     """
     output = decode_output(run, text, target, decoding)
     if step is not None:
@@ -114,10 +115,10 @@ def profile_gradients(
 ) -> GradientProfile:
     """Average the gradient norms over sentence pairs.
 
-    sources: source texts; blank for a language model
+    sources: source texts; empty strings for a language model
     step:    differentiate only the loss of this prediction, counted from 1. Sentences with fewer
              predictions are skipped. Default: all predictions.
-    advance: receives the number of completed sentences and the total number
+    advance: callback that receives the number of completed sentences and the total number
     """
     if step is not None and step < 1:
         raise DataError(f"there is no step {step}; the first step is 1")
@@ -193,7 +194,10 @@ def _step_gradients(
 
 
 def _average(sides: Sequence[StepGradients]) -> tuple[StepGradients, tuple[int, ...]]:
-    """Average by distance to the last step. Returns also the number of sentences in each mean."""
+    """Average the norms of all sentences by distance from the last step.
+
+    Returns the means, and the number of sentences in each mean.
+    """
     length = max(len(side.labels) for side in sides)
     counts = tuple(sum(len(side.labels) > distance for side in sides) for distance in range(length))
 

@@ -1,4 +1,4 @@
-"""SearchInspection encodes a text once and runs several searches for its outputs.
+"""Defines `SearchInspection`, which encodes a text once and runs several searches on it.
 
 It traces a search step by step, lists alternative tokens, and continues the search after a token has
 been replaced.
@@ -42,7 +42,7 @@ SUGGESTIONS = 5
 EXHAUSTIVE_OUTPUTS = 5
 """Default number of outputs of an exhaustive search."""
 MAX_TRACED_SEQUENCES = 20_000
-"""Maximum number of sequences of a traced exhaustive search, because the trace stores them all."""
+"""Maximum number of sequences of a traced exhaustive search. The trace stores all of them."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class InspectedSearch:
     record:  trace of the search
     outputs: outputs of the search, best first
     pieces:  display name of each token in the trace
-    written: for each step and candidate, the text of the hypothesis that ends with the candidate
+    written: for each step and candidate, the text from the first token up to the candidate
     """
 
     text: str
@@ -90,7 +90,7 @@ class TokenReplacement:
     step:         position of the token, counted from 1
     original:     best output of the search
     changed:      best output that starts with the tokens before the step and the new token
-    alternatives: most probable tokens at the step of the original output
+    alternatives: most probable tokens at this step, given the earlier tokens of `original`
     """
 
     step: int
@@ -121,9 +121,9 @@ class SearchInspection:
     def of(
         cls, run: Run, text: str, decoding: DecodingConfig | None = None, to: str | None = None
     ) -> "SearchInspection":
-        """Prepare a text.
+        """Prepare the inspection of a text.
 
-        decoding: the search. Default: the run's.
+        decoding: options of the search. Default: the options of the run.
         to:       target language, for multilingual runs.
         """
         decoding = run.config.decoding if decoding is None else decoding
@@ -212,7 +212,10 @@ class SearchInspection:
         )
 
     def continue_from(self, prefix: Sequence[int]) -> Prediction:
-        """Return the best output that starts with these tokens. After END nothing is added."""
+        """Return the best output that starts with these tokens.
+
+        If the last token is END, the output consists of the given tokens only.
+        """
         prepared = self._with_prefix([token for token in prefix if token != END])
         if prefix and prefix[-1] == END:
             exponent = self.decoding.length_penalty

@@ -1,7 +1,7 @@
-"""The lab: claims of the lectures as reproducible experiments.
+"""The lab: reproducible experiments that test claims of the lectures.
 
 claims/     one module per claim: conditions, measurement, judgement, charts
-models/     trained and random models, toy languages that several claims share
+models/     trained models, random models and toy languages that several claims share
 running/    runs every condition with every seed and caches the measurements
 reporting/  reports as objects, JSON and HTML
 

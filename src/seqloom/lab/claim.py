@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value, and the condition and name of our measured value to compare with it."""
+    """A published value. `condition` and `name` identify our measured value to compare with it."""
 
     label: str
     value: float
@@ -81,7 +81,7 @@ class Claim(Generic[SettingsT]):
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim
     conditions: names of the conditions to compare. Each is measured with every seed.
-    sizes:      settings of each size. They are part of the cache key of a measurement.
+    sizes:      settings for each size. They are part of the cache key of a measurement.
     measure:    measures one condition with one seed
     judge:      derives the verdict from all measurements
     plot:       derives the charts from all measurements

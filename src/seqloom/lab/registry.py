@@ -1,6 +1,7 @@
 """Finds claims by name. Every module in `lab/claims` defines one claim.
 
-This module imports nothing heavy, so that the command line can check names quickly.
+This module does not import torch, and only `find_claim` imports a claim. The command line can
+therefore check names quickly.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ def claim_names() -> list[str]:
 def select_claims(names: Sequence[str]) -> list[str]:
     """Return the requested names without duplicates. The name "all" selects every claim.
 
-    Raises NotFoundError, with a list of all unknown names.
+    Raises NotFoundError if a name is unknown. The message lists all unknown names.
     """
     available = claim_names()
     unknown = [name for name in dict.fromkeys(names) if name not in (*available, ALL)]

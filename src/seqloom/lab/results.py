@@ -25,7 +25,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Results:
-    """All measurements of a claim: every condition with the same seeds."""
+    """All measurements of a claim. Every condition is measured with the same seeds."""
 
     measurements: Sequence[Measurement]
 
@@ -34,7 +34,7 @@ class Results:
         return sorted({each.seed for each in self.measurements})
 
     def over_seeds(self, condition: str, name: str) -> list[float]:
-        """Return the value `name` under a condition, one per seed, in ascending order of the seeds."""
+        """Return the value `name` measured under a condition, for each seed in ascending order."""
         by_seed = {
             each.seed: each.numbers[name]
             for each in self.measurements
@@ -46,7 +46,10 @@ class Results:
         return statistics.fmean(self.over_seeds(condition, name))
 
     def difference(self, name: str, higher: str, lower: str) -> list[float]:
-        """Return the value `name` under condition `higher` minus that under `lower`, one per seed."""
+        """Return the value `name` of condition `higher` minus the same value of condition `lower`.
+
+        Returns one difference per seed.
+        """
         return self.between((higher, name), (lower, name))
 
     def between(self, higher: tuple[str, str], lower: tuple[str, str]) -> list[float]:

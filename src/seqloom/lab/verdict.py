@@ -1,15 +1,16 @@
 """The rule that decides whether a claim holds.
 
-A claim consists of statements (`Effect`). A statement is tested by its margins: one per seed, the
-distance of a measured value from a bound, positive on the required side.
+A claim consists of statements (`Effect`). Each statement requires a measured value to be above or
+below a bound. The test uses margins, one per seed. A margin is the distance of the measured value
+from the bound, and is positive if the value is on the required side.
 
     confirmed   all margins are positive, and their mean exceeds twice its standard error
     refuted     all margins are negative, and their mean is below minus twice its standard error
     undecided   otherwise, and always with fewer than three seeds
 
 A claim is confirmed if all its statements are confirmed, refuted if at least one is refuted, and
-undecided otherwise. With three seeds, a statement about random values is confirmed about once in
-eleven times, and refuted equally often. More seeds lower this rate.
+undecided otherwise. With three seeds, a statement about pure noise is confirmed in about one
+of eleven experiments, and refuted equally often. With more seeds this happens less often.
 """
 
 import math
@@ -31,7 +32,10 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of a claim, and the reasons for it: one per statement, separated by "; "."""
+    """The state of a claim and the reasons for this state.
+
+    There is one reason per statement. The reasons are separated by "; ".
+    """
 
     state: State
     reason: str

@@ -11,14 +11,16 @@ from seqloom.viz.figures import create_figure, save_figure
 
 _CELL_INCHES = 0.36
 _MAX_MATRIX_INCHES = 30.0
-"""Maximum length of the longer side of a matrix. If there are many tokens, the cells shrink."""
+"""Maximum length of the longer side of a matrix. Cells are made smaller to stay within it."""
 _MAX_LABEL_LENGTH = 40
 _LETTER_INCHES = 0.09
 
 
 @dataclass(frozen=True)
 class AttentionPanel:
-    """One heat map of a figure: weights (T, S), output tokens as rows, source tokens as columns."""
+    """One heat map of a figure: weights (T, S), with a row per output token and a column per source
+    token.
+    """
 
     weights: Sequence[Sequence[float]]
     outputs: Sequence[str]

@@ -1,9 +1,9 @@
 """Write attention maps as a self-contained HTML page.
 
 The page has one card per output. A card shows the source and output tokens and a table of the
-attention weights, whose cells are shaded as a heat map. If there are several heads, it also shows a
-small map of each head; a click on it fills the table with the weights of that head. Without
-JavaScript the page shows the tokens and the table.
+attention weights. The cells of the table are shaded as a heat map. If there are several heads, the
+card also shows a small map of each head. A click on a map fills the table with the weights of that
+head. Without JavaScript the page shows only the tokens and the table.
 """
 
 import json
@@ -19,7 +19,7 @@ from seqloom.core.storage import write_file
 from seqloom.metrics.subword_merging import AttentionMap
 
 _DARK_CELL = 0.5
-"""Cells with a larger weight are so dark that their number is printed in a light colour."""
+"""In cells with a larger weight, which are dark, the number is printed in a light colour."""
 _DECIMALS = 4
 
 _PAGE = """<!doctype html>
@@ -74,10 +74,10 @@ class AttentionCard:
         number: heading, such as "3", or "3, output 1 of 2" if a source has several outputs.
         text: the output.
         note: a line below the words, such as the score.
-        view: name of the map in `chosen`, such as "mean of all layers and heads".
+        view: description of the weights in `chosen`, such as "mean of all layers and heads".
         chosen: weights (T, S) that the table shows first. None for a blank source line.
-        heads: weights (T, L, H, S) of all layers and heads, for the same tokens. None: no maps of
-            single heads.
+        heads: weights (T, L, H, S) of all layers and heads, for the same tokens. If None, the card
+            shows no maps of single heads.
     """
 
     number: str

@@ -5,8 +5,8 @@
     like          ███████
     it      ▓▓▓   ░░░░░░░   ░░░
 
-Each row is an output token, each column a source token. A darker block is a larger weight. The
-"numbers" marks print percentages instead, and a point for weights that round to zero percent:
+Each row is an output token, each column a source token. A darker block is a larger weight. With
+`marks="numbers"` the weights are percentages. A weight that rounds to zero percent is a point:
 
             das   gefällt   mir
     I        12         .    88
@@ -47,8 +47,9 @@ def draw_attention(
 ) -> Text:
     """Draw weights (T, S), whose rows sum to one, in lines of at most `width` cells.
 
-    Source tokens are the column headers if they fit. Otherwise the columns are numbered, with a
-    legend below, and a matrix that is still too wide is split into strips.
+    Source tokens are the column headers if they fit. Otherwise the columns are numbered, and a
+    legend below the matrix lists the tokens. If the numbered columns are still too wide, the matrix
+    is split into several strips, one below the other.
     """
     assert len(weights) == len(outputs), "one row for each output token"
     assert all(len(row) == len(sources) for row in weights), "one column for each source token"

@@ -1,4 +1,7 @@
-"""Draw the attention of a caption: a copy of the image for each token, bright where it attends."""
+"""Draw the attention of a caption.
+
+For each token the image is drawn once, brighter in the cells with larger attention weights.
+"""
 
 import math
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class BarChart:
-    """A bar for each name, which shows the mean of its values, with a dot for each value.
+    """One bar for each name. The bar shows the mean of the values, and dots show the single values.
 
     Attributes:
         zero: include 0 in the axis. Default: True.
@@ -264,7 +264,10 @@ def _measured_axis(values: Sequence[float], left: float, right: float, logarithm
 
 
 def round_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Return about `count` round numbers, from at or below `low` to at or above `high`."""
+    """Return about `count` round numbers.
+
+    The first is at or below `low`, the last is at or above `high`.
+    """
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in _TICK_STEPS if size * power >= rough * 0.999)
@@ -273,9 +276,9 @@ def round_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
 
 
 def power_of_ten_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Return powers of ten from at or below `low` to at or above `high`.
+    """Return powers of ten. The first is at or below `low`, the last is at or above `high`.
 
-    If there were more than seven, some are skipped at regular intervals.
+    If there are more than seven, some are omitted so that the rest are equally spaced.
     """
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     last = max(last, first + 1)

@@ -1,4 +1,4 @@
-"""Write the outputs of two runs side by side as a self-contained HTML page, with their attention."""
+"""Write a self-contained HTML page with the outputs and the attention of two runs side by side."""
 
 from collections.abc import Sequence
 from html import escape

@@ -33,11 +33,11 @@ from seqloom.viz.terminal_format import (
 _SHORT_VECTOR = 8
 """Vectors up to this length are printed in full."""
 _LEADING_NUMBERS = 5
-"""Number of leading values printed of a longer vector. Its last value is printed as well."""
+"""Number of values printed from the start of a longer vector. Its last value is printed too."""
 _BAR_CELLS = 20
 _MAX_TOKEN_CELLS = 18
 _MAX_LINE_CELLS = 100
-"""Maximum line width. In longer lines the shapes at the right end are too far from the names."""
+"""Maximum line width. In longer lines, the shape at the right end is too far from the name."""
 _MARGIN = 4
 """Indentation of the values below a name."""
 
@@ -66,9 +66,9 @@ def draw_explanation(
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
     """Group consecutive values that have one number for each token, to print them as one table.
 
-    A group ends after values that sum to one, such as attention weights. A scalar that follows such
-    values, such as the scale of a dot product, belongs to the group. Every other value is a group of
-    its own.
+    A scalar inside such a sequence, such as the scale of a dot product, belongs to the group too. A
+    group ends after a distribution, that is, numbers that sum to one, such as attention weights.
+    Every other value is a group of its own.
     """
     group: list[TracedValue] = []
     for part in parts:
@@ -101,7 +101,7 @@ class _ExplanationRenderer:
     full: bool
 
     def header(self, explanation: Explanation) -> Text:
-        """Print the source, the output with this step's token in brackets, and the input token."""
+        """Print the source, the output and the input token. Brackets mark the token of this step."""
         drawing = Text()
         step = explanation.step if explanation.output else 0
         if step:
@@ -119,7 +119,10 @@ class _ExplanationRenderer:
         return drawing
 
     def _token_list(self, name: str, pieces: Sequence[str], marked: int = 0) -> Text:
-        """Print all tokens, wrapped at the line width. `marked` counts from 1; 0 marks none."""
+        """Print all tokens, wrapped at the line width.
+
+        marked: position of the token to mark, counted from 1. Default: 0, no token is marked.
+        """
         indent = 11
         drawing = Text()
         drawing.append(f"  {name}".ljust(indent), "dim")
@@ -199,7 +202,7 @@ class _ExplanationRenderer:
         return drawing
 
     def _vectors(self, part: TracedValue) -> Text:
-        """Print one vector, or one for each token, with aligned numbers."""
+        """Print one vector, or one vector for each token, with aligned numbers."""
         vectors = part.values if part.values.dim() == 2 else part.values.unsqueeze(0)
         tokens = [self._token(label) for label in part.labels]
         margin = max(map(cell_len, tokens), default=0)
@@ -232,7 +235,10 @@ class _ExplanationRenderer:
         return Text.assemble(indent + indent.join(lines), (f"{indent}{norm}\n", "dim"))
 
     def best_tokens(self, explanation: Explanation) -> Text:
-        """Print the most probable tokens. Marks the output token, and adds it if it is missing."""
+        """Print the most probable tokens. The output token is marked.
+
+        If the output token is not among the most probable ones, it is added.
+        """
         drawing = Text()
         drawing.append("\nmost probable tokens\n", "bold blue")
         answer = explanation.answer

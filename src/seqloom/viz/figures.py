@@ -16,7 +16,7 @@ def image_format(path: Path) -> str:
     """Return the image format that the suffix of `path` names.
 
     Raises:
-        ConfigError: if matplotlib figures are not written in that format.
+        ConfigError: if figures cannot be written in this format.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in IMAGE_FORMATS:
@@ -30,10 +30,10 @@ def image_format(path: Path) -> str:
 def create_figure(path: Path, size: tuple[float, float], purpose: str) -> Any:
     """Return an empty matplotlib figure of this size in inches.
 
-    Checks the suffix of `path` first, so that a wrong name fails before anything is drawn.
+    Checks the suffix of `path`, so that an unknown format is reported before anything is drawn.
 
     Args:
-        purpose: what is being drawn, for the message shown if matplotlib is not installed.
+        purpose: what the figure shows. Used in the error message if matplotlib is not installed.
     """
     image_format(path)
     figure_module = import_optional("matplotlib.figure", "plots", purpose)

@@ -1,4 +1,4 @@
-"""Draw the gradient norm at each step: as a table in a terminal, or a figure in an image file."""
+"""Draw the gradient norm at each step, as a table in a terminal or as a figure in a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,10 @@ LEGENDS = {
 
 
 def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bool = False) -> Text:
-    """Draw a table for the source and one for the decoder input, with gradient norms and bars."""
+    """Draw a table of gradient norms for the source, and one for the decoder input.
+
+    Bars next to the numbers show the norms.
+    """
     drawing = Text()
     drawing.append(f"{headline(gradients)}\n", "bold")
     for name, title in SIDES.items():
@@ -99,7 +102,7 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw the two components of each step as one bar. The longest bar has `_BAR_CELLS` cells."""
+    """Draw the norms of both parts of each step as one bar. The longest has `_BAR_CELLS` cells."""
     marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
     rows = list(zip(*steps.parts.values(), strict=True))
     longest = max(map(sum, rows)) or 1.0
@@ -137,7 +140,10 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 
 
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
-    """Draw two bars for each step, the norms of its two parts, and a mark at the total norm."""
+    """Draw two bars for each step, one for the norm of each part.
+
+    A mark shows the norm of the sum of both parts.
+    """
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):
         shifted = [position + 0.4 * (index - 0.5) for position in positions]

@@ -61,7 +61,7 @@ def save_search_tree(path: Path, searched: InspectedSearch) -> None:
 
 
 def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
-    """Draw a curve from the parent to the node. It is wider if the token is more probable."""
+    """Draw a curve from the parent to the node. The curve is wider for a more probable token."""
     parent = layout.parent(node)
     step = node.step + 1
     is_dropped = node.candidate.fate is Fate.DROPPED
@@ -80,9 +80,11 @@ def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
 
 
 def _draw_node(axes: Any, node: TreeNode) -> None:
-    """Draw the token, and below it a note with its probability and why the search ended it, if so.
+    """Draw the token of a node, and a note below the token.
 
-    Dropped tokens have no box.
+    The note contains the probability. If the search stopped or dropped the candidate, the note also
+    contains the reason.
+    Dropped candidates have no box.
     """
     candidate, step = node.candidate, node.step + 1
     probability = format_probability(candidate.log_probability)

@@ -1,7 +1,8 @@
-"""Computes the positions of search candidates in the drawing of a tree.
+"""Computes where each candidate of a search is placed in a drawing of the search tree.
 
 Steps run from left to right. The drawing shows every candidate that was not dropped, and the best few
-dropped candidates of each step. The others are only counted, below their step.
+dropped candidates of each step. All other candidates are only counted. Their number is
+printed below the step.
 """
 
 import math
@@ -25,9 +26,10 @@ class TreeNode:
     Attributes:
         step: step of the candidate, counted from 0.
         index: index of the candidate among all candidates of its step.
-        row: vertical position, in rows from the root, which is at 0. Positive is below.
+        row: vertical position, in rows below the root. Negative above the root.
         wins: True if the candidate is part of the best output.
-        rank: rank of the output that ends here, 1 for the best; 0 if none does.
+        rank: rank of the output that ends with this candidate, 1 for the best. 0 if no output ends
+            with it.
     """
 
     step: int
@@ -45,8 +47,8 @@ class SearchTreeLayout:
 
     Attributes:
         nodes: the nodes of each step, from top to bottom.
-        hidden: for each step, the number of candidates that are not drawn, by the reason why they
-            were dropped.
+        hidden: for each step, the number of candidates that are not drawn. They are counted
+            separately for each reason why the search dropped them.
     """
 
     nodes: tuple[tuple[TreeNode, ...], ...]
@@ -61,7 +63,7 @@ class SearchTreeLayout:
         return max((node.row for step in self.nodes for node in step), default=0.0)
 
     def parent(self, node: TreeNode) -> TreeNode | None:
-        """Return the node that this node continues; None if it is a first token."""
+        """Return the node of the previous token, or None if this node is a first token."""
         parent = node.candidate.parent
         if parent == NO_PARENT:
             return None
@@ -73,13 +75,14 @@ def layout_search_tree(
 ) -> SearchTreeLayout:
     """Compute the positions of all nodes.
 
-    Children are ordered as their parents are, and placed near their parent without overlap.
+    Nodes of a step are in the same order as their parents. Each is placed close to its parent, but
+    nodes do not overlap.
     """
     record = searched.record
     paths = record.best()
     best_path = set(paths[0]) if paths else set()
     ranks = {path[-1]: rank for rank, path in enumerate(paths, start=1)}
-    rows: dict[tuple[int, int], float] = {}  # by step and index
+    rows: dict[tuple[int, int], float] = {}  # row of a candidate, by its step and index
     nodes, hidden = [], []
     for number, step in enumerate(record.steps):
         drawn = candidates_to_draw(step, dropped_per_step)
@@ -92,7 +95,7 @@ def layout_search_tree(
         drawn.sort(key=lambda index: (parent_row(index), -step[index].total))
         siblings_above = Counter[float]()
         desired_rows = []
-        for index in drawn:  # the best child beside its parent, the others below it
+        for index in drawn:  # the best child is in the row of its parent, others below
             row = parent_row(index)
             desired_rows.append(row + siblings_above[row])
             siblings_above[row] += 1
@@ -116,7 +119,9 @@ def layout_search_tree(
 
 
 def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[int]:
-    """Return the indices of all candidates that were not dropped, then of the best dropped ones.
+    """Return the indices of the candidates to draw at one step.
+
+    These are all candidates that were not dropped, then the best of the dropped candidates.
 
     dropped: maximum number of dropped candidates
     """
@@ -133,9 +138,10 @@ def hidden_reasons(step: Sequence[TracedCandidate], drawn: Sequence[int]) -> Cou
 
 
 def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
-    """Return rows in the given order, at least `gap` apart, as close to the desired ones as possible.
+    """Move rows apart until neighbours are at least `gap` apart.
 
-    Rows that would overlap form a group, which is centred on the mean of their desired positions.
+    The order does not change, and rows stay as close to their desired positions as possible. Rows
+    that would overlap form a group, which is centred on the mean of their desired positions.
     """
     groups: list[tuple[float, int]] = []  # mean start of a group, and its size
     for index, row in enumerate(desired):
@@ -163,7 +169,10 @@ def format_probability(log_probability: float) -> str:
 
 
 def search_title(searched: InspectedSearch) -> str:
-    """Return "source text  ·  beam of 4"; without a source text, the kind of search alone."""
+    """Return a title such as "source text  ·  beam of 4".
+
+    If there is no source text, the title is only the kind of search.
+    """
     record = searched.record
     names = {"beam": f"beam of {record.width}", "sample": f"{record.width} samples"}
     kind = names.get(record.kind, f"{record.kind} search")

@@ -86,7 +86,7 @@ def _output_rows(searched: InspectedSearch) -> str:
 
 
 def search_tree_data(searched: InspectedSearch) -> dict[str, Any]:
-    """Return the data with which search_tree.js draws the tree and lists the candidates.
+    """Return the data from which search_tree.js draws the tree and lists the candidates.
 
     The HTTP route /api/search/tree returns the same object, so its keys are part of the API.
     """

@@ -26,7 +26,7 @@ _MARKS = {Fate.KEPT: "●", Fate.FINISHED: "■", Fate.STOPPED: "□", Fate.DROP
 _ASCII_MARKS = {Fate.KEPT: "o", Fate.FINISHED: "*", Fate.STOPPED: "+", Fate.DROPPED: "."}
 _STYLES = {Fate.KEPT: "", Fate.FINISHED: "cyan", Fate.STOPPED: "blue", Fate.DROPPED: "dim"}
 _MAX_PREFIX_LENGTH = 44
-"""Maximum number of characters of the text so far. The start of a longer text is cut off."""
+"""Maximum number of characters in the column "text so far". Longer texts lose their start."""
 
 
 def draw_search_steps(
@@ -35,13 +35,13 @@ def draw_search_steps(
     """Return a table of the candidates of each step.
 
     Args:
-        dropped: how many dropped candidates to show at each step. None shows all of them.
+        dropped: maximum number of dropped candidates to show at each step. None shows all of them.
     """
     record = searched.record
     best = record.best()
     best_path = set(best[0]) if best else set()
     table = _create_table("step", "", "token", ">p", ">log p", ">score", "")
-    # In a narrow terminal, rich shortens this column and not the numbers.
+    # In a narrow terminal, rich shortens the following column, but not the columns of numbers.
     table.add_column("text so far")
     for number, step in enumerate(record.steps):
         drawn = candidates_to_draw(step, len(step) if dropped is None else dropped)

@@ -12,7 +12,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def fit_to_line(text: str, limit: int, ascii_only: bool = False) -> str:
     """Return `text` on one line of at most `limit` cells.
 
-    Replaces control characters and line breaks, so that no token can move the cursor.
+    Control characters and line breaks are replaced, because they would move the cursor.
     """
     line = "".join("·" if _moves_cursor(character) else character for character in text)
     if ascii_only:
@@ -21,7 +21,7 @@ def fit_to_line(text: str, limit: int, ascii_only: bool = False) -> str:
     if cell_len(line) > limit:
         line = set_cell_size(line, limit - 1).rstrip() + ("~" if ascii_only else "…")
     if any(unicodedata.bidirectional(character) in ("R", "AL") for character in line):
-        # Isolate right-to-left text, or the terminal reorders the rest of the line as well.
+        # Isolate right-to-left text. Otherwise the terminal also reorders the rest of the line.
         line = f"\N{FIRST STRONG ISOLATE}{line}\N{POP DIRECTIONAL ISOLATE}"
     return line
 
@@ -44,7 +44,9 @@ def strip_word_marker(piece: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Format integers without decimals, tiny and huge values as 1.0e-05, others with three decimals."""
+    """Format a number: integers without decimals, tiny and huge values in scientific notation such
+    as 1.0e-05, and other numbers with three decimals.
+    """
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
     if value == round(value) and abs(value) < 1e6:

@@ -1,10 +1,10 @@
 """Explanation of one decoder step: every intermediate value, with its formula.
 
 explainer         `explain` for a step of a run, `explain_step` for a step of any decoder
-explanation       the types: Explanation and its TracedValues
-step_trace        collects the values; traces input, attention and output of a step
+explanation       the types: `Explanation`, which contains a `TracedValue` for each value
+step_trace        collects the values, and traces the input, attention and output of a step
 recurrent, transformer, labels
-                  trace a complete step, for one kind of decoder each
+                  each traces a complete step of one kind of decoder
 formulas          formulas as text
 lecture_example   self-attention with numbers small enough to check by hand
 """

@@ -45,9 +45,9 @@ def explain(
 
     text:     source text; for a language model, the text to complete
     step:     position of the token in the output, counted from 1
-    target:   output to explain. Default: the output of the run's search.
+    target:   output to explain. Default: the output that the search returns for the text.
     focus:    attention head to explain. Default: the first head of the top layer.
-    decoding: search for the output. Default: the run's.
+    decoding: options of the search. Default: the options of the run.
     """
     output = decode_output(run, text, target, decoding)
     check_step(step, output)
@@ -84,7 +84,8 @@ class ExplainedStep:
 
     parts:         all values, in the order of computation
     probabilities: (V,) probabilities of the next token, on the CPU
-    layer, head:   the explained attention head, counted from 1; None without attention
+    layer, head:   the explained attention head, counted from 1; None if the decoder has no
+                   attention
     """
 
     parts: tuple[TracedValue, ...]
@@ -124,7 +125,10 @@ def explain_step(
 
 
 def select_head(decoder: DecoderModule, focus: HeadSelection) -> tuple[int | None, int | None]:
-    """Return layer and head to explain, counted from 1. Both are None without attention."""
+    """Return the layer and the head to explain, counted from 1.
+
+    Both are None if the decoder has no attention.
+    """
     layers, heads = count_attention_heads(decoder)
     if not layers:
         requested = [name for name in ("layer", "head") if getattr(focus, name) is not None]
@@ -147,7 +151,10 @@ def select_head(decoder: DecoderModule, focus: HeadSelection) -> tuple[int | Non
 
 
 def count_attention_heads(decoder: DecoderModule) -> tuple[int, int]:
-    """Return the number of attention layers and of heads per layer; (0, 0) without attention."""
+    """Return the number of layers with attention, and the number of heads in each layer.
+
+    Both are 0 if the decoder has no attention.
+    """
     match decoder:
         case RecurrentDecoder(attention=attention):
             return (0, 0) if attention is None else (1, attention.heads)
@@ -160,7 +167,7 @@ def count_attention_heads(decoder: DecoderModule) -> tuple[int, int]:
 def decode_output(
     run: Run, text: str, target: str | None, decoding: DecodingConfig | None = None
 ) -> Prediction:
-    """Return the output to analyse: the given target, or else the output of the run's search."""
+    """Return the output to analyse: the given target or, if it is None, the output of a search."""
     is_language_model = isinstance(run.task.signature.source, NoSource)
     if not (is_language_model or text.strip()):
         raise DataError("the text is blank; give a text")
@@ -168,12 +175,13 @@ def decode_output(
         return run.score(["" if is_language_model else text], [target], attention=False)[0]
     if is_language_model:
         return run.complete([text], decoding=decoding or run.config.decoding)[0][0]
-    # `translate` returns attention by default, so torch decodes: CTranslate2 returns no attention.
+    # `translate` computes attention by default. Therefore torch decodes here, and not CTranslate2,
+    # which returns no attention.
     return run.translate([text], decoding=decoding)[0]
 
 
 def check_step(step: int, output: Prediction) -> None:
-    """Raise DataError unless the output has this step."""
+    """Raise DataError if the output has no token at this step."""
     count = len(output.pieces)
     if 1 <= step <= count:
         return
@@ -182,14 +190,14 @@ def check_step(step: int, output: Prediction) -> None:
 
 
 def _source_labels(output: Prediction, memory: Memory) -> tuple[str, ...]:
-    """Return the source pieces; for an image, the numbered cells of its grid."""
+    """Return the source pieces or, for an image, "cell 1", "cell 2" and so on."""
     size = memory.mask.shape[1]
     cells = tuple(f"cell {number + 1}" for number in range(size))
     return output.source_pieces or cells
 
 
 def _pieces(run: Run, tokens: Sequence[int]) -> list[str]:
-    """Return the pieces of token ids, including those of special tokens."""
+    """Return the piece of each token id. Special tokens have pieces too."""
     pieces = run.task.target_tokenizer.pieces
     return [
         SPECIAL_TOKENS[id_] if id_ < len(SPECIAL_TOKENS) else pieces([id_])[0] for id_ in tokens

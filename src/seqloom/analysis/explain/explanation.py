@@ -11,11 +11,12 @@ from torch import Tensor
 class TracedValue:
     """One value of a decoder step.
 
-    section: part of the step that computes it, for example "attention"
+    section: part of the step that computes the value, for example "attention"
     name:    for example "query"
-    formula: how this model computes it, for example "q₃ = Wq s₂ + bq"
-    values:  () a number, (D,) a vector, (N,) a number per position, (N, D) a vector per position
-    labels:  tokens at the N positions; empty for a single number or vector
+    formula: how this model computes the value, for example "q₃ = Wq s₂ + bq"
+    values:  one number (), one vector (D,), one number per position (N,), or one vector per
+             position (N, D)
+    labels:  tokens at the N positions; empty if there is only one number or one vector
     note:    remark that complements the formula; may be empty
     """
 
@@ -31,7 +32,7 @@ class TracedValue:
         return tuple(self.values.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain Python objects, for JSON. The HTTP API calls the section "chapter"."""
+        """Convert to plain Python objects, for JSON. In JSON the section has the key "chapter"."""
         return {
             "chapter": self.section,
             "name": self.name,
@@ -44,7 +45,7 @@ class TracedValue:
 
 
 def _to_lists(values: Tensor) -> Any:
-    """Convert to nested lists. Infinite values, as in logits of impossible tokens, become None."""
+    """Convert to nested lists. Infinite values, such as logits of impossible tokens, are None."""
 
     def replace_infinite(value: Any) -> Any:
         if isinstance(value, list):
@@ -70,11 +71,12 @@ class Explanation:
     source:   source pieces; empty for a language model
     output:   pieces of the complete output
     step:     the explained position of the output, counted from 1
-    previous: token that the decoder reads at this step, which is the previous output token
+    previous: token that the decoder reads at this step: START, or the previous output token
     answer:   token of the output at this step
     best:     the most probable tokens, best first
-    layer:    layer of the explained attention, counted from 1; None without attention
-    head:     head of the explained attention, counted from 1; None without attention
+    layer:    layer of the explained attention head, counted from 1
+    head:     the explained attention head, counted from 1
+              Both are None if the decoder has no attention.
     parts:    all values, in the order of computation
     """
 
@@ -89,7 +91,10 @@ class Explanation:
     parts: tuple[TracedValue, ...]
 
     def find(self, name: str, section: str | None = None) -> TracedValue:
-        """Return the first value with this name. Default: in any section."""
+        """Return the first value with this name.
+
+        section: section in which to search. Default: all sections.
+        """
         return next(
             value for value in self.parts if value.name == name and section in (None, value.section)
         )

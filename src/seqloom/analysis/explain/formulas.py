@@ -26,7 +26,10 @@ def indexed(letter: str, step: int) -> str:
 
 
 def indexed_layer(letter: str, layer: int, layers: int, step: int) -> str:
-    """Append layer and step: s of layer 2 of 2 at step 3 -> s²₃. A single layer is not written."""
+    """Append the layer as a superscript and the step as a subscript: s, layer 2, step 3 -> s²₃
+
+    If there is only one layer, the superscript is omitted: s₃
+    """
     superscript = "" if layers == 1 else str(layer).translate(_SUPERSCRIPTS)
     return f"{letter}{superscript}{str(step).translate(_SUBSCRIPTS)}"
 
@@ -68,12 +71,19 @@ def with_position(positions: PositionTable) -> str:
 
 
 def fitted(vector: str, fit: nn.Module) -> str:
-    """Formula of the vector, with its projection to the width of the network if there is one."""
+    """Formula that projects the vector to the width of the network.
+
+    Without a projection, the formula is the vector itself.
+    """
     return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
 
 
 def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
-    """Formula of the query of one head, from the symbol of a state. head: counted from 0"""
+    """Formula of the query of one head.
+
+    state: symbol of the state from which the query is computed
+    head:  counted from 0
+    """
     plan = attention
     projected = _activated(plan, _projected(attention.to_query, "q", state))
     formula = _slice(projected, head, plan.heads, plan.query_head_width)
@@ -81,7 +91,7 @@ def query(attention: MultiHeadAttention, state: str, head: int, position: int) -
 
 
 def key(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """Formula of the keys of one head, from the symbol of the source states."""
+    """Formula of the keys of one head. state: symbol of the source states"""
     plan = attention
     projected = _activated(plan, _projected(attention.to_key, "k", state))
     formula = _slice(projected, head, plan.heads, plan.key_head_width)
@@ -89,14 +99,17 @@ def key(attention: MultiHeadAttention, state: str, head: int) -> str:
 
 
 def value(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """Formula of the values of one head, from the symbol of the source states."""
+    """Formula of the values of one head. state: symbol of the source states"""
     plan = attention
     projected = _projected(attention.to_value, "v", state)
     return _slice(projected, head, plan.heads, plan.value_width // plan.heads)
 
 
 def _projected(module: nn.Module, letter: str, state: str) -> str:
-    """Write Wq s + bq. A bias of zero is omitted. Without a projection, return the state itself."""
+    """Formula of a projected state, for example Wq s + bq. A bias of zero is omitted.
+
+    If the module is not a linear projection, the formula is the state itself.
+    """
     if not isinstance(module, nn.Linear):
         return state
     bias = f" + b{letter}" if bool(module.bias.any()) else ""
@@ -116,7 +129,10 @@ def _activated(plan: MultiHeadAttention, projected: str) -> str:
 
 
 def _slice(formula: str, head: int, heads: int, width: int) -> str:
-    """Append the range of dimensions that belong to one head: head 0 of width 16 -> [1…16]"""
+    """Append the range of dimensions that belong to one head: head 0 of width 16 -> [1…16]
+
+    If there is only one head, the formula does not change.
+    """
     if heads == 1:
         return formula
     is_single_term = " " not in formula or formula.endswith(")")
@@ -159,7 +175,7 @@ def score_note(score: AttentionScore) -> str:
 
 
 def weights(attention: MultiHeadAttention) -> str:
-    """Formula of the attention weights, from the scores e."""
+    """Formula that computes the attention weights from the scores e."""
     match attention.selection:
         case "softmax":
             return "softmax(e)"
@@ -171,7 +187,7 @@ def weights(attention: MultiHeadAttention) -> str:
 
 
 def context(attention: MultiHeadAttention) -> str:
-    """Formula of the context vector, from the head outputs rᵢ."""
+    """Formula that computes the context vector from the outputs rᵢ of the heads."""
     heads = attention.heads
     outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
     return outputs if isinstance(attention.output_projection, nn.Identity) else f"Wo {outputs} + bo"
@@ -185,7 +201,7 @@ def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
 
 
 def cell_note(kind: Cell) -> str:
-    """Return the equations of a gated cell with input x and state s, without biases."""
+    """Return the equations of a gated cell with input x and state s. Biases are omitted."""
     match kind:
         case "rnn":
             return ""

@@ -1,4 +1,4 @@
-"""Trace of a step of a label decoder."""
+"""Traces one step of a label decoder."""
 
 from torch import Tensor
 
@@ -10,7 +10,10 @@ _SUMMARIES: dict[VectorSelector, str] = {
     select_last: "the encoder's last state",
     select_mean: "the mean of the encoder's states",
 }
-"""Selectors that return one vector for the complete source. Others return one per position."""
+"""Formulas of the selectors that return one vector for the complete source.
+
+All other selectors return one vector for each position.
+"""
 
 
 def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:

@@ -2,8 +2,8 @@
 
     h₁ = (5, 1)   h₂ = (4, 3)   h₃ = (-2, 6)      q = Wq h,  k = Wk h,  v = Wv h
 
-The second state attends to all three. The lecture scores with q · k and selects the best key.
-`score` selects another score function.
+The second state attends to all three states. The lecture computes scores q · k and selects the key
+with the highest score. The parameter `score` selects another score function.
 """
 
 from typing import Literal, assert_never
@@ -40,7 +40,7 @@ LectureScore = Literal[
 identity:  h · h, without projections
 sqrt:      q · k / √d
 width:     q · k / d
-bilinear:  hᵀ W h with W = Wqᵀ Wk, which equals dot
+bilinear:  hᵀ W h with W = Wqᵀ Wk; the scores are the same as with dot
 nonlinear: σ(Wq h) · σ(Wk h)
 additive:  1 · tanh(Wq h + Wk h)
 rbf:       -‖q - k‖²
@@ -103,13 +103,15 @@ def _matrix(rows: tuple[tuple[float, ...], ...]) -> Tensor:
 def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
     """Explain the attention of the second state.
 
-    With the dot score, the explanation also has the softmax of q · k divided by 1, √d and d.
+    With the score "dot", the explanation also contains softmax(q · k / s) for s = 1, √d and d.
     """
     labels = tuple(formulas.indexed("h", number) for number in range(1, len(STATES) + 1))
     states = torch.tensor([STATES], dtype=torch.float64)  # (1, 3, 2)
     mask = torch.ones(1, len(STATES), dtype=torch.bool)
     memory = Memory(states, mask, states[:, :0])
-    tokens = torch.zeros(1, QUERY_STATE, dtype=torch.long)  # only their count is used: step 2
+    tokens = torch.zeros(
+        1, QUERY_STATE, dtype=torch.long
+    )  # only the number of tokens is used: it makes this step 2
     trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
     attention = lecture_attention(score, selection)
     query_state = formulas.indexed("h", QUERY_STATE)

@@ -1,7 +1,8 @@
-"""Trace of a step of a recurrent decoder.
+"""Traces one step of a recurrent decoder.
 
-The decoder itself processes the tokens before the step. This module then repeats the step with the
-decoder's layers and traces every value. A test compares the result with `RecurrentDecoder.step`.
+The decoder itself processes the tokens before the step. This module then computes the step with the
+layers of the decoder and traces every value. A test compares the result with
+`RecurrentDecoder.step`.
 """
 
 import torch
@@ -29,7 +30,7 @@ def trace_recurrent(decoder: RecurrentDecoder, trace: StepTrace) -> Tensor:
 
 
 class _RecurrentStep:
-    """Repeats one step of a recurrent decoder and traces its values."""
+    """Computes one step of a recurrent decoder and traces its values."""
 
     def __init__(self, decoder: RecurrentDecoder, trace: StepTrace) -> None:
         self.decoder = decoder
@@ -90,7 +91,8 @@ class _RecurrentStep:
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
         """Trace attention with the state (1, C) as its query.
 
-        Returns the state, with h replaced by the context if the decoder uses the context as state.
+        Returns the state. If the decoder uses the context vector as a state ("state" in
+        `context_uses`), the hidden part of the returned state is computed from the context vector.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None
@@ -162,7 +164,7 @@ class _RecurrentStep:
 
 
 def _layer_labels(count: int) -> tuple[str, ...]:
-    """Return one label per layer; none if there is only one layer."""
+    """Return one label per layer, or no labels if there is only one layer."""
     return tuple(f"layer {number + 1}" for number in range(count)) if count > 1 else ()
 
 

@@ -1,4 +1,4 @@
-"""StepTrace collects the values of one decoder step.
+"""Defines `StepTrace`, which collects the values of one decoder step.
 
 The functions here trace what several kinds of decoder have in common: the embedded input, attention,
 and the output layer with its optional copying.
@@ -28,7 +28,7 @@ class StepTrace:
     tokens:  (1, t) START and the t - 1 tokens before the step
     layer:   layer of the attention to explain, counted from 0
     head:    head of the attention to explain, counted from 0
-    section: current section, to which `add` appends values
+    section: the current section. `add` appends values to it.
     parts:   all values so far
     """
 
@@ -74,9 +74,9 @@ class StepTrace:
 class AttentionSymbols:
     """Symbols and labels for the formulas of an attention module.
 
-    query:  symbol of the state that queries, for example s₃
-    source: symbol of the states that provide keys and values, for example h
-    labels: tokens at the positions of the source
+    query:  symbol of the state from which the query is computed, for example s₃
+    source: symbol of the states from which keys and values are computed, for example h
+    labels: tokens at the positions of these states
     """
 
     query: str
@@ -113,7 +113,7 @@ def trace_attention(
     trace: StepTrace,
     note: str = "",
 ) -> None:
-    """Trace the selected head from its query to its output, then the context vector of all heads.
+    """Trace all values of the selected head, then the context vector computed from all heads.
 
     attended: values computed by `attention` for this step
     note:     remark on the context vector
@@ -156,7 +156,7 @@ def trace_output(
     """
     readout = decoder.readout
     trace.begin_section("output")
-    # The last feature of a label decoder only marks where the labels end (see LabelReadout).
+    # The last feature of a label decoder only marks where the labels end (see `LabelReadout`).
     inputs = features[:, :-1] if isinstance(readout, LabelReadout) else features
     trace.add("features", f"{trace.current('f')} = {formula}", inputs[0])
     symbol = trace.current("f")
@@ -183,7 +183,10 @@ def _impossible_tokens(logits: Tensor) -> str:
 
 
 def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: StepTrace) -> None:
-    """Trace copying: the pointer into the source and the gate. features: (1, 1, F)"""
+    """Trace copying: the attention weights with which source tokens are copied, and the gate.
+
+    features: (1, 1, F) input of the output layer
+    """
     labels = trace.labels.source
     queries = copying.to_query(features)  # (1, 1, D)
     scores = queries @ source.keys.transpose(1, 2) * copying.scale  # (1, 1, S)

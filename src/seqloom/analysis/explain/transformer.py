@@ -1,4 +1,4 @@
-"""Trace of a step of a Transformer decoder. The layers run over all positions up to the step."""
+"""Traces one step of a Transformer decoder. The layers process all positions up to the step."""
 
 import torch
 from torch import Tensor

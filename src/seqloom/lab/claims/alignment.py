@@ -61,7 +61,10 @@ class AlignedPair:
 
 
 def configure(trial: Trial[AlignmentSettings]) -> RunConfig:
-    """A GRU with attention. If it reads strings of letters, its inputs include position encodings."""
+    """Return the recipe of a GRU with attention.
+
+    If the sources are strings of letters, encoder and decoder inputs include position encodings.
+    """
     settings = trial.settings
     shared: Tables = {"kind": "recurrent"}
     if trial.condition == SWAP:
@@ -100,7 +103,7 @@ def measure(trial: Trial[AlignmentSettings]) -> Numbers:
     """Compare the attention weights, under teacher forcing, with the known alignment.
 
     Returns means over all target tokens. "weight at +1" is the weight of the source token that
-    follows the correct one.
+    follows the correct source token.
     """
     settings = trial.settings
     if trial.condition == SWAP:

@@ -1,4 +1,4 @@
-"""Without attention accuracy falls with the length of the source; with attention it does not."""
+"""Without attention, accuracy falls for longer sources. With attention, it does not fall."""
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, PublishedFigure, PublishedResult, Trial
@@ -20,7 +20,7 @@ LENGTH_RANGE = f"from {LENGTHS[0]} to {LENGTHS[-1]} letters"
 
 
 def configure(trial: Trial[CopySettings]) -> RunConfig:
-    """A GRU that copies strings of letters of all lengths."""
+    """Return the recipe of a GRU that copies strings of letters."""
     dot_product = {"score": {"kind": "dot"}, "projection": "linear"}
     attention = NO_ATTENTION if trial.condition == FIXED_VECTOR else dot_product
     return copy_recipe(trial, {"initial_state": "copy", "attention": attention}, batch_tokens=2_048)

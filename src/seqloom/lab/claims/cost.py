@@ -1,4 +1,7 @@
-"""The cost of attention grows with the square of the length, that of a recurrent layer linearly."""
+"""The cost of attention grows with the square of the length.
+
+The cost of a recurrent layer grows linearly with the length.
+"""
 
 import math
 import time
@@ -28,7 +31,7 @@ class CostSettings:
 
 
 def measure(trial: Trial[CostSettings]) -> Numbers:
-    """Measure operations and seconds at each length, and the exponents of their growth."""
+    """Measure operations and seconds at each length, and the exponents with which they grow."""
     settings = trial.settings
     torch.manual_seed(trial.seed)
     layer = RecurrentLayer("gru", settings.width, settings.width).eval()
@@ -75,7 +78,10 @@ def _shortest_time(condition: str, states: Tensor, layer: RecurrentLayer, repeat
 
 
 def _exponent(values: list[float], first: int, last: int) -> float:
-    """Return p such that the values grow with length^p, from the first and the last value."""
+    """Return p such that the values grow with length^p.
+
+    p is computed from the values at the lengths `first` and `last`.
+    """
     return math.log(values[-1] / values[0]) / math.log(last / first)
 
 

@@ -1,4 +1,7 @@
-"""One wrong word leads to more; a search for the most probable sentence avoids some of them."""
+"""One wrong word leads to more wrong words.
+
+A search for the most probable sentence avoids some of these errors.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,11 +30,11 @@ ACCURACIES = [f"accuracy {distance} words later" for distance in DISTANCES]
 MAX_WORDS = 100
 """Upper bound on the number of words of a sentence."""
 CANDIDATES = 10
-"""Number of hypotheses per sentence among which to look for a wrong first word."""
+"""Number of hypotheses per sentence that are searched for a wrong first word."""
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure a search for complete sentences, or greedy search that continues a given first word."""
+    """Measure greedy or beam search, or the output after a correct or a wrong first word."""
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
     if trial.condition in (GREEDY, BEAM):
@@ -54,7 +57,7 @@ def _measure_search(run: Run, sentences: Sequence[Example], decoding: DecodingCo
 
 @dataclass(frozen=True)
 class FirstWords:
-    """A sentence, its correct first word, and a plausible wrong one.
+    """A sentence, its correct first word, and a plausible but wrong first word.
 
     wrong: first word of one of the best hypotheses. No reference starts with it.
     """
@@ -87,7 +90,7 @@ def _first_word(text: str) -> str:
 
 
 def _measure_rest(run: Run, sentences: Sequence[Example], first_words: Sequence[str]) -> Numbers:
-    """Continue the given first words with greedy search, and score the words after the first."""
+    """Decode with greedy search after the given first words, and score the words after them."""
     if not sentences:
         return dict.fromkeys(("rest", "later", "sentences", *ACCURACIES), 0.0)
     outputs = run.translate(

@@ -1,4 +1,4 @@
-"""Noise on word embeddings regularises: it is the data augmentation that text allows."""
+"""Noise on word embeddings regularises a model. It is a form of data augmentation for text."""
 
 import math
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def _folder(trial: Trial[NoiseSettings]) -> Path:
 
 
 def configure(trial: Trial[NoiseSettings]) -> RunConfig:
-    """A GRU with attention and no other regularisation."""
+    """Return the recipe of a GRU with attention. The noise is the only regularisation."""
     settings = trial.settings
     embedding = {"kind": "learned", "noise": NOISES[trial.condition]}
     shared = {"kind": "recurrent", "width": settings.width, "embedding": embedding}
@@ -109,7 +109,10 @@ def _perplexity(run: Run, examples: Sequence[Example]) -> float:
 
 def judge(results: Results) -> Verdict:
     def gaps(condition: str) -> list[float]:
-        """Log perplexity of unseen minus that of training sentences, one gap per seed."""
+        """Return log perplexity of unseen sentences minus log perplexity of training sentences.
+
+        There is one gap per seed.
+        """
         perplexities = zip(
             results.over_seeds(condition, TEST_PERPLEXITY),
             results.over_seeds(condition, TRAIN_PERPLEXITY),

@@ -1,4 +1,4 @@
-"""A gradient takes one step through attention, and one step per word along a recurrence."""
+"""A gradient passes one step through attention, but one step per word along a recurrence."""
 
 import math
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ def measure(trial: Trial[GradientPathSettings]) -> Numbers:
 
     Returns the norm of the gradient, averaged over the rows, for each source length.
     """
-    # Along the recurrence the gradient decays over 160 steps, too far for single precision.
+    # Over 160 recurrent steps the gradient becomes too small for single precision.
     model = random_model(configure(trial), trial.seed).double()
     numbers = {}
     for length, name in zip(LENGTHS, GRADIENTS, strict=True):
@@ -65,7 +65,8 @@ def judge(results: Results) -> Verdict:
     longest = [
         results.over_seeds(condition, GRADIENTS[-1]) for condition in (ATTENTION, RECURRENCE)
     ]
-    # Attention over T words gives each word 1/T of the gradient. This decay is not due to the path.
+    # Attention over T words gives each word 1/T of the gradient. This decay is not caused by the
+    # length of the path, so it is allowed.
     allowed, unit = math.log10(2 * LENGTHS[-1] / LENGTHS[0]), "orders of magnitude"
     return conclude(
         Effect(
@@ -96,7 +97,7 @@ def judge(results: Results) -> Verdict:
 
 
 def _log_ratios(numerators: list[float], denominators: list[float]) -> list[float]:
-    """Return log10 of the ratios. Values below 1e-300 count as 1e-300, so that none is zero."""
+    """Return log10 of the ratios. Values below 1e-300 count as 1e-300, to avoid log(0)."""
     smallest = 1e-300
     pairs = zip(numerators, denominators, strict=True)
     return [math.log10(max(first, smallest) / max(second, smallest)) for first, second in pairs]

@@ -1,4 +1,4 @@
-"""Hard attention gives queries and keys no gradient; soft attention does."""
+"""Queries and keys receive a gradient from soft attention, but none from hard attention."""
 
 from dataclasses import dataclass
 from typing import Literal

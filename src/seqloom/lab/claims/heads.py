@@ -1,4 +1,7 @@
-"""Several heads attend to several positions in one step; a single head averages them."""
+"""Several heads can attend to different positions in the same step.
+
+A single head can only average the positions.
+"""
 
 import statistics
 import string
@@ -39,7 +42,7 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Task and sizes of the experiment.
 
-    task:  "zip" strings of letters (see `draw_zip_pair`), or translate "sentences"
+    task:  "zip" for strings of letters (see `draw_zip_pair`), "sentences" for translation
     rate:  learning rate
     tests: number of test examples
     """
@@ -83,7 +86,10 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 
 
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
-    """A Transformer. Its width is the same in all conditions and is divided among the heads."""
+    """Return the recipe of a Transformer.
+
+    Its width is the same in all conditions and is divided among the heads.
+    """
     settings = trial.settings
     if settings.task == "sentences":
         data, text = BUNDLED, SUBWORDS
@@ -119,7 +125,10 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
-    """Measure BLEU for sentences; for zip, the mean word accuracy of ten evaluations, in percent."""
+    """Measure BLEU for the task "sentences".
+
+    For the task "zip", measure word accuracy in percent, averaged over all evaluations.
+    """
     settings = trial.settings
     if settings.task == "zip":
         _write_zip_corpus(trial)

@@ -1,4 +1,7 @@
-"""A Transformer trains on all positions in parallel; a recurrent network on one after another."""
+"""A Transformer trains on all positions in parallel.
+
+A recurrent network processes one position after another.
+"""
 
 import time
 from dataclasses import dataclass
@@ -43,7 +46,7 @@ class ParallelSettings:
 
 
 class _OperationCounter(TorchDispatchMode):
-    """Counts the torch operations that are dispatched one after another."""
+    """Counts the operations that torch dispatches."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -61,7 +64,7 @@ def configure(trial: Trial[ParallelSettings]) -> ModelConfig:
 
 
 def measure(trial: Trial[ParallelSettings]) -> Numbers:
-    """Count the operations, and measure the time, of a forward and backward pass at each length."""
+    """Measure a forward and backward pass at each length: number of operations, and time."""
     settings, device = trial.settings, best_device()
     model = random_model(configure(trial), trial.seed).train()
     numbers: dict[str, float] = {}

@@ -1,4 +1,7 @@
-"""Self-attention without positions treats its input as a set: it can sort but not reverse."""
+"""Self-attention without positions treats its input as a set.
+
+Therefore it can learn to sort a string, but not to reverse it.
+"""
 
 from dataclasses import dataclass
 
@@ -51,7 +54,7 @@ class PositionsSettings:
 
 
 def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConfig:
-    """Encoder and decoder have the same positional encoding, or none."""
+    """Return the recipe. Encoder and decoder use the same positional encoding, or both use none."""
     settings, corpus = trial.settings, CORPORA[task]
     kind, positions = POSITIONS[trial.condition]
     if kind == "transformer":
@@ -82,7 +85,10 @@ def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConf
 
 
 def measure(trial: Trial[PositionsSettings]) -> Numbers:
-    """Measure letter accuracy in reversing; for models without positions, also in sorting."""
+    """Measure letter accuracy for reversed strings.
+
+    For the models without positional encodings, also measure letter accuracy for sorted strings.
+    """
     numbers = {}
     for task, corpus in CORPORA.items():
         if task == "sort" and trial.condition not in (NO_POSITIONS, GRU):

@@ -67,7 +67,10 @@ def training_directions(condition: str) -> list[Direction]:
 
 
 def configure(trial: Trial[RelatedLanguagesSettings]) -> RunConfig:
-    """A GRU with attention. A tag before each source names the target language."""
+    """Return the recipe of a GRU with attention.
+
+    A tag before each source names the target language.
+    """
     settings, directions = trial.settings, training_directions(trial.condition)
     pairs = [f"{source.name}-{target.name}" for source, target in directions]
     files: Tables = {"kind": "languages", "path": "{pair}.{language}"}
@@ -76,7 +79,8 @@ def configure(trial: Trial[RelatedLanguagesSettings]) -> RunConfig:
     shared = {"kind": "recurrent", "dropout": 0.2}
     data: Tables = {"folder": str(_folder(trial)), "train": {**files, "pairs": pairs}}
     if len(directions) > 1:
-        # Without a temperature, pairs are sampled by size, and the small pair would be rare.
+        # Without a temperature, pairs are sampled in proportion to their sizes, and the small pair
+        # would be rare.
         data["temperature"] = 5
     return build_recipe(
         {

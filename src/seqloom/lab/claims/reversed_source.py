@@ -42,7 +42,10 @@ class ReversedSourceSettings:
 
 
 def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
-    """An encoder-decoder without attention. Conditions differ in the encoder's direction."""
+    """Return the recipe of an encoder-decoder without attention.
+
+    The conditions differ in the direction in which the encoder reads.
+    """
     settings = trial.settings
     direction = "forward" if trial.condition == FORWARD else "backward"
     model: Tables = {
@@ -68,7 +71,10 @@ def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[ReversedSourceSettings]) -> Numbers:
-    """Measure perplexity on the test split, and a score: BLEU, or letter accuracy in percent."""
+    """Measure perplexity and a score on the test split.
+
+    The score is BLEU for the task "sentences", and letter accuracy in percent for "letters".
+    """
     run = train_once(trial, configure(trial))
     report = run.evaluate("test", decoding=GreedyConfig())
     scores = {score.name.lower(): score.value for score in report.scores}

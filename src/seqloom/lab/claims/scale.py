@@ -1,4 +1,7 @@
-"""Dividing q · k by √d keeps the softmax soft; by 1 it saturates; by d it stays nearly uniform."""
+"""If q · k is divided by √d, the softmax neither saturates nor becomes uniform.
+
+Without division it saturates. With division by d it stays nearly uniform.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,8 +30,9 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
     """Measure attention weights α of random queries over random keys, for each width d.
 
     largest at d: largest weight
-    slope at d:   Σ α (1 - α), the gradient of the softmax, relative to that of uniform weights
-    matched at d: weight of the first key after it is set equal to the query
+    slope at d:   Σ α (1 - α), a measure of the gradient of the softmax, divided by its value for
+                  uniform weights
+    matched at d: weight of the first key if this key equals the query
     """
     generator = torch.Generator().manual_seed(trial.seed)
     numbers: dict[str, float] = {}

@@ -35,7 +35,7 @@ def attention_tables(condition: str, width: int) -> Tables:
         NONE: NO_ATTENTION,
         DOT: {"score": {"kind": "dot", "scale": "one"}},
         SCALED: {"score": {"kind": "dot", "scale": "sqrt"}},
-        # -γ‖q - k‖² contains 2γ q·k. This γ gives q·k the same factor as division by √d.
+        # -γ‖q - k‖² contains the term 2γ q·k. With this γ, its factor 2γ is 1/√d.
         RBF: {"score": {"kind": "rbf", "gamma": 0.5 / math.sqrt(width)}},
         MULTIPLICATIVE: {"score": {"kind": "bilinear"}},
         NONLINEAR: {"score": {"kind": "dot", "scale": "one"}, "projection": "sigmoid"},

@@ -1,4 +1,7 @@
-"""Beam search with sums of log-probabilities prefers short outputs; a length penalty helps."""
+"""Beam search prefers short outputs if scores are sums of log-probabilities.
+
+A length penalty corrects this.
+"""
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.claim import Claim, Column, Trial

@@ -1,4 +1,7 @@
-"""Teacher forcing learns faster than free running; scheduled sampling is more robust."""
+"""A model learns faster with teacher forcing than with free running.
+
+With scheduled sampling it is more robust to its own errors.
+"""
 
 from dataclasses import dataclass
 
@@ -41,7 +44,10 @@ class TeacherForcingSettings:
 
 
 def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
-    """An encoder-decoder without attention. Conditions differ in the decoder's inputs."""
+    """Return the recipe of an encoder-decoder without attention.
+
+    The conditions differ in the inputs of the decoder during training.
+    """
     settings = trial.settings
     decoder_inputs: dict[str, Tables] = {
         TEACHER_FORCING: {"kind": "teacher-forcing"},
@@ -73,7 +79,10 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
-    """Measure exact match during training, and then letter accuracy with and without an error."""
+    """Measure exact match during training.
+
+    After training, measure letter accuracy with and without a forced wrong letter.
+    """
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "exact-match")]
     examples = strings_to_test(CORPUS, LONGEST, trial.settings.tests)
@@ -109,7 +118,7 @@ def _accuracy_after_error(run: Run, examples: list[Example]) -> float:
 
 
 def _next_letter(letter: str) -> str:
-    """Return the next letter of the ten-letter alphabet; after the last letter, the first."""
+    """Return the next letter of the ten-letter alphabet. After the last letter comes the first."""
     return chr(ord("a") + (ord(letter) - ord("a") + 1) % 10)
 
 

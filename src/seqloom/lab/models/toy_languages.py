@@ -1,7 +1,7 @@
 """Toy languages with a known grammar, so that the alignment of every sentence pair is known.
 
-All languages express the same clauses. They differ in their words and in the position of adjectives,
-before or after the noun.
+All languages express the same clauses. They differ in their words, and in whether adjectives
+come before or after the noun.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from seqloom.core.storage import storage_errors, write_file
 
 ARTICLES = 3
 NumberedConcept = tuple[int, str]
-"""The index of a concept in the English clause, and the concept."""
+"""A concept, such as "noun3", preceded by its index in the English clause."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class ToyLanguage:
     """A language, defined by its word order.
 
     name:       short name, for example "fr". Every word ends with it, for example "noun3.fr".
-    noun_first: adjectives follow the noun, in reverse order. Default: they precede it.
+    noun_first: True if adjectives follow the noun, in reverse order. Default: False, adjectives
+                precede the noun.
     """
 
     name: str
@@ -81,9 +82,10 @@ def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
 def _order_noun_phrase(
     phrase: list[NumberedConcept], language: ToyLanguage
 ) -> list[NumberedConcept]:
-    """Order article, adjectives and noun. If the noun comes first, the adjectives follow in reverse.
+    """Order article, adjectives and noun as the language does.
 
-    Example: European economic area, zone économique européenne.
+    If the noun comes first, the adjectives follow in reverse order. Example: "European economic
+    area" becomes "zone économique européenne".
     """
     article, *rest = phrase
     return [article, *(reversed(rest) if language.noun_first else rest)]
@@ -100,7 +102,10 @@ def alignment(clause: Clause, source: ToyLanguage, target: ToyLanguage) -> list[
 
 
 def clauses(split: Literal["train", "test"], seed: int, nouns: int) -> Iterator[Clause]:
-    """Generate random clauses without end. A hash assigns every clause to one of the two splits."""
+    """Generate an unlimited number of random clauses of one split.
+
+    A hash assigns every clause to one of the two splits, so that the splits do not overlap.
+    """
     random = Random(f"{split} {seed} {nouns}")
     while True:
         clause = draw_clause(random, nouns)
@@ -129,7 +134,7 @@ def write_pairs(
         folder.mkdir(parents=True, exist_ok=True)
     for first, second in pairs:
         name = pair_name(first, second)
-        # Each pair has its own seed. Otherwise the same sentence would exist in three languages.
+        # Each pair has its own seed. Otherwise all pairs would have the same sentences.
         pair_seed = int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
         pair_clauses = list(islice(clauses("train", pair_seed, nouns), count))
         for language in (first, second):

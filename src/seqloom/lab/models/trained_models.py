@@ -32,7 +32,7 @@ from seqloom.training.loop import train
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 Tables = dict[str, Any]
-"""Tables of a recipe, as in its TOML file."""
+"""Nested tables of options, as in the TOML file of a recipe."""
 
 
 def train_once(trial: Trial[SettingsT], config: RunConfig) -> Run:
@@ -80,7 +80,10 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def build_recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
-    """Build a recipe from its tables. `changes` have the format of --set, as in "training.steps=9"."""
+    """Build a recipe from its tables.
+
+    changes: options to change, in the format of --set, for example "training.steps=9"
+    """
     return load_recipe(tables, changes, "the lab's recipe").config
 
 
@@ -114,7 +117,7 @@ def letter_accuracy(outputs: Sequence[str], targets: Sequence[str]) -> float:
 def training_tables(steps: int, seed: int, rate: float, batch_tokens: int = 2_048) -> Tables:
     """Return the [training] table.
 
-    The only evaluation is after the last step, so the last weights are also the best ones.
+    The only evaluation is after the last step, so the best checkpoint is always the last one.
 
     rate: learning rate
     """
@@ -169,10 +172,11 @@ def copy_recipe(
 
     Encoder and decoder states have equal widths, as dot-product attention requires.
 
-    decoder: options of the decoder that differ between the conditions
+    decoder: the decoder options that differ between the conditions
     """
     settings = trial.settings
-    # Positions in the inputs of encoder and decoder: the model does not have to learn to count.
+    # Encoder and decoder inputs include position encodings, so that the model does not have to
+    # learn to count.
     positions = {"kind": "sinusoidal", "join": "append", "width": settings.width // 2}
     shared = {"kind": "recurrent", "positions": positions}
     return build_recipe(

@@ -121,6 +121,9 @@ def read_report(path: Path) -> Mapping[str, Any] | None:
 
 
 def rebuild_report(content: Mapping[str, Any]) -> ClaimReport:
-    """Rebuild a report from the measurements in report.json. The current code judges and draws them."""
+    """Rebuild a report from the measurements in report.json.
+
+    The verdict and the charts are computed again, with the current code.
+    """
     measurements = [Measurement(**each) for each in content["measurements"]]
     return ClaimReport(find_claim(content["claim"]), content["size"], Results(measurements))

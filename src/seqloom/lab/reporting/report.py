@@ -69,7 +69,7 @@ class ClaimReport:
 
     @property
     def table(self) -> list[list[str]]:
-        """Cells with headings in the first row and column.
+        """The cells of the results table. The first row and the first column contain the headings.
 
         There is one row per condition. If there are more columns than conditions, the table is
         transposed, because long tables are easier to read than wide ones.
@@ -84,7 +84,10 @@ class ClaimReport:
         return rows
 
     def _cell(self, condition: str, name: str, format_spec: str) -> str:
-        """Format mean ± standard deviation; a dash if the condition does not measure this value."""
+        """Format a measured value as mean ± standard deviation over the seeds.
+
+        Returns a dash if the value is not measured under this condition.
+        """
         measurements = [each for each in self.results.measurements if each.condition == condition]
         if any(name not in each.numbers for each in measurements):
             return "–"

@@ -1,4 +1,7 @@
-"""Digest of the code that measures a claim. Measurements of other code are not reused."""
+"""Computes a digest of the code that measures a claim.
+
+If this code changes, cached measurements are not reused.
+"""
 
 import ast
 import hashlib
@@ -26,7 +29,7 @@ def code_digest(name: str) -> str:
 
 
 def _imported_modules(module: ModuleType) -> list[ModuleType]:
-    """The lab modules that a claim imports directly, without those that only define types."""
+    """Return the lab modules that a claim imports directly, except those that only define types."""
     names = {
         node.module
         for node in ast.walk(ast.parse(inspect.getsource(module)))

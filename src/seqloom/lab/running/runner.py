@@ -53,7 +53,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class TrialJob:
-    """One condition with one seed, to be measured.
+    """A job that measures one condition with one seed.
 
     It refers to the claim by name, so that it can be pickled and sent to another process.
     """
@@ -89,14 +89,17 @@ JobProgress = Callable[[TrialJob, str, float], None]
 def list_jobs(experiment: Experiment, seeds: Sequence[int]) -> list[TrialJob]:
     """List all jobs of an experiment, ordered by seed.
 
-    All conditions are measured with the first seed before any is measured with the second.
+    All conditions are measured with the first seed, then all conditions with the second, and so on.
     """
     conditions = find_claim(experiment.claim).conditions
     return [TrialJob(experiment, condition, seed) for seed in seeds for condition in conditions]
 
 
 def load_measurement(job: TrialJob) -> Measurement | None:
-    """Load the cached measurement of a job. Returns None if it is missing, damaged or outdated."""
+    """Load the cached measurement of a job.
+
+    Returns None if the file is missing or damaged, or if its key differs from the key of the job.
+    """
     try:
         content = json.loads(job.path.read_bytes())
         return Measurement(**content["measurement"]) if content["key"] == job.key else None
