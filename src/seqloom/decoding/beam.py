@@ -176,8 +176,8 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self) -> NDArray[np.bool_]:
-        """Copy two flags per candidate to the host, (2, B, K'): `ended`, and True for each candidate
-        of `continuing` that exists.
+        """Copy two flags per candidate to the host, (2, B, K'): `ended`, and True for each
+        candidate of `continuing` that exists.
 
         The host needs these values to decide when a search stops. This is the only point of a step
         at which the host waits for the device.

@@ -1,4 +1,4 @@
-"""Exhaustive search: scores every possible output. It finds the optimum, to check other searches."""
+"""Exhaustive search: scores every possible output. Finds the optimum, to check other searches."""
 
 from dataclasses import dataclass, field
 from functools import partial

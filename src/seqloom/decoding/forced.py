@@ -21,7 +21,7 @@ def force(
     length_penalty: float = 1.0,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """Return one hypothesis per source: the target, with the log-probabilities of its tokens and END.
+    """Return one hypothesis per source: the target, with log-probabilities of its tokens and END.
 
     log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 

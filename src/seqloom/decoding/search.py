@@ -1,4 +1,4 @@
-"""The interfaces of a search: `Search`, its input `SearchRequest`, and the decoder `StepDecoder`."""
+"""Interfaces of a search: `Search`, its input `SearchRequest`, and the decoder `StepDecoder`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

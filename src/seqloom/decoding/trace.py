@@ -142,7 +142,7 @@ class SearchTrace:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "SearchTrace":
-        """Restore a trace from the result of `to_json`. Raise `DataError` if `content` is invalid."""
+        """Restore a trace from the result of `to_json`. Raise DataError if `content` is invalid."""
         try:
             fields = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
             fields["prefix"] = tuple(fields["prefix"])

@@ -360,8 +360,8 @@ def _tie_embeddings(
 ) -> nn.Parameter | None:
     """Share embedding weights according to `model.tie`.
 
-    With "all", make the encoder use the decoder's embedding weight. Return the embedding weight that
-    the output layer shares, or None if the output layer has its own weight.
+    With "all", make the encoder use the decoder's embedding weight. Return the embedding weight
+    that the output layer shares, or None if the output layer has its own weight.
 
     lookup: the decoder's embedding
     """

@@ -13,8 +13,8 @@ from seqloom.nn.transformer import EncoderLayer
 class ImageEncoder(EncoderModule):
     """Base class: crops the images and encodes them as a grid of G cells, in reading order.
 
-    `Memory.summary` is the mean of the cells. A recurrent decoder can compute its initial state from
-    this mean.
+    `Memory.summary` is the mean of the cells. A recurrent decoder can compute its initial state
+    from this mean.
     """
 
     max_length = None

@@ -111,7 +111,10 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
 
     def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
-        """Run layer `level` in each direction. Return hidden vectors (B, S, D), final state (B, C)"""
+        """Run layer `level` in each direction.
+
+        Return the hidden vectors (B, S, D) and the final state (B, C).
+        """
         states, ends = [], []
         if self.forward_layers:
             hidden, end = self.forward_layers[level].encode(source)

@@ -4,10 +4,10 @@
 
 f is the feature vector that the readout maps to logits, and x_s is the source token at position s.
 The pointer a holds the weights of a separate attention layer with one head. The gate g is computed
-from f and from the mean of the pointer's keys, weighted with a. The decoder's cross-attention is not
-used as the pointer. It has many heads that collect information from many positions, and its fused
-kernels do not return weights; a pointer selects one position. Tokens are compared by their ids, so
-source and target must share a vocabulary.
+from f and from the mean of the pointer's keys, weighted with a. The decoder's cross-attention is
+not used as the pointer: it has many heads that collect information from many positions, and its
+fused kernels do not return weights, while a pointer selects one position. Tokens are compared by
+their ids, so source and target must share a vocabulary.
 """
 
 import math

@@ -74,8 +74,8 @@ class OneHotLookup(Lookup):
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.width = vocabulary
-        # The output needs the dtype of the model. A module without parameters has no dtype, but this
-        # buffer is converted together with the model.
+        # The output needs the dtype of the model. A module without parameters has no dtype, but
+        # this buffer is converted together with the model.
         self.register_buffer("anchor", torch.zeros(()), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -270,7 +270,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain_softmax(self) -> bool:
-        """True if weights are a softmax of dot products without dropout. Fused kernels need this."""
+        """True if weights are a softmax of dot products without dropout, as fused kernels need."""
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
 

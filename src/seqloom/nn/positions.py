@@ -10,7 +10,8 @@ Join = Literal["add", "append"]
 
 PositionIds = int | Tensor
 """Positions of tokens, counted from 0. An int or a 0-dim tensor is the position of the first token
-of every row; the other tokens follow without gaps. A tensor (B, T) is the position of each token."""
+of every row; the other tokens follow without gaps. A tensor (B, T) holds the position of each
+token."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:

@@ -89,8 +89,8 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network.
 
-    skip: if False, there is no skip connection around attention, so the output at a position depends
-          on the inputs only through attention. Default: True
+    skip: if False, there is no skip connection around attention, so the output at a position
+          depends on the inputs only through attention. Default: True
     """
 
     def __init__(

@@ -119,7 +119,7 @@ class PackedLinearCache:
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Compute W x + b: (…, in) -> (…, out). Faster than torch for many rows in training on a CPU."""
+    """Compute W x + b: (…, in) -> (…, out). Fast for many rows in training on a CPU."""
     if not trains_on_cpu(states, weight) or states.numel() < MIN_TRANSPOSED_ROWS * weight.shape[1]:
         return F.linear(states, weight, bias)
     mapped: Tensor = _TransposedLinear.apply(  # type: ignore[no-untyped-call]
