@@ -1,6 +1,6 @@
-"""Search algorithms, which generate outputs with any decoder, independent of the kind of model.
+"""Search algorithms. They generate outputs with any decoder, whatever the kind of model.
 
-A search is a function of a decoder, the encoder output and a `SearchRequest`:
+A search is called with a decoder, the encoder output and a `SearchRequest`:
 
     search = Beam(width=5)
     hypotheses = search(model.decoder, memory, SearchRequest(max_lengths=[50]))

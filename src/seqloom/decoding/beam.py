@@ -106,7 +106,7 @@ class Beam:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates that a step compares. Each extends a hypothesis by one of its C best tokens.
+    """The candidates that a step compares: each hypothesis, extended by each of its C best tokens.
 
     B sources with K hypotheses each:
 
@@ -126,7 +126,7 @@ class Candidates:
         """Build the candidates from the `width` best tokens of each hypothesis.
 
         totals:            (B, K)     log-probability of each hypothesis
-        log_probabilities: (B · K, V) log-probability of each token as the next one
+        log_probabilities: (B · K, V) log-probability of each token as the next token
         """
         per_hypothesis = min(width, log_probabilities.shape[1])
         best, tokens = top_k(log_probabilities, per_hypothesis)  # (B · K, C)
@@ -166,7 +166,7 @@ class BeamSelection:
     """The result of `select_candidates`.
 
     best:       (B, K') the best candidates of each source, best first
-    ended:      (B, K') True for each candidate of `best` that ends in END, which is then saved
+    ended:      (B, K') True for each candidate of `best` that ends in END. These are saved
     continuing: (B, K') the best candidates without END. If fewer than K' exist, the others have a
                 total of -inf
     """
@@ -176,10 +176,11 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self) -> NDArray[np.bool_]:
-        """Copy to the host (2, B, K'): `ended`, and whether each candidate of `continuing` exists.
+        """Copy two flags per candidate to the host, (2, B, K'): `ended`, and True for each
+        candidate of `continuing` that exists.
 
-        The host needs these values to decide when a search stops. It waits for the device only
-        here, once per step.
+        The host needs these values to decide when a search stops. This is the only point of a step
+        at which the host waits for the device.
         """
         return torch.stack([self.ended, self.continuing.totals > FORBIDDEN]).cpu().numpy()
 
@@ -188,8 +189,8 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
     """Select the `width` best candidates, and the `width` best candidates without END."""
     totals = candidates.totals
     count = min(width, totals.shape[1])
-    # Each hypothesis has one candidate with END, so at most `width` have END, and the
-    # best 2 · width candidates include `width` without END.
+    # Each of the `width` hypotheses has at most one candidate with END. So the 2 · width best
+    # candidates include at least `width` candidates without END.
     leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
     ends = candidates.tokens.gather(1, leading.indices) == END
     others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
@@ -266,8 +267,8 @@ class ActiveHypotheses:
     ) -> "ActiveHypotheses":
         """Return the hypotheses of the next step.
 
-        continuing: (B, K') candidates that become these hypotheses
-        nodes:      their nodes in the tree
+        continuing: (B, K') candidates that become the hypotheses of the next step
+        nodes:      nodes of these candidates in the tree
         state:      decoder state after the current step
         remaining:  (B',) indices, among the B sources of this step, of the sources for which the
                     search continues; None if it continues for all

@@ -1,4 +1,4 @@
-"""Exhaustive search: scores every possible output, to check other searches against the optimum."""
+"""Exhaustive search: scores every possible output. Finds the optimum, to check other searches."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -117,7 +117,7 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Describe the decisions of a step for a tracer: no allowed token is dropped.
+    """Describe the decisions of a step for a tracer. Exhaustive search drops no allowed token.
 
     allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
     totals:  (R,)   log-probability of each hypothesis before this step
@@ -137,6 +137,6 @@ def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) ->
         compared=dict(zip(keys, allowed[rows, tokens].tolist(), strict=True)),
         ended=best_first(tokens == END),
         continuing=continuing,
-        # The rows of the next step are sorted by their keys.
+        # The rows of the next step are in the order of their candidate keys: row, then token.
         next_rows=[] if is_last else sorted(continuing),
     )

@@ -21,7 +21,7 @@ def force(
     length_penalty: float = 1.0,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """Return one hypothesis per source: its target, with the log-probability of each token and END.
+    """Return one hypothesis per source: the target, with log-probabilities of its tokens and END.
 
     log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 
@@ -53,8 +53,8 @@ def alternatives(
 ) -> list[list[TokenLogProbability]]:
     """Return the `count` most probable tokens at each position of an output, best first.
 
-    The result has T + 1 positions for T tokens: the last one is that of END. Probabilities are
-    p(y | y_1 ... y_{t-1}, x), and no rule forbids tokens.
+    For T tokens, the result has T + 1 positions: END follows the last token. Probabilities are
+    p(y | y_1 ... y_{t-1}, x). No rules are applied, so no token is forbidden.
     """
     target = torch.tensor([*tokens, END], device=memory.mask.device)
     steps: list[list[TokenLogProbability]] = []

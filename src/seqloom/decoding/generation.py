@@ -1,6 +1,7 @@
 """Generates outputs token by token without comparing alternatives.
 
-Greedy search, sampling and forced decoding share this loop and differ in how they choose a token.
+Greedy search, sampling and forced decoding all call `generate`. They differ only in the function
+that chooses the next token.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +46,8 @@ def generate(
 
     choose:      chooses the next token of every row
     rules:       forbid tokens. Default: None, which allows every token
-    description: the search, for `request.tracer`. Default: None, which does not support a tracer
+    description: describes the search for `request.tracer`. Default: None; a tracer is then not
+                 supported
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
@@ -139,7 +141,7 @@ class OutputRows:
 class RowTracker:
     """Tracks on the host which rows have ended.
 
-    leaves: the tree node in which each row has ended; ROOT for a row that has not ended
+    leaves: for each row, the tree node of its last token; ROOT for a row that has not ended
 
     The host waits for the device only in `update`, once per step.
     """
@@ -200,7 +202,7 @@ def step_outcome(
 
 
 def roll_out(decoder: StepDecoder, memory: Memory, first: Tensor, context: Tensor) -> Tensor:
-    """Generate T vectors, each from the previous one: y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
+    """Generate T vectors, each from the previous vector: y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
 
     first:   (B, D)    y_0, the vector before the first output
     context: (B, T, C) known values c_t of each step, appended to y_{t-1}

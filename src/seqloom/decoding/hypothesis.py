@@ -15,9 +15,9 @@ class Hypothesis:
     finished:          False if the search reached the length limit before END
     log_probabilities: log p of each token under the model, including END if finished
     score:             sum of `log_probabilities`, normalised by length; higher is better
-    attention:         (T, ..., S) attention weights of each token, including END if finished: the
-                       part that `SearchRequest.keep_attention` returns. None if the request keeps
-                       no attention or the model has none
+    attention:         (T, ..., S) attention weights of each token, including END if finished, as
+                       reduced by `SearchRequest.keep_attention`. None if the request keeps no
+                       attention or the model has no attention
     """
 
     tokens: tuple[int, ...]

@@ -17,7 +17,8 @@ FORBIDDEN = float("-inf")
 """Log-probability of a token that must not be generated."""
 
 MAX_DEFAULT_LENGTH = 256
-"""Upper bound of `default_max_length`, unless the `max_length` or `min_length` exceeds it."""
+"""Upper bound of `default_max_length`, unless the recipe sets a larger `max_length` or
+`min_length`."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class Rules:
 
         log_probabilities: (R, V)     log-probability of each token under the model
         generated:         (R, 1 + t) START and the t tokens of each row so far
-        forced:            (R,)       token that each row must generate, PAD if it is free; None if
-                                      all rows are free
+        forced:            (R,)       token that each row must generate, PAD if no token is forced;
+                                      None if no token is forced in any row
         position:          ()         t, if `generated` has unused columns for later tokens; None if
-                                      it has none
+                                      there are no unused columns
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
@@ -81,7 +82,7 @@ class Rules:
         self._forbid_early_end(log_probabilities, end, length)
         if forced is not None and forced_values is not None:
             log_probabilities.masked_fill_((forced != PAD).unsqueeze(1), FORBIDDEN)
-            # In a free row this writes to PAD, which is forbidden already.
+            # In a row without a forced token this writes to PAD, which is forbidden already.
             free = (forced == PAD).unsqueeze(1)
             log_probabilities.scatter_(
                 1, forced.unsqueeze(1), forced_values.masked_fill(free, FORBIDDEN)
@@ -90,7 +91,7 @@ class Rules:
     def _forbid_early_end(
         self, log_probabilities: Tensor, end: Tensor, length: int | Tensor
     ) -> None:
-        """Forbid END before min_length, unless nothing else is allowed.
+        """Forbid END before `min_length` tokens, unless every other token is forbidden.
 
         log_probabilities: (R, V), changed in place
         end:               (R,) log-probability of END under the model
@@ -116,8 +117,8 @@ def forbid_repeats(
 
     log_probabilities: (R, V)
     generated:         (R, 1 + t) START and the t tokens of each row so far
-    position:          () t, if `generated` has unused columns for later tokens, which are then
-                       ignored; None if it has none
+    position:          () t, if `generated` has unused columns for later tokens. These columns are
+                       ignored. None if there are no unused columns
     """
     if generated.shape[1] < size:
         return
@@ -137,7 +138,7 @@ def forbid_repeats(
 
 
 class ForcedPrefixes:
-    """The forced prefix of each source, as a table of tokens by source and position."""
+    """A table of forced tokens: one row per source, one column per position."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> None:
         prefixes = prefixes or []
@@ -146,7 +147,7 @@ class ForcedPrefixes:
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
     def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
-        """(R,) token that each row must generate at this position, PAD if the row is free.
+        """(R,) token that each row must generate at this position, PAD if no token is forced.
 
         Return None if all prefixes end before this position.
 
@@ -156,7 +157,7 @@ class ForcedPrefixes:
 
 
 def default_max_length(source_tokens: int, config: SearchRulesConfig) -> int:
-    """Return the maximum number of output tokens, END included, for a source of this many tokens.
+    """Return the maximum number of output tokens, END included, for `source_tokens` source tokens.
 
     This is the recipe's `max_length` if it is set. Otherwise it is twice the source length plus 32,
     at most 256, but always enough for `min_length` tokens and END.

@@ -89,8 +89,8 @@ class Sampling:
         return np.stack([generator.random(steps, dtype=np.float32) for generator in generators])
 
     def draw(self, log_probabilities: Tensor, uniforms: Tensor) -> Tensor:
-        """Draw one token per row: the first at which the cumulative probability exceeds the uniform
-        random number of the row. (R, V), (R,) -> (R,)"""
+        """Draw one token per row: the first token at which the cumulative probability exceeds the
+        uniform random number of the row. (R, V), (R,) -> (R,)"""
         # Subtracting the maximum before dividing keeps the softmax finite at any temperature.
         temperature = max(self.temperature, torch.finfo(log_probabilities.dtype).tiny)
         differences = log_probabilities - log_probabilities.amax(dim=1, keepdim=True)
@@ -118,6 +118,7 @@ def sample_columns(weights: Tensor, uniforms: Tensor) -> Tensor:
     sums = weights.cumsum(dim=1)
     total = sums[:, -1:].contiguous()
     column = torch.searchsorted(sums, uniforms.to(sums.dtype).unsqueeze(1) * total, right=True)
-    # Rounding must not select a column after the last one with a weight above 0.
+    # Rounding errors could give a column after the last one with a weight above 0. `minimum` below
+    # prevents this.
     last = torch.searchsorted(sums, total)
     return torch.minimum(column, last).squeeze(1)

@@ -1,4 +1,4 @@
-"""The interface of a search (`Search`), its input (`SearchRequest`), and the decoder it calls."""
+"""Interfaces of a search: `Search`, its input `SearchRequest`, and the decoder `StepDecoder`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class SearchRequest:
                     empty and may have different lengths. Default: None, no prefixes
     n_best:         maximum number of outputs per source. Default: 1
     keep_attention: reduces the attention weights of a step to the part that the search keeps.
-                    Default: None, which keeps none
+                    Default: None, which keeps no attention weights
     indices:        index of each source in the caller's list. Samples depend on this index and not
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
@@ -43,7 +43,7 @@ class SearchRequest:
 
     @property
     def all_prefixes(self) -> Sequence[Sequence[int]]:
-        """The forced prefix of each source, empty if it has none."""
+        """The forced prefix of each source. It is empty for a source without a prefix."""
         return self.prefixes or [()] * len(self.max_lengths)
 
     def only(self, sources: Sequence[int]) -> "SearchRequest":
@@ -75,7 +75,7 @@ class SearchRequest:
 
 
 class StepDecoder(Protocol):
-    """The methods of a Decoder that search uses.
+    """The methods of a `Decoder` that search algorithms call.
 
     A logit of -inf means that the token cannot come next. Each row has at least one finite logit.
     """

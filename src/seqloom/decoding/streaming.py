@@ -1,6 +1,6 @@
 """Streaming and cancellation: reports tokens while a search runs, and ends cancelled outputs.
 
-`StreamingDecoder` wraps a decoder and does both, so that searches need no code for it.
+`StreamingDecoder` wraps a decoder and does both, so the search algorithms need no extra code.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from seqloom.text.vocabulary import END
 
 
 class StreamingCallback(Protocol):
-    """Receives output tokens as they are generated. `index` identifies the input of an output."""
+    """Receives output tokens as they are generated. `index` identifies the input to which an output
+    belongs."""
 
     def is_cancelled(self, index: int) -> bool:
         """Return True if the output for this input is no longer needed."""
@@ -29,8 +30,8 @@ class StreamingCallback(Protocol):
     def on_token(self, index: int, position: int, token: int, log_probability: float) -> None:
         """Called for each generated token except END. The first token has position 1.
 
-        Not called if the search keeps several hypotheses per source. The last token of an output
-        may not be reported. If a search is repeated, for example after it ran out of memory, its
+        Not called if the search keeps several hypotheses per source. For some outputs the last
+        token is not reported. If a search is repeated, for example after it ran out of memory, its
         tokens are reported again.
         """
         ...

@@ -1,4 +1,4 @@
-"""TokenTree: stores all tokens that a search generates, each with a pointer to the previous one."""
+"""TokenTree: stores all tokens that a search generates, each with a pointer to its predecessor."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -11,15 +11,15 @@ from seqloom.decoding.search import KeepAttention
 from seqloom.text.vocabulary import END
 
 ROOT = -1
-"""Parent index of a first token, which has no parent node."""
+"""Parent index of the first token of a hypothesis, which has no parent node."""
 
 
 class TokenTree:
     """A tree with one node per generated token; each node points to its parent.
 
-    A search adds nodes at every step and keeps only their indices. At the end, the tree follows the
-    pointers back from the last token (leaf) of each hypothesis. Attention weights are stored once
-    per row of a step, and every node stores the index of its row.
+    A search adds nodes at every step and keeps only their indices. At the end, each hypothesis is
+    built by following the pointers from its last token (leaf) back to its first token. Attention
+    weights are stored once per row of a step, and every node stores the index of its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -47,7 +47,7 @@ class TokenTree:
     ) -> range:
         """Add one node per token. Return the indices of the new nodes. All arguments are (N,).
 
-        parents: node of the token before each token
+        parents: node of each token's predecessor, or ROOT
         rows:    row of the current step that generated each token
         """
         self._nodes.append((tokens, log_probabilities, parents, rows + self._step_offset))

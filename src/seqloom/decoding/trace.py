@@ -1,6 +1,6 @@
 """SearchTrace: the candidates of every step of a search, and what the search did with each.
 
-A trace suffices to compute the outputs again (`replay`), without the model and without the search.
+`replay` computes the outputs from a trace alone, without the model and without a new search.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,14 @@ class Fate(StrEnum):
     """What the search did with a candidate."""
 
     KEPT = "kept"
-    """The search extends it in the next step."""
+    """The search extends the candidate in the next step."""
     FINISHED = "finished"
-    """It ends in END, and the search saved it as an output."""
+    """The candidate ends in END, and the search saved it as an output."""
     STOPPED = "stopped"
-    """It has no END. The search saved it as an output when it stopped for this source."""
+    """The candidate does not end in END. The search saved it as an output when the search stopped
+    for this source."""
     DROPPED = "dropped"
-    """The search neither extended nor saved it."""
+    """The search neither extended nor saved the candidate."""
 
 
 class Reason(StrEnum):
@@ -87,7 +88,7 @@ class SearchTrace:
 
     kind:           beam, greedy, sample or exhaustive
     width:          beam width or number of samples; 1 for greedy and exhaustive search
-    n_best:         maximum number of outputs that was requested
+    n_best:         requested maximum number of outputs
     length_penalty: exponent of the score, log p / length^length_penalty
     ranked:         True if outputs are sorted by score, False if they are in the order of sampling
     prefix:         forced tokens at the start of every output
@@ -106,7 +107,7 @@ class SearchTrace:
         return self.steps[index[0]][index[1]]
 
     def path(self, index: CandidateIndex) -> list[CandidateIndex]:
-        """Return the candidates from the first token to this one."""
+        """Return the candidates from the first token to the candidate `index`."""
         step, position = index
         path = []
         while position != NO_PARENT:
@@ -141,7 +142,7 @@ class SearchTrace:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "SearchTrace":
-        """Restore a trace from the result of `to_json`. Raise DataError if it is not a trace."""
+        """Restore a trace from the result of `to_json`. Raise DataError if `content` is invalid."""
         try:
             fields = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
             fields["prefix"] = tuple(fields["prefix"])

@@ -22,7 +22,7 @@ CandidateKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class SearchDescription:
-    """The properties of a search that are the same for all steps.
+    """The properties of a search that a tracer records. They are the same for all steps.
 
     kind:         beam, greedy, sample or exhaustive
     width:        beam width or number of samples; 1 for greedy and exhaustive search
@@ -51,8 +51,8 @@ class StepOutcome:
     ended:      candidates that end in END and are saved
     continuing: candidates without END that are extended, or saved if the search stops for their
                 source
-    next_rows:  for each row of the next step, the candidate that it extends; None for a row that
-                does not exist or has ended, which the trace leaves out
+    next_rows:  for each row of the next step, the candidate that the row extends. None for a row
+                without a hypothesis and for a row that has ended; the trace omits these rows
     """
 
     compared: Mapping[CandidateKey, float]
@@ -114,9 +114,9 @@ class _Source:
 class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
-    min_candidates: minimum number of candidates to record per hypothesis: those with the most
-                    probable tokens, even if the search does not compare them. Beam search, for
-                    example, compares only `width` tokens per hypothesis. Default: 5.
+    min_candidates: for each hypothesis, record at least this many candidates with the most probable
+                    tokens, even those that the search does not compare. (Beam search, for example,
+                    compares only `width` tokens per hypothesis.) Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:
@@ -135,7 +135,7 @@ class Tracer:
     ) -> None:
         """Called at the start of a search. Starts one trace per source.
 
-        prefixes: forced prefix of each source, empty if it has none
+        prefixes: forced prefix of each source; empty for a source without a prefix
         """
         first = len(self._sources)
         self._sources += [_Source(search, n_best, tuple(prefix)) for prefix in prefixes]
@@ -143,7 +143,8 @@ class Tracer:
         self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
 
     def observe_log_probabilities(self, log_probabilities: Tensor) -> None:
-        """Record the most probable tokens of each row, before the rules forbid any. (R, V)"""
+        """Record the most probable tokens of each row from the log-probabilities (R, V) of the
+        model, before the rules are applied."""
         count = max(self._min_candidates, self._sources[-1].search.width)
         values, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[1]))
         self._likely = {

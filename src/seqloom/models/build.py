@@ -52,7 +52,8 @@ from seqloom.text.vocabulary import END, PAD, START
 def build_model(config: ModelConfig, signature: Signature) -> Model:
     """Build the model that the config describes, for the signature's source and target types.
 
-    Raise a ConfigError if the config does not match the size of a vocabulary.
+    Raise a `ConfigError` if one-hot positions are wider than the one-hot tokens to which the config
+    adds them.
     """
     problems = _vocabulary_problems(config, signature)
     if problems:
@@ -64,7 +65,7 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
     """Return an error message for each side with one-hot positions wider than one-hot tokens.
 
-    This depends on the vocabulary, so the config alone cannot be checked for it.
+    The width of one-hot tokens is the vocabulary size, so the config alone does not show this.
     """
     sides = (
         ("encoder", config.encoder, signature.source),
@@ -85,7 +86,7 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
 
 
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
-    """Build the encoder; None without a source."""
+    """Build the encoder. Return None if the model has no source."""
     part = config.encoder
     match part:
         case NoEncoderConfig():
@@ -122,7 +123,7 @@ def build_decoder(
 ) -> DecoderModule:
     """Build the decoder.
 
-    With `model.tie = "all"`, also replace the encoder's embedding weight by that of the decoder.
+    With `model.tie = "all"`, also make the encoder use the decoder's embedding weight.
     """
     part = config.decoder
     match part:
@@ -308,7 +309,7 @@ def _build_label_decoder(
 
 
 def _input_spec(signature: Signature) -> Tokens | Vectors:
-    """Return the type of the decoder input: tokens, or vectors followed by the context values."""
+    """Return the type of the decoder input: tokens, or vectors with context values appended."""
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
 
@@ -319,7 +320,7 @@ def _output_count(target: Tokens | Vectors) -> int:
 
 
 def _summary_width(config: ModelConfig) -> int:
-    """Return the width of `Memory.summary` for one layer; 0 without a source."""
+    """Return the width of `Memory.summary` for one layer, or 0 if the model has no source."""
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)
@@ -336,7 +337,7 @@ def _summary_width(config: ModelConfig) -> int:
 def _cross_attention(
     config: ModelConfig, attention: AttentionConfig, width: int
 ) -> MultiHeadAttention | None:
-    """Build the attention to the source; None without a source."""
+    """Build the attention to the source. Return None if the model has no source."""
     if isinstance(config.encoder, NoEncoderConfig):
         return None
     return build_attention(attention, width, config.encoder.state_width)
@@ -345,7 +346,7 @@ def _cross_attention(
 def _build_copying(
     config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
 ) -> Copying | None:
-    """Build the copy mechanism; None if the decoder does not copy.
+    """Build the copy mechanism. Return None if the decoder does not copy.
 
     features: width of the readout's feature vectors
     """
@@ -359,8 +360,8 @@ def _tie_embeddings(
 ) -> nn.Parameter | None:
     """Share embedding weights according to `model.tie`.
 
-    With "all", give the encoder the decoder's embedding weight. Return the embedding weight that
-    the output layer shares; None if it has its own.
+    With "all", make the encoder use the decoder's embedding weight. Return the embedding weight
+    that the output layer shares, or None if the output layer has its own weight.
 
     lookup: the decoder's embedding
     """

@@ -3,7 +3,7 @@
     p(y_t | y_<t, x) = 1/n Σ_i p_i(y_t | y_<t, x)
 
 Members may be of different kinds, such as a recurrent network and a Transformer, if they use the
-same token ids. An ensemble is a `Model`, so search treats it like any other model.
+same token ids. An ensemble is a `Model`, so all search algorithms work with it.
 """
 
 import math
@@ -72,7 +72,7 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The `fixed` (or the `moving`) parts of the states of all members, in their order."""
+    """One part of the decoder state (`State.fixed` or `State.moving`) of each member, in order."""
 
     members: tuple[Rows, ...]
 
@@ -83,8 +83,9 @@ class MemberRows:
 class EnsembleDecoder(DecoderModule):
     """Runs the decoder of every member and averages their probabilities, not their logits.
 
-    `Step.attention` is the mean over the members with attention: (R, 1, 1, S). It is averaged over
-    the layers and heads of each member first, because members may have different numbers of them.
+    `Step.attention` is the mean over the members with attention: (R, 1, 1, S). The weights of each
+    member are first averaged over its layers and heads, because the numbers of layers and heads may
+    differ between members.
     """
 
     def __init__(self, members: Sequence[DecoderModule]) -> None:
@@ -128,7 +129,7 @@ class EnsembleDecoder(DecoderModule):
         return DecoderOutput(mean_log_probability(logits), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
-        """Return the memory of each member. Without a source all members share the empty memory."""
+        """Return the memory of each member. If there is no source, all members use `memory`."""
         if isinstance(memory, EnsembleMemory):
             return memory.members
         assert memory.mask.shape[1] == 0, "an ensemble needs the memory of its own encoder"
@@ -138,7 +139,7 @@ class EnsembleDecoder(DecoderModule):
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
     """Return log(1/n Σ_i softmax(logits_i)): n tensors (…, V) -> (…, V), in float32 at least.
 
-    It is computed with logsumexp, so that small probabilities do not underflow.
+    The mean is computed with logsumexp, so that small probabilities do not underflow.
     """
     half = (torch.bfloat16, torch.float16)
     exact = [each.float() if each.dtype in half else each for each in logits]

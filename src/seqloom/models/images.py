@@ -1,4 +1,4 @@
-"""Encoders of images. The cells of a grid over the image take the place of source positions."""
+"""Image encoders. The source positions are the cells of a grid over the image."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,8 @@ from seqloom.nn.transformer import EncoderLayer
 class ImageEncoder(EncoderModule):
     """Base class: crops the images and encodes them as a grid of G cells, in reading order.
 
-    The summary of the memory is the mean of the cells. A recurrent decoder can start from it.
+    `Memory.summary` is the mean of the cells. A recurrent decoder can compute its initial state
+    from this mean.
     """
 
     max_length = None

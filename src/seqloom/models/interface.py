@@ -73,9 +73,11 @@ class NoRows:
 
 @dataclass(frozen=True)
 class State:
-    """Everything a decoder keeps between two steps. Search only selects its rows.
+    """Everything a decoder keeps between two steps. The search algorithm does not read the contents
+    of a state; it only selects rows of it.
 
-    fixed:          tensors with one row per source (keys, values), which its hypotheses share
+    fixed:          tensors with one row per source (keys, values). All hypotheses of a source share
+                    this row
     moving:         tensors with one row per hypothesis (hidden state, cache). The hypotheses of one
                     source are adjacent: row r belongs to source r // K
     position:       number of tokens consumed so far; a 0-dim tensor in a static state
@@ -104,7 +106,7 @@ class State:
         return replace(self, fixed=self.fixed.select(sources))
 
     def after(self, moving: Rows) -> "State":
-        """Return the state after one more token, with this `moving` part."""
+        """Return the state for the next position, with this `moving` part."""
         return replace(self, moving=moving, position=self.position + 1)
 
 
@@ -112,8 +114,8 @@ class State:
 class Step:
     """The result of `Decoder.step`.
 
-    logits:    (R, V) logits of the next token. A decoder that copies and an ensemble return
-               log-probabilities, which are logits as well
+    logits:    (R, V) logits of the next token. Decoders with a copy mechanism and ensembles return
+               log-probabilities, which are valid logits
     state:     the new state
     attention: (R, L, H, S) cross-attention weights per layer and head; None if the decoder has no
                attention or the state was started with `need_attention=False`
@@ -162,13 +164,13 @@ class CopyDecoderOutput(DecoderOutput):
 
 
 class Encoder(Protocol):
-    """Encodes a whole source before the first target token is generated."""
+    """Protocol of an encoder. It encodes the whole source before the decoder starts."""
 
     def __call__(self, source: Source, packing: Packing | None = None) -> Memory: ...
 
 
 class Decoder(Protocol):
-    """Generates a target token by token.
+    """Protocol of a decoder. It generates a target token by token.
 
     Calling `step` for one token after another gives the same logits as `forward` for all tokens.
     """
@@ -241,8 +243,8 @@ class DecoderModule(nn.Module):
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
         """Return the source tokens that can be copied; None without a copy mechanism.
 
-        mask: (B, 1 or T, S) True for source positions that a target position may copy. None: all
-              source positions except padding
+        mask: (B, 1 or T, S) True where a target position may copy the source position. Default:
+              None, which allows all source positions except padding
         """
         if self.copying is None:
             return None

@@ -25,7 +25,7 @@ It also returns the number of labels of each row (B,)."""
 
 
 def select_positions(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Select the state at every position, for a label per position.
+    """Select the encoder state at every position, to predict one label per position.
 
     The last position of a source is END, which gets no label.
     """
@@ -33,14 +33,14 @@ def select_positions(memory: Memory) -> tuple[Tensor, Tensor]:
 
 
 def select_last(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Select the final state of the encoder (`Memory.summary` of the top layer), for one label."""
+    """Select the encoder's final state (`Memory.summary` of the top layer) to predict one label."""
     return memory.summary[:, -1:], _one_per_row(memory)
 
 
 def select_mean(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Select the mean of the encoder states, for one label."""
+    """Select the mean of the encoder states, to predict one label per source."""
     total = memory.states.masked_fill(~memory.mask.unsqueeze(-1), 0).sum(1, keepdim=True)
-    lengths = memory.mask.sum(1).clamp(min=1)  # a row may be empty, if it only fills up a batch
+    lengths = memory.mask.sum(1).clamp(min=1)  # rows that pad a batch may have no positions
     return total / lengths[:, None, None], _one_per_row(memory)
 
 
@@ -115,7 +115,8 @@ class LabelDecoder(DecoderModule):
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
         """Append the embedding of the previous label, if it is used, and apply dropout.
 
-        vectors with their end flag (…, D + 1), previous labels (…) -> (…, D' + 1)
+        vectors with an end flag (see `_gather_labelled`) (…, D + 1), previous labels (…) ->
+        (…, D' + 1)
         """
         vectors, ends = labelled[..., :-1], labelled[..., -1:]
         if self.previous is not None:
@@ -127,8 +128,8 @@ def _gather_labelled(vectors: Tensor, counts: Tensor, positions: Tensor) -> Tens
     """Return the vector at each position, with an end flag appended.
 
     (B, N, D), (B,), (B, T) -> (B, T, D + 1). The flag is 1 if all labels of the row are before this
-    position, otherwise 0. Positions after the last label repeat its vector, so that padding has no
-    effect.
+    position, otherwise 0. Positions after the last label repeat the vector of the last label, so
+    that the vectors of padding are never used.
     """
     last = (counts - 1).clamp(min=0).unsqueeze(1)
     index = torch.minimum(positions, last).unsqueeze(-1).expand(-1, -1, vectors.shape[-1])

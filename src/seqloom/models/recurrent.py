@@ -47,7 +47,7 @@ class InitialState(nn.Module):
 
 
 class CopiedInitialState(InitialState):
-    """Uses the final state of each encoder layer for the decoder layer at the same level.
+    """Uses the final state of encoder layer i as the initial state of decoder layer i.
 
     Sutskever et al. 2014
     """
@@ -57,7 +57,8 @@ class CopiedInitialState(InitialState):
 
 
 class ProjectedInitialState(InitialState):
-    """tanh(W summary + b). Encoder and decoder may differ in layers, widths and cells.
+    """tanh(W summary + b). Encoder and decoder may have different numbers of layers, widths and
+    cells.
 
     summary_width: L · C, width of the concatenated summaries of all encoder layers
     """
@@ -110,7 +111,10 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
 
     def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
-        """Run one layer in each of its directions: hidden vectors (B, S, D), final state (B, C)"""
+        """Run layer `level` in each direction.
+
+        Return the hidden vectors (B, S, D) and the final state (B, C).
+        """
         states, ends = [], []
         if self.forward_layers:
             hidden, end = self.forward_layers[level].encode(source)
@@ -118,7 +122,7 @@ class RecurrentEncoder(EncoderModule):
             ends.append(end)
         if self.backward_layers:
             hidden, end = self.backward_layers[level].encode(reverse(source))
-            # Reversed again, so that position s of the memory is token s of the source.
+            # Reverse the result, so that position s of the memory belongs to source token s.
             states.append(reverse(Padded(hidden, source.lengths)).values)
             ends.append(end)
         # The final state of an LSTM is [h; c]. Concatenate h of all directions, then c.
@@ -180,11 +184,13 @@ class RecurrentDecoder(DecoderModule):
     lowest layer if `context_uses` contains "layer", otherwise the top layer. `context_uses` lists
     where the context a is used:
 
-        input    the lowest layer gets [y_{t-1}; a]. If the query is the state after the step, a is
-                 the context of the previous step, because the current context is not yet computed
-        layer    the layer above the query layer gets [h; a]
-        state    a replaces h of the query layer after attention: before the step if the query is
-                 the previous state, otherwise after the step, before any other part uses the new h
+        input    the input of the lowest layer is [y_{t-1}; a]. If the query is the state after the
+                 step, a is the context of the previous step, because the context of the current
+                 step is computed only later
+        layer    the input of the layer above the query layer is [h; a]
+        state    a replaces h of the query layer. If the query is the previous state, a replaces
+                 that h before the step. Otherwise a replaces the new h before any other part of the
+                 network uses it
         readout  logits = W [h; a] + b
 
     initial_state:           computes s_0 from the encoder summary
@@ -274,7 +280,7 @@ class RecurrentDecoder(DecoderModule):
     def _forward_stepwise(
         self, embedded: Tensor, source: RecurrentSource, moving: RecurrentState
     ) -> Tensor:
-        """Compute positions one by one, because the context feeds back into the recurrence."""
+        """Compute positions one by one, because each step uses the context of the previous step."""
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
             steps = embedded.shape[1]
@@ -318,8 +324,8 @@ class RecurrentDecoder(DecoderModule):
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
         """Compute one position from its embedded tokens (R, E).
 
-        Return the readout's features (R, F), the new state, and the attention weights (R, H, S), or
-        None without attention or `need_attention`.
+        Return the readout's features (R, F), the new state, and the attention weights (R, H, S).
+        The weights are None if there is no attention or `need_attention` is False.
         """
         weights: Tensor | None = None
         states, context = moving.states, moving.context

@@ -53,8 +53,8 @@ class TransformerEncoder(EncoderModule):
         for layer in self.layers:
             stream = layer(stream, visible, position_ids)
         states = self.norm(stream)
-        # A Transformer has no final state. Its summary, from which a recurrent decoder can start,
-        # is the mean of the states.
+        # A Transformer has no final state, so its summary is the mean of the states. A recurrent
+        # decoder can compute its initial state from the summary.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
         return Memory(states, mask, total / source.lengths[:, None, None], source.tokens)
 
@@ -101,7 +101,7 @@ class TransformerCache:
         return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
-        """Do nothing: static caches are updated in place, so both states have the same tensors."""
+        """Do nothing: static caches are updated in place, so `later` has the same tensors."""
         assert self.slots is later.slots
 
 
@@ -189,7 +189,7 @@ class TransformerDecoder(DecoderModule):
         stream = self.embedder(tokens, position_ids)  # (B, T, D)
         for layer, keys_values in zip(self.layers, self._project_memory(memory), strict=True):
             stream = layer(stream, keys_values, memory_mask, causal_mask, position_ids)
-        # (B, 1, T or 1, S), the same for every head -> (B, T or 1, S)
+        # `squeeze` removes the head dimension: (B, 1, T or 1, S) -> (B, T or 1, S)
         return self.output(self.norm(stream), self.copyable(memory, memory_mask.squeeze(1)))
 
     def _project_memory(self, memory: Memory) -> list[KeysValues | None]:

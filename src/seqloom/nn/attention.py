@@ -1,4 +1,4 @@
-"""Attention scores, and how scores become weights.
+"""Attention scores, and the function that converts scores to attention weights.
 
     e_ts = score(q_t, k_s)        similarity of query t and key s: `AttentionScore`
     α_t  = softmax(e_t)           or all weight on the best key: `attention_weights`
@@ -21,8 +21,8 @@ Selection = Literal["softmax", "argmax"]
 class AttentionScore(nn.Module):
     """Base class: the similarity of every query to every key.
 
-    A score is computed in two parts. `prepare` does the work that depends only on the keys, so that
-    decoding does it once per source and not once per step.
+    A score is computed in two parts. `prepare` does the work that depends only on the keys, and
+    `compare` does the rest. Decoding calls `prepare` once per source and `compare` once per step.
     """
 
     heads: int | None = None
@@ -65,9 +65,10 @@ class DotScore(AttentionScore):
     scale: "one" (divisor 1), "sqrt" (√d) or "width" (d)
     width: d, the width of queries and keys
 
-    The product of two random vectors with unit-variance entries has standard deviation √d. Without
-    scaling it saturates the softmax as d grows. Dividing by d bounds the score, so that no key can
-    get all the weight. √d avoids both (Vaswani et al. 2017, section 3.2.1).
+    The dot product of two random vectors with unit-variance entries has standard deviation √d. With
+    divisor 1, scores therefore saturate the softmax if d is large. With divisor d, scores are so
+    small that no key can get all the weight. Divisor √d avoids both problems (Vaswani et al. 2017,
+    section 3.2.1).
     """
 
     is_product = True
@@ -83,7 +84,7 @@ class DotScore(AttentionScore):
 class BilinearScore(AttentionScore):
     """score(q, k) = q^T W k    (Luong et al. 2015, "general")
 
-    This is the dot product of linear projections of query and key, with one matrix instead of two:
+    This equals the dot product of a projected query and a projected key, with W = Wq^T Wk:
     (Wq q) · (Wk k) = q^T (Wq^T Wk) k. Queries and keys may have different widths.
     """
 
@@ -94,8 +95,8 @@ class BilinearScore(AttentionScore):
         self.heads = heads
         self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
         for head in self.weight:
-            # Scores start as small as those of the scaled dot product; otherwise the softmax would
-            # be saturated from the beginning.
+            # This gain makes the initial scores as small as those of the scaled dot product. Larger
+            # scores would saturate the softmax at the start of training.
             nn.init.xavier_uniform_(head, gain=1 / math.sqrt(query_width))
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ def map_heads(states: Tensor, weights: Tensor) -> Tensor:
     """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
     einsum computes one product per head over all rows of the batch. `@` would broadcast the
-    matrices over the rows, and backward would compute a gradient as large as the matrices for each
+    matrices over the rows. Backward would then compute a separate gradient of the matrices for each
     row.
     """
     return torch.einsum("bhsd,hde->bhse", states, weights)
@@ -171,9 +172,9 @@ def attention_weights(
     """
     visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
-        # torch accumulates in float32 even if the scores are bf16, whose eight significant bits
-        # cannot distinguish the weights of a few hundred keys. Under autocast the result is float32
-        # as well, so it is converted back.
+        # torch computes this softmax in float32 even if the scores are bf16. (The eight significant
+        # bits of bf16 cannot distinguish the weights of a few hundred keys.) Under autocast the
+        # result is float32 as well, so it is converted to the dtype of the scores.
         return visible.softmax(dim=-1).to(scores.dtype)
     # argmax is piecewise constant, so queries and keys get no gradient. The value of the chosen key
     # still gets a gradient, through the product of weights and values.

@@ -32,9 +32,9 @@ from seqloom.nn.transformer import FeedForward
 def build_lookup(
     config: EmbeddingConfig, inputs: Tokens | Vectors, width: int, scaled: bool
 ) -> Lookup:
-    """Build the layer that maps token ids to vectors, or projects inputs that are vectors already.
+    """Build the first layer of a network: an embedding of token ids, or a projection of vectors.
 
-    width:  output width, unless the config of a learned embedding sets its own
+    width:  output width. The config of a learned embedding may set another one
     scaled: see `LearnedLookup`
     """
     if isinstance(inputs, Vectors):
@@ -49,9 +49,12 @@ def build_lookup(
 
 
 def build_positions(config: PositionsConfig, width: int) -> Positions:
-    """Build the positions that the embedder joins to vectors of this width.
+    """Build the module with which an `Embedder` adds or appends position vectors.
 
-    Rotary positions are not among them: attention applies them to queries and keys.
+    For rotary positions, return a module that changes nothing, because attention applies rotary
+    positions to queries and keys.
+
+    width: width of the token vectors
     """
     match config:
         case NoPositionsConfig() | RotaryPositionsConfig():

@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """The inputs of attention besides the queries.
+    """The projected keys and values of an attention layer.
 
     keys:   (B, H, S, ·) the result of `AttentionScore.prepare`
     values: (B, H, S, Dv)
@@ -37,15 +37,18 @@ class Cache(Protocol):
         ...
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store the keys and values of one position, (R, H, 1, D) each, and return those of all."""
+        """Store the keys and values of one position, (R, H, 1, D) each.
+
+        Return the keys and values of all positions.
+        """
         ...
 
 
 class KeyValueCache:
     """Keys and values of all previous positions, in memory allocated once: (capacity, R, H, D).
 
-    Positions are the first dimension, so that the filled part is contiguous and one copy reorders
-    all hypotheses.
+    Positions are the first dimension, so that the filled part is contiguous in memory and `select`
+    can reorder the hypotheses at all positions with one copy.
     """
 
     mask = None

@@ -85,14 +85,14 @@ class Crop(nn.Module):
         rows = top + offsets  # (B, N)
         columns = left + torch.where(is_mirrored, self.size - 1 - offsets, offsets)
         image_index = torch.arange(count, device=device)[:, None, None]
-        # Index tensors on both sides of a slice move its dimension to the end: (B, N, N, C).
+        # torch moves the dimension of a slice between index tensors to the end: (B, N, N, C).
         cropped = images[image_index, :, rows[:, :, None], columns[:, None, :]]
         # Contiguous: with channels last in memory, torch 2.13 crashes in some gradients on a CPU.
         return cropped.permute(0, 3, 1, 2).contiguous()
 
 
 class ResidualBlock(nn.Module):
-    """x + two 3 x 3 convolutions of x, with pre-activation (He et al. 2016).
+    """x + f(x), where f is two 3 x 3 convolutions with pre-activation (He et al. 2016).
 
     (B, C, N, N) -> (B, C', N / stride, N / stride). If the shape changes, a 1 x 1 convolution maps
     x to the new shape before the sum.
@@ -146,8 +146,8 @@ class ResidualNetwork(nn.Module):
 class Patches(nn.Module):
     """Cuts an image into G square patches and maps each to a vector: (B, 3, N, N) -> (B, G, D)
 
-    Patches are in reading order, from left to right and top to bottom. A learned
-    position vector is added to each.
+    Patches are in reading order, from left to right and top to bottom. A learned position vector is
+    added to the vector of each patch.
 
     size:  N, side of the image in pixels
     patch: side of a patch in pixels

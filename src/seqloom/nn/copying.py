@@ -3,10 +3,11 @@
     p(y) = g · softmax(W f)_y + (1 - g) · Σ_s a_s [x_s = y]    (See et al. 2017)
 
 f is the feature vector that the readout maps to logits, and x_s is the source token at position s.
-The pointer a is a separate attention with one head. The gate g depends on f and on the mean of the
-pointer's keys, weighted with a. The decoder's own attention is not reused as a pointer: it collects
-information from many positions with many heads and uses fused kernels, while a pointer selects one
-position. Tokens are compared by their ids, so source and target must share a vocabulary.
+The pointer a holds the weights of a separate attention layer with one head. The gate g is computed
+from f and from the mean of the pointer's keys, weighted with a. The decoder's cross-attention is
+not used as the pointer: it has many heads that collect information from many positions, and its
+fused kernels do not return weights, while a pointer selects one position. Tokens are compared by
+their ids, so source and target must share a vocabulary.
 """
 
 import math
@@ -40,7 +41,7 @@ class Copyable:
 
 @dataclass(frozen=True)
 class CopyMixture:
-    """The weights with which generating and copying are mixed, at each target position.
+    """The weights that combine generating and copying at each target position.
 
     log_generate: (…, 1) log g
     log_copy:     (…, 1) log (1 - g)
@@ -53,7 +54,7 @@ class CopyMixture:
 
 
 class Copying(nn.Module):
-    """Computes the pointer and the gate, and mixes generating with copying.
+    """The copy mechanism: computes the pointer a, the gate g and the mixed distribution p.
 
     features:  width of the readout's feature vectors
     key_width: width of the encoder states
@@ -63,7 +64,8 @@ class Copying(nn.Module):
     def __init__(self, features: int, key_width: int, width: int) -> None:
         super().__init__()
         self.to_query = Linear(features, width)
-        # No bias: it would add the same value to all scores of a query, and the softmax cancels it.
+        # No bias: it would add the same value to all scores of a query, which does not change their
+        # softmax.
         self.to_key = nn.Linear(key_width, width, bias=False)
         self.gate = Linear(features + width, 1)
         for part in (self.to_query, self.to_key, self.gate):
@@ -143,8 +145,8 @@ def _copy_gain(
 ) -> Tensor:
     """Sum log p(v) - log(g · softmax(W f)_v) over the distinct tokens v of the source: (B, T)
 
-    This is what copying adds to Σ log p over the vocabulary. The sum runs over source positions: a
-    token that occurs n times is counted n times, each time with weight 1/n.
+    By this amount copying increases Σ log p over the vocabulary. The code sums over source
+    positions, so a token that occurs n times is counted n times, each time with weight 1/n.
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)
@@ -157,7 +159,7 @@ def _copy_gain(
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """Convert bf16 and fp16, which are too inexact for sums of probabilities, to float32."""
+    """Convert bf16 and fp16 to float32, because they are too inexact for sums of probabilities."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 

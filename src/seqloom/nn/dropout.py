@@ -9,7 +9,7 @@ from seqloom.nn.fast.dropout import dropout_mask
 class Dropout(nn.Dropout):
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
-    Outside training it changes nothing. On a CPU the mask comes from `fast/dropout.py`.
+    In evaluation mode it changes nothing. On a CPU, `fast/dropout.py` computes the mask.
     """
 
     def forward(self, states: Tensor) -> Tensor:

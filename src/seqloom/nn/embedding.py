@@ -29,9 +29,9 @@ class LearnedLookup(Lookup):
     width:        D, the width of a vector
     noise:        standard deviation of Gaussian noise that is added to the vectors in training. It
                   should be small, so that a vector stays closest to its own token
-    scaled:       if True, weights are initialised with standard deviation 1/√D, which suits an
-                  output layer that shares them, and vectors are multiplied by √D after the lookup.
-                  If False, weights are initialised with standard deviation 1
+    scaled:       if True, weights are initialised with standard deviation 1/√D, and vectors are
+                  multiplied by √D after the lookup. This suits an output layer that shares the
+                  weights. If False, weights are initialised with standard deviation 1
     word_dropout: probability with which training sets the vector of a token to zero. The other
                   vectors are not rescaled. Default: 0
     """
@@ -74,7 +74,8 @@ class OneHotLookup(Lookup):
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.width = vocabulary
-        # A module without parameters has no dtype; this buffer follows the dtype of the model.
+        # The output needs the dtype of the model. A module without parameters has no dtype, but
+        # this buffer is converted together with the model.
         self.register_buffer("anchor", torch.zeros(()), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -95,10 +96,10 @@ class VectorLookup(Lookup):
 
 
 class Embedder(nn.Module):
-    """Computes the input vectors of a network: looks up token vectors and joins position vectors.
+    """Computes the input vectors of a network: token vectors, with positions added or appended.
 
-    width:  output width. If lookup and positions give another width, a linear projection follows.
-            None: no projection
+    width:  output width. If the vectors with positions have another width, a linear layer projects
+            them to this one. None: no projection
     locked: use one dropout mask per sequence (`LockedDropout`). Default: False
     """
 
@@ -178,8 +179,8 @@ class Readout(nn.Module):
             return linear_cross_entropy_sum(
                 hidden, weight, bias, targets.flatten()[real], smoothing
             )
-        # On a GPU the padding is not dropped: that would copy the number of real positions to the
-        # host, and the copy waits for all work in progress.
+        # On a GPU, padding is not dropped: the host would need the number of real positions, and to
+        # copy it from the GPU the host would wait for all work in progress.
         logits = self(features).flatten(0, 1)
         return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)
 
@@ -190,12 +191,12 @@ NEGATIVE_INFINITY = float("-inf")
 class LabelReadout(Readout):
     """A readout for labels whose number is known in advance.
 
-    The last entry of each feature vector is 1 if all labels of the source have been predicted
-    before this position, otherwise 0. If it is 1, only END is possible. If it is 0, END is
+    The last entry of each feature vector is an end flag. It is 1 if all labels of the source are
+    before this position, otherwise 0. If the flag is 1, only END is possible. If it is 0, END is
     impossible. So p(END) is 1 or 0: END adds nothing to the loss and takes no probability from the
     labels.
 
-    width:      width of the features, without that last entry
+    width:      width of the features, without the end flag
     end:        id of END
     impossible: ids of other tokens that are never predicted, because they are not labels
     """

@@ -3,7 +3,8 @@
     q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv
     a = Wo [head_1; …; head_H] + bo         head_i = Σ_s α_s v_s    α = softmax(score(q, k))
 
-Queries are computed from the states s, keys and values from the states h, which are attended to.
+Queries are computed from the states s. Keys and values are computed from the states h: s attends to
+h.
 Each head uses its own part, of width D/H, of the queries, keys and values.
 
 In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
@@ -225,10 +226,10 @@ class MultiHeadAttention(nn.Module):
         return AttentionTrace(queries, keys, scores, weights, values, read, self._join_heads(read))
 
     def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
-        """Self-attention of one position to itself and all before it: (R, D) -> (R, C)
+        """Self-attention of one position to all positions up to it: (R, D) -> (R, C)
 
-        projections: the result of `fast.multihead.joined_projections`, which computes queries, keys
-                     and values faster. Default: None
+        projections: the result of `fast.multihead.joined_projections`, with which queries, keys and
+                     values are computed in one product. Default: None, separate products
         """
         queries, new = self._project_position(states, cache.position, projections)
         if (
@@ -244,13 +245,14 @@ class MultiHeadAttention(nn.Module):
     def step_cross(
         self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from one query per hypothesis to its source.
+        """Attend from each hypothesis, with one query, to its source.
 
         (R, Dq) -> context (R, C), and weights (R, H, S) if `need_weights`, otherwise None
 
         The K hypotheses of a source are K queries to the same keys, so the keys are not copied.
 
-        mask: (B, 1, 1, S), or without `need_weights` the result of `fast.multihead.prepare_mask`
+        mask: (B, 1, 1, S) or, if `need_weights` is False, the result of
+              `fast.multihead.prepare_mask`
         """
         rows, sources = states.shape[0], memory.keys.shape[0]
         if need_weights:
@@ -268,7 +270,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain_softmax(self) -> bool:
-        """True if this is a softmax of dot products without dropout, as in fused kernels."""
+        """True if weights are a softmax of dot products without dropout, as fused kernels need."""
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 Join = Literal["add", "append"]
 
 PositionIds = int | Tensor
-"""Positions of tokens, counted from 0. Either the position of the first token of every row (an int
-or a 0-dim tensor), if the other tokens follow without gaps, or the position of each token (B,
-T)."""
+"""Positions of tokens, counted from 0. An int or a 0-dim tensor is the position of the first token
+of every row; the other tokens follow without gaps. A tensor (B, T) holds the position of each
+token."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
@@ -35,9 +35,9 @@ def sinusoid(positions: Tensor, width: int) -> Tensor:
 def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
     """Rotary position embedding (Su et al. 2021): (B, H, T, D) -> (B, H, T, D)
 
-    Rotates each pair of neighbouring entries by an angle proportional to the position. The
-    positions of a query and a key then affect their dot product only through the distance between
-    them.
+    Rotates each pair of neighbouring entries by an angle proportional to the position. If a query
+    and a key are both rotated, their dot product depends on the distance between their positions,
+    but not on the positions themselves.
     """
     length, width = vectors.shape[-2:]
     assert width % 2 == 0, "rotary positions need an even width: they rotate pairs of numbers"
@@ -72,14 +72,14 @@ class Positions(nn.Module):
     def tabulate(self, length: int, like: Tensor) -> Tensor | None:
         """Return the vectors (T, P) of the first T positions, for decoding step by step.
 
-        T is `length` or, if it is smaller, `max_length`. None: there are no position vectors.
+        T is the smaller of `length` and `max_length`. Return None if there are no position vectors.
 
         like: a tensor with the dtype and device of the table
         """
         return None
 
     def join_row(self, vectors: Tensor, row: Tensor) -> Tensor:
-        """Join the position vector (1, P) to token vectors at one position.
+        """Add or append the position vector (1, P) to the token vectors at one position.
 
         (R, D), (1, P) -> (R, D or D + P)
         """
@@ -87,7 +87,7 @@ class Positions(nn.Module):
 
 
 class PositionTable(Positions):
-    """Base class of positions that have one vector for each position.
+    """Base class of position encodings that have one vector for each position.
 
     join:       "add" the position vectors to the token vectors, or "append" them
     width:      P, the width of a position vector
@@ -110,8 +110,8 @@ class PositionTable(Positions):
     def forward(self, vectors: Tensor, position_ids: PositionIds) -> Tensor:
         size, length = vectors.shape[:2]
         if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
-            # Positions are counted from the start of each packed pair, and no pair is longer than
-            # its row. So a table of the first `length` positions suffices for all rows.
+            # In packed rows, positions are counted from the start of each pair, and no pair is
+            # longer than its row. So a table of the first `length` positions suffices.
             needed = length if self.max_length is None else min(length, self.max_length)
             table = self.rows(torch.arange(needed, device=vectors.device))
             rows = table.to(vectors.dtype)[position_ids]  # (B, T, P)

@@ -37,8 +37,8 @@ class RecurrentLayer(nn.Module):
     cell:           "rnn" (vanilla), "gru" or "lstm"
     input_width:    D, width of the inputs
     width:          N, width of the hidden vector h
-    weight_dropout: probability with which an entry of U is set to zero in training, for all
-                    positions of a sequence at once (Merity et al. 2018). Default: 0
+    weight_dropout: probability with which an entry of U is set to zero in training. The same
+                    entries are zero at all positions (Merity et al. 2018). Default: 0
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class RecurrentLayer(nn.Module):
         self.width = width
         kind = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
         self.network: nn.RNNBase = kind(input_width, width, batch_first=True)
-        # A product with an orthogonal matrix does not change the norm of a state.
+        # Orthogonal initialisation: a product with such a matrix does not change a state's norm.
         for block in self.network.all_weights[0][1].detach().chunk(self._gate_count):
             nn.init.orthogonal_(block)
 
@@ -96,8 +96,8 @@ class RecurrentLayer(nn.Module):
     def weights(self) -> list[Tensor]:
         """Return W, U and their biases.
 
-        In training with weight dropout, each call drops other entries of U: call it once per
-        sequence.
+        In training with weight dropout, each call drops different entries of U, so call this method
+        only once per sequence.
         """
         input_weight, state_weight, *biases = self.network.all_weights[0]
         return [input_weight, self.weight_dropout(state_weight), *biases]
@@ -121,8 +121,9 @@ class RecurrentLayer(nn.Module):
         """Run over padded rows (B, S, D) from a state of zeros.
 
         Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
-        last real position of each row. A GRU and a vanilla cell compute the padding as well and
-        discard the result: torch's packed sequences, which skip it, cost far more.
+        last real position of each row. A GRU and a vanilla cell also compute the positions of the
+        padding and discard the results. torch's packed sequences skip these positions, but are much
+        slower.
         """
         if self.cell == "lstm":
             # torch returns c only for the last position of a batch, but shorter rows end earlier.
@@ -136,7 +137,8 @@ class RecurrentLayer(nn.Module):
     def _encode_packed(self, source: Padded) -> tuple[Tensor, Tensor]:
         """Implement `encode` with packed sequences.
 
-        Not used on a GPU: copying the lengths to the host would wait for all work in progress.
+        Not used on a GPU: torch needs the lengths on the host, and to copy them the host would wait
+        for all work in progress.
         """
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False

@@ -1,4 +1,4 @@
-"""Transformer layers: attention and a feed-forward network, each in a residual connection."""
+"""Transformer layers: attention and a feed-forward network, each with a residual connection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -79,9 +79,9 @@ class FeedForward(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
         inner = self.widen(states.flatten(0, -2))
-        # ReLU runs in place, because this is the widest tensor of a layer and its negative part is
-        # not used again. It runs on a two-dimensional tensor, because backward through a view that
-        # was changed in place is slow.
+        # ReLU runs in place to save memory: `inner` is the widest tensor of a layer, and its values
+        # before ReLU are not used again. `inner` is two-dimensional and not a view, because
+        # backward through a view that was changed in place is slow.
         activated = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
         return self.narrow(self.dropout(activated)).view(states.shape)
 
@@ -89,8 +89,8 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network.
 
-    skip: if False, there is no skip connection around attention, so the input of a position reaches
-          its output only through attention. Default: True
+    skip: if False, there is no skip connection around attention, so the output at a position
+          depends on the inputs only through attention. Default: True
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class DecoderLayer(nn.Module):
 
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
         causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
-                     for packed rows. Default: each position sees itself and all before it
+                     for packed rows. Default: each position attends to all positions up to it
         """
 
         def attend(states: Tensor) -> Tensor:

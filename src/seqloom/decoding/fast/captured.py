@@ -1,9 +1,10 @@
 """Greedy and beam search as CUDA graphs.
 
-A GPU computes a step faster than Python can launch its operations one by one. Therefore a step (of
-the decoder and the search) is a function on tensors with fixed shapes and addresses. It never waits
-for the device. It is captured once per shape as a CUDA graph and replayed for every step of every
-batch of that shape. The host checks every few steps whether all sources are done.
+A GPU computes a step faster than Python can launch its operations one by one. Therefore one step of
+the decoder and the search is a function on tensors with fixed shapes and addresses. The function
+never waits for the device. It is captured once per shape as a CUDA graph, and the graph is replayed
+for every step of every batch of that shape. The host checks every few steps whether all sources are
+done.
 
 `static_search.py` contains the searches; this module prepares, captures and replays their steps. On
 a CPU, which has no CUDA graphs, the same functions are called directly. The results equal those of
@@ -31,7 +32,8 @@ from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 CHECK_INTERVAL = 8
 """On a GPU, the host checks once every this many steps whether all sources are done."""
 MAX_PROGRAMS = 8
-"""Maximum number of programs in the cache of a decoder. The least recently used one is dropped."""
+"""Maximum number of cached programs per decoder. If there are more, the program that was not used
+for the longest time is dropped."""
 
 
 def round_up(size: int) -> int:
@@ -53,7 +55,7 @@ def round_up_length(length: int) -> int:
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """The properties that are fixed in a program, and the key of the program cache.
+    """The fixed properties of a `SearchProgram`. Programs are cached with this key.
 
     A batch with fewer sources, shorter sources or fewer steps is padded to these sizes.
     """
@@ -66,7 +68,7 @@ class ProgramShape:
     precision: torch.dtype
     weight_addresses: tuple[int, ...]
     """Addresses of the decoder's weights. A CUDA graph reads weights from fixed addresses, so a
-    program is valid only while they stay the same."""
+    program becomes invalid if the weights move to other addresses."""
 
 
 class SearchProgram:
@@ -78,7 +80,8 @@ class SearchProgram:
     @torch.inference_mode()
     def __init__(self, decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> None:
         self.shape = shape
-        # Programs are cached as long as their decoder exists, so they must not keep it alive.
+        # The cache drops programs when their decoder is deleted. A program therefore holds only a
+        # weak reference to the decoder.
         self._decoder_ref, self._copy = ref(decoder), copy_in_precision(decoder, shape.precision)
         self.memory = allocate_memory(memory, shape)
         dtype = torch.float64 if shape.precision == torch.float64 else torch.float32
@@ -139,10 +142,10 @@ class SearchProgram:
 
 
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
-    """Return True if this search can run as a program.
+    """Return True if this search can run as a `SearchProgram`, that is, with fixed tensor shapes.
 
-    The decoder must support static states. The search must not keep attention weights or a trace,
-    which grow with every step, and the decoder must not use dropout, which draws random masks.
+    The decoder must implement `StaticDecoder` and must not use dropout, which draws random masks.
+    The request must not ask for attention weights or a trace, which grow with every step.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
@@ -167,7 +170,7 @@ def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
 
 
 def fill_memory(buffer: Memory, memory: Memory) -> None:
-    """Copy a memory into a buffer with at least as many sources and positions.
+    """Copy a memory into `buffer`, which has at least as many sources and positions.
 
     Unused sources of the buffer get a copy of the first source, so that every row has positions to
     attend to.
@@ -225,9 +228,9 @@ def capture_graphs(
 
 @cache
 def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the same stream for all warm-up runs.
+    """Return the stream for warm-up runs. All runs on a device use the same stream.
 
-    The allocator reuses memory only within a stream.
+    The allocator reuses freed memory only within a stream.
     """
     return torch.cuda.Stream(device)
 
@@ -242,8 +245,8 @@ class CapturedSearch:
 
     Programs are cached per decoder, as long as the decoder exists.
 
-    precision: data type of the decoder's weights and states. Default: None, which uses that of the
-               encoder output.
+    precision: data type of the decoder's weights and states. Default: None, which means the data
+               type of the encoder output.
     """
 
     search: Greedy | Beam

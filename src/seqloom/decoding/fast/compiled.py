@@ -38,7 +38,7 @@ REQUIRED_TORCH = (2, 9)
 EXAMPLE_LENGTH = 48
 """Length of source and output of the example with which a step is compiled.
 
-The compiled code works for all lengths and is fastest near this one."""
+The compiled code works for all lengths. It is fastest for lengths near this value."""
 MIN_LENGTH = 2
 """Minimum length of source and output of a program.
 
@@ -72,7 +72,7 @@ def unsupported_reason() -> str | None:
 class CompiledStep:
     """A compiled step.
 
-    weights: versions of the weights with which it was compiled
+    weights: versions of the weights with which the step was compiled
     advance: runs the step
     """
 
@@ -106,15 +106,15 @@ class CompiledSearch:
         advance = self.prepare(decoder, memory)
         program = self._program(decoder, memory, memory.mask.shape[1], request.max_lengths[0])
         program.advance = partial(advance, program)
-        # The compiled code always applies prefixes, so a request without any needs an empty one.
-        # Compiling a second version without prefixes would take too long.
+        # The compiled code always applies prefixes, so a request without prefixes gets an empty
+        # prefix. Compiling a second version without prefixes would take too long.
         return program.run(memory, replace(request, prefixes=request.prefixes or [()]))
 
     @torch.inference_mode()
     def prepare(self, decoder: StepDecoder, memory: Memory) -> CompiledAdvance:
-        """Return the compiled step for this decoder and memories with the data type of this one.
+        """Return the compiled step for this decoder and the data type of this memory.
 
-        Compile it if it has not been compiled yet or the weights have changed.
+        Compile the step if it has not been compiled yet or the weights have changed.
         """
         steps = _COMPILED_STEPS.setdefault(decoder, {})
         key, weights = (self.search, memory.states.dtype), weight_versions(decoder)
@@ -139,7 +139,8 @@ class CompiledSearch:
     def _compile(self, decoder: StepDecoder, memory: Memory) -> CompiledAdvance:
         max_length = decoder.max_length if isinstance(decoder, DecoderModule) else None
         steps = EXAMPLE_LENGTH if max_length is None else min(EXAMPLE_LENGTH, max_length)
-        # Dimensions in which these two programs differ depend on the source or output length.
+        # These two programs have different source and output lengths. Dimensions in which they
+        # differ are dynamic.
         example = self._started(decoder, memory, EXAMPLE_LENGTH, steps)
         shorter = self._started(decoder, memory, EXAMPLE_LENGTH - 1, steps - 1)
         for tensor, shorter_tensor in zip(tensors_of(example), tensors_of(shorter), strict=True):
@@ -165,8 +166,8 @@ def compile_step(program: SearchProgram) -> CompiledAdvance:
     The result works for all programs that differ from this one only in dynamic dimensions.
     """
     original = SearchProgram._advance
-    # torch.compile caches compiled code by code object. Each decoder gets its own copy of the code
-    # object, so that their compiled steps do not share a cache entry.
+    # torch.compile caches compiled code by code object. Each compilation uses its own copy of the
+    # code object, so that the compiled steps of different decoders do not share a cache entry.
     step: CompiledAdvance = FunctionType(
         original.__code__.replace(), original.__globals__, original.__name__
     )
@@ -185,7 +186,7 @@ def compile_step(program: SearchProgram) -> CompiledAdvance:
 
 
 def weight_versions(decoder: StepDecoder) -> WeightVersions:
-    """Return an identifier of the current values of a decoder's weights."""
+    """Return the address and version counter of each weight of a decoder."""
     weights = decoder.parameters() if isinstance(decoder, nn.Module) else ()
     return tuple(
         (weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights

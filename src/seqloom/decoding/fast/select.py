@@ -21,9 +21,9 @@ def select_fastest(
     Greedy and beam search become a `CompiledSearch` if `compiled` is set, otherwise a
     `CapturedSearch` on a GPU. In all other cases the search is returned unchanged.
 
-    precision: data type of the decoder in a `CapturedSearch`. Default: None, which uses that of the
-               encoder output.
-    compiled:  whether to compile the steps for single sources. Default: False.
+    precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
+               type of the encoder output.
+    compiled:  True to compile the step of the search for batches of one source. Default: False.
     """
     if not isinstance(search, Greedy | Beam):
         return search

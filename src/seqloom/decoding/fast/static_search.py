@@ -33,7 +33,7 @@ class StaticSearch:
     position:    ()         number of tokens generated so far
     max_lengths: (B,)       maximum number of tokens of each source
     done:        (B,)       True for sources that need no further step
-    prefixes:    (T, B)     forced tokens, PAD where a source is free
+    prefixes:    (T, B)     forced tokens; PAD where no token is forced
     generated:   (R, 1 + T) START and the tokens so far; only (R, 1) if no rule needs the tokens
     """
 
@@ -55,7 +55,7 @@ class StaticSearch:
     def load_request(self, request: SearchRequest) -> None:
         """Copy the maximum lengths and prefixes of a request to the device.
 
-        Sources of the program that the request does not use get a maximum length of 1.
+        A program may have more sources than the request. The unused ones get a maximum length of 1.
         """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths
@@ -85,7 +85,7 @@ class StaticSearch:
         return log_probabilities
 
     def all_done(self) -> bool:
-        """Return True if no source needs a further step. Waits for the device."""
+        """Return True if no source needs a further step. The host waits for the device."""
         return bool(self.done.all())
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
@@ -97,7 +97,8 @@ class StaticSearch:
         raise NotImplementedError
 
     def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, as `Search` defines them. Waits for the device."""
+        """Return the hypotheses of each source, sorted as in `Search`. The host waits for the
+        device."""
         raise NotImplementedError
 
 
@@ -157,8 +158,8 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    At each step, every row stores two candidates: one that continues, and one of the best ones,
-    which may end in END.
+    At each step, column r of a table stores two candidates: one of `BeamSelection.continuing` and
+    one of `BeamSelection.best`, which may end in END.
 
     indices:  (T, 4, R) see TOKEN, PARENT, END_PARENT, HAS_ENDED
     values:   (T, 4, R) see LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL
@@ -265,12 +266,12 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """The positions of the last tokens of N hypotheses in the tables of `StaticBeam`.
+    """Where the last tokens of N hypotheses are stored in the tables of `StaticBeam`.
 
     source: (N,) source of each hypothesis
-    step:   (N,) line of its last token
-    row:    (N,) column of its last token
-    ended:  (N,) True if its last token is END
+    step:   (N,) line of the hypothesis' last token
+    row:    (N,) column of the hypothesis' last token
+    ended:  (N,) True if the last token is END
     """
 
     source: Array

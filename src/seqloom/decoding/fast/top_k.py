@@ -16,7 +16,7 @@ def top_k(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     chunk of columns. The C largest values are in the C chunks with the largest maxima, so the
     second pass sorts only the values of these chunks.
     """
-    if count == 1:  # of equal values, max returns the first, as in greedy search
+    if count == 1:  # if values are equal, max returns the first column, as in greedy search
         maximum, columns = values.max(dim=1, keepdim=True)
         return maximum, columns
     rows, vocabulary = values.shape

@@ -1,4 +1,7 @@
-"""A linear layer and its cross-entropy in one function that never holds all logits."""
+"""A linear layer and the cross-entropy of its output in one function.
+
+The function computes logits in chunks and never holds all of them in memory.
+"""
 
 import math
 from typing import Any
@@ -19,8 +22,8 @@ def linear_cross_entropy_sum(
     features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
 
     Logits over a vocabulary are the largest tensor of a training step. They are computed in chunks
-    that fit in the processor's cache, and their gradient, softmax(logits) - target distribution,
-    overwrites them. Nearly all of the remaining time is spent on matrix products.
+    that fit in the processor's cache. The gradient of a chunk, softmax(logits) - target
+    distribution, overwrites its logits. Nearly all of the time is then spent on matrix products.
     """
     loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, weight, bias, targets, smoothing
@@ -67,9 +70,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Return the summed loss, in nats, for logits (n, V), in bits, and targets (n, 1).
+    """Return the sum of the losses and overwrite the logits with their gradient.
 
-    Overwrite the logits with the gradient of the loss with respect to logits in nats.
+    The losses are in nats. The logits (n, V) are given in bits, that is, divided by ln 2; the
+    gradient is the one with respect to logits in nats. The targets are (n, 1).
     """
     vocabulary = logits.shape[1]
     target_logits = logits.gather(1, targets)

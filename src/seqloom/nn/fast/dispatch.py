@@ -1,8 +1,8 @@
 """The conditions under which a fast version replaces the plain one.
 
-Most fast versions run only on a CPU and only without autocast: a GPU has its own kernels for the
-same work, and the fast versions compute in the precision of their inputs, which autocast would
-change.
+Most fast versions run only on a CPU, because a GPU has its own kernels for the same work. They also
+run only without autocast, because they always compute in the precision of their inputs, while
+autocast would choose another precision.
 """
 
 import importlib.util

@@ -1,7 +1,8 @@
-"""A dropout mask that needs a quarter of the random numbers that torch draws on a CPU.
+"""A dropout mask for a CPU that needs fewer random numbers than the mask of torch.
 
-torch draws 32 random bits for each entry, which takes longer than the matrix product before it. 16
-bits are enough to decide whether an entry is dropped, so one draw of 64 bits serves four entries.
+torch draws 32 random bits for each entry. This takes longer than the matrix product whose result is
+dropped out. 16 bits are enough to decide whether an entry is dropped, so here one random number of
+64 bits is used for four entries.
 """
 
 import torch

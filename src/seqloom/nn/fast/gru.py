@@ -2,9 +2,9 @@
 
     r, z = σ(W x + U h)    n = tanh(W x + r ∘ U h)    h' = (1 - z) ∘ n + z ∘ h      (and biases)
 
-Autograd would go back operation by operation and, at every step, add to the gradients of W and U,
-which are large. Here the intermediate values of all steps are stored in one tensor, and the
-gradient of each matrix is one product over all steps.
+Autograd would compute the gradients of the large matrices W and U at every step and add them up.
+Here the intermediate values of all steps are stored in one tensor, and the gradient of each matrix
+is computed as one product over all steps.
 """
 
 from typing import Any

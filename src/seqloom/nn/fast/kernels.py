@@ -1,8 +1,8 @@
 """Attention of one query position on a GPU, with Triton kernels that read each key and value once.
 
 torch's general kernels are made for hundreds of queries. With a single query they leave most of a
-GPU idle. Here a small program handles each query of each head. It reads its keys and values where
-they are stored and keeps everything else in registers.
+GPU idle. Here one small kernel program handles one query of one head. It reads keys and values
+directly from the cache and keeps everything else in registers.
 
 `can_use_kernels` in `fast/dispatch.py` decides when these kernels run. Among other things they need
 Triton, a GPU, and a head width that is a power of two.
@@ -29,7 +29,7 @@ def _kernels() -> Any:
 def self_attention_step(
     queries: Tensor, new: KeysValues, cache: StaticCache, scale: float
 ) -> Tensor:
-    """Store the keys and values of the current position, then attend to it and all before it.
+    """Store the keys and values of the current position, then attend to all positions up to it.
 
     queries, keys and values (R, H, 1, D), with D contiguous in memory -> (R, H, D)
     """

@@ -1,6 +1,6 @@
 """Linear layers for a CPU: fast for the few rows of a decoding step and for many rows in training.
 
-torch.nn.Linear is the plain version. torch stores weights as (out, in). Two costs are avoided:
+torch.nn.Linear is the plain version. It stores weights as (out, in), which has a cost in two cases:
 
 few rows     A product with few rows spends much of its time transposing the weights. A search makes
              thousands of such products with the same weights, so `PackedLinear` transposes the
@@ -36,8 +36,8 @@ CACHE_LINE = 16
 class PackedLinear:
     """W x + b with a transposed copy of the weights. Several layers may be joined into one product.
 
-    weight: (in, out), with a gap in memory after each row. Without a gap, if `out` is a power of
-            two, all rows would compete for the same few sets of the processor's cache
+    weight: (in, out), with a gap in memory after each row. Without the gaps, if `out` is a power of
+            two, all rows would map to the same few sets of the processor's cache
     bias:   (out,)
     """
 
@@ -85,10 +85,10 @@ class _TensorVersion:
 
 
 class PackedLinearCache:
-    """Keeps the packed weights of one layer, or of several joined layers, until they change.
+    """Keeps the packed weights of one layer, or of several joined layers, until the weights change.
 
-    Only weights on a CPU that need no gradient are packed: an optimiser may change weights without
-    increasing their version.
+    Only weights on a CPU that need no gradient are packed. Weights in training are not packed,
+    because an optimiser may change them without increasing their version counter.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,8 @@ class PackedLinearCache:
                 return packed
         if any(each.requires_grad or each.is_inference() or each.is_cuda for each in tensors):
             return None
-        with torch.inference_mode(False), torch.no_grad():  # a copy for use in every mode
+        # A tensor created in inference mode could not be used in other modes.
+        with torch.inference_mode(False), torch.no_grad():
             packed = PackedLinear.of(layers, transpose=True)
         self._entry = (
             [_TensorVersion(each, each.data_ptr(), each._version) for each in tensors],
@@ -114,11 +115,11 @@ class PackedLinearCache:
         return packed
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_entry": None}  # a copy of a module packs its own weights
+        return {"_entry": None}  # packed weights are not copied; the copy packs its own weights
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Compute W x + b: (…, in) -> (…, out). In training on a CPU, many rows are computed faster."""
+    """Compute W x + b: (…, in) -> (…, out). Fast for many rows in training on a CPU."""
     if not trains_on_cpu(states, weight) or states.numel() < MIN_TRANSPOSED_ROWS * weight.shape[1]:
         return F.linear(states, weight, bias)
     mapped: Tensor = _TransposedLinear.apply(  # type: ignore[no-untyped-call]

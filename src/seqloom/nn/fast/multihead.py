@@ -1,4 +1,4 @@
-"""Preparations that make many calls of `MultiHeadAttention.step` and `.step_cross` faster."""
+"""Work done once before decoding to make `MultiHeadAttention.step` and `.step_cross` faster."""
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,11 @@ from seqloom.nn.multihead import MultiHeadAttention
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
     """Join the query, key and value projections of self-attention into one product, for `step`.
 
-    Return None if one of them is not a linear layer. Without `static`, also return None if
-    `PackedLinearCache` does not pack their weights (on a GPU, or if they need a gradient).
+    Return None if a projection is not a linear layer. If `static` is False, also return None if
+    `PackedLinearCache` does not pack the weights (on a GPU, or if they need a gradient).
 
-    static: if the weights are not packed, concatenate them. This is faster for captured steps,
-            because the concatenation is done once, and each separate product would be a kernel
-            launch per step
+    static: concatenate weights that cannot be packed. This is faster for captured steps: the
+            weights are concatenated once, and every step then launches one kernel instead of three
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
@@ -28,11 +27,12 @@ def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLin
 
 
 def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
-    """Convert a mask (B, 1, 1, S) to the form that is fastest for `step_cross` without weights.
+    """Convert a mask (B, 1, 1, S) to the fastest form for `step_cross` with `need_weights=False`.
 
-    On a GPU, or if no fused kernel is used, return the mask itself. Otherwise return None if all
-    keys are visible, or else a tensor to add to the scores, with 0 for visible and -inf for hidden
-    keys. The fused kernel would make this conversion at every step.
+    - On a GPU, or if no fused kernel is used, return the mask itself.
+    - Otherwise, if all keys are visible, return None.
+    - Otherwise return a tensor to add to the scores, with 0 for visible and -inf for hidden keys.
+      Without this conversion, the fused kernel would convert the mask at every step.
     """
     if mask.is_cuda or not attention.is_plain_softmax:
         return mask
@@ -47,8 +47,8 @@ def prepare_steps(
 ) -> KeysValues:
     """Return keys and values whose gradient is computed once for all calls of `step_cross`.
 
-    This is done for a plain softmax in training on a CPU. Otherwise return `memory` itself. See
-    `fast/repeated_attention.py`.
+    This is possible only in training on a CPU and only if `attention.is_plain_softmax`. Otherwise
+    return `memory` itself. See `fast/repeated_attention.py`.
 
     steps: maximum number of calls
     """

@@ -2,11 +2,11 @@
 
     w = softmax(K q)        a = V^T w
 
-A recurrent decoder that uses the context as an input of the next step attends to the source once
-per step. Autograd would compute the gradient of all keys and values at every step and add these
+If a recurrent decoder uses the context as an input of the next step, it has to compute attention
+step by step. Autograd would compute the gradient of all keys and values at every step and add these
 gradients up, which moves far more memory than attention itself. Here the gradients of the scores
-and contexts of all steps are collected first. The gradients of keys and values are then one product
-each.
+and contexts of all steps are collected first. Then one product gives the gradient of the keys, and
+another one the gradient of the values.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Gradients = tuple[Tensor | None, ...]
 
 @dataclass(frozen=True)
 class RepeatedKeysValues(KeysValues):
-    """Keys and values that are attended to at many steps, with a function that does one step.
+    """Keys and values for attention at many steps, with a function that computes one step.
 
     attend: queries (B, H, 1, D) -> context of each head (B, H, 1, Dv)
     """
@@ -65,9 +65,10 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 class _AttentionStep(torch.autograd.Function):
     """One step of attention, (B H, 1, D) -> (B H, 1, Dv).
 
-    Two of its arguments are slots of zeros. They do not change the result: backward passes the
-    gradient of the scores to one and that of the context to the other, as if the slots had been
-    added to scores and context. In this way the gradients of all steps arrive at `_GradientSlots`.
+    Two of its arguments are tensors of zeros from `_GradientSlots`, called slots. The result does
+    not depend on them. Backward returns the gradient of the scores as the gradient of the first
+    slot, and the gradient of the context as that of the second slot, as if the slots had been added
+    to scores and context. In this way `_GradientSlots` receives the gradients of all steps.
     """
 
     @staticmethod
@@ -88,12 +89,12 @@ class _AttentionStep(torch.autograd.Function):
 
 
 class _GradientSlots(torch.autograd.Function):
-    """Returns the slots of all steps: zeros.
+    """Returns two tensors of zeros, with one slot per step for each `_AttentionStep`.
 
-    The slots of the scores are (T, B H, 1, S), those of the contexts (T, B H, 1, Dv).
+    The slots for scores are (T, B H, 1, S), the slots for contexts (T, B H, 1, Dv).
 
-    Backward gets the gradients of the scores and contexts of all steps. Together with the queries
-    and weights of the steps they give the gradients of keys and values.
+    Backward gets the gradients of the scores and contexts of all steps. It computes the gradients
+    of keys and values from them and from the queries and weights in `computed`.
 
     computed: queries and weights of each step, appended by `_AttentionStep`
     """

@@ -1,4 +1,4 @@
-"""A key-value cache whose tensors keep their memory, for steps that are captured and replayed."""
+"""A key-value cache with tensors at fixed addresses, for steps that are captured and replayed."""
 
 import torch
 from torch import Tensor
@@ -42,8 +42,8 @@ class SlotTable:
     def select(self, rows: Tensor) -> "SlotTable":
         """Keep the rows with these indices, in place, and return self.
 
-        Call it after a step, before `position` is incremented. A change of the number of rows
-        resets the table, so it is possible only before the first step.
+        Call it after a step, before `position` is incremented. If the number of rows changes, the
+        table is reset, so the number may change only before the first step.
         """
         if len(rows) != self.rows:
             self._reset(len(rows))
@@ -56,8 +56,8 @@ class SlotTable:
 class StaticCache:
     """Keys and values of one layer: (capacity · R, H, D).
 
-    The addresses and shapes of its tensors are the same at every position, so a step can be
-    captured once and replayed.
+    The tensors have the same addresses and shapes at every position, so a step can be captured once
+    and replayed.
     """
 
     def __init__(self, table: SlotTable, example: KeysValues) -> None:
@@ -79,7 +79,8 @@ class StaticCache:
 
     @property
     def store(self) -> tuple[Tensor, Tensor]:
-        """Keys and values. Allocated at the first use: by `select` or, without it, by a step."""
+        """Keys and values. Allocated at the first access: in `select`, if it is called before the
+        first step, otherwise in the first `append`."""
         if self._store is None:
             self._rows = self.table.rows
             self._store = (
@@ -106,7 +107,7 @@ class StaticCache:
         return KeysValues(*gathered)
 
     def select(self, rows: Tensor) -> "StaticCache":
-        """Return self: keys and values stay in their slots. The slot table must select first.
+        """Return self: keys and values stay in their slots. Call `SlotTable.select` first.
 
         If the number of rows has changed, the tensors are allocated again and start empty.
         """

@@ -27,7 +27,7 @@ def self_attention_kernel(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Store the key and value of the current position, then attend to it and all before it."""
+    """Store the key and value of the current position, then attend to all positions up to it."""
     row = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS
     current = tl.load(position).to(tl.int32)
