@@ -1,1 +1,1 @@
-"""Run folders on disk, and trained models in use."""
+"""Reads and checks run folders, and predicts, scores and evaluates with the trained models."""

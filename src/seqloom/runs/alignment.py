@@ -1,6 +1,7 @@
-"""Word alignment of given sentence pairs by attention, and the choice of the best heads for it.
+"""Word alignment of given sentence pairs, computed from attention weights.
 
-The chosen heads are stored in the run folder, in alignment/heads.json.
+This module also finds the attention heads that align words best. The chosen heads are stored in the
+run folder, in alignment/heads.json.
 """
 
 import json
@@ -28,9 +29,9 @@ from seqloom.runs.prediction import Prediction
 ALIGNMENT = "alignment"
 HEADS = "heads.json"
 MAX_AVERAGED = 8
-"""The means of the best 2, 3, … heads are tried, up to this number of heads."""
+"""Maximum number of heads in a mean: `find_heads` tries the mean of the best 2, 3, … heads."""
 SHIFTS = (0, 1)
-"""Values of `HeadChoice.shift` that are tried."""
+"""Values of `HeadChoice.shift` that `find_heads` tries."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,10 @@ class ScoredHeads:
 
 
 def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list[ScoredHeads]:
-    """Score single heads, means of the best heads, whole layers, and all heads. Best first.
+    """Score how well attention heads align words. Returns the scored choices, best first.
+
+    The choices are: each single head, means of the best heads, the mean of each layer, and the mean
+    of all heads.
 
     outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
     gold:    the correct links of each sentence pair
@@ -145,7 +149,7 @@ def _score(
 
 
 def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
-    """Write the chosen heads to the run folder, atomically. Returns the path of the file.
+    """Write the chosen heads to a file in the run folder, atomically. Returns its path.
 
     weights: digest of the weights for which the heads were chosen
     """
@@ -161,11 +165,12 @@ def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
 
 
 def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
-    """Return the heads stored for these weights, or all heads, and a note for the user.
+    """Load the stored alignment heads. Returns the heads and a note for the user.
 
     weights: digest of the weights in use
 
-    The note is empty, unless the stored heads were chosen for other weights and are not used.
+    If no heads are stored, returns all heads and an empty note. If the stored heads were chosen for
+    other weights, returns all heads and a note that says so.
     """
     stored = folder / ALIGNMENT
     if not stored.exists():
@@ -189,7 +194,7 @@ def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
 def check_gold_links(
     gold: Sequence[GoldLinks], pairs: Sequence[tuple[str, str]], name: str
 ) -> None:
-    """Raise a DataError if a gold link refers to a word that a sentence does not have."""
+    """Raise a DataError if a gold link refers to a word beyond the end of its sentence."""
     problems = [
         f"  line {number}: {', '.join(f'{source}-{target}' for source, target in beyond)}"
         for number, (links, pair) in enumerate(zip(gold, pairs, strict=True), start=1)

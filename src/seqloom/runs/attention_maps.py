@@ -1,4 +1,4 @@
-"""Reduction of attention weights to the maps that a prediction stores.
+"""Reduces attention weights to the attention maps of a prediction.
 
 Attention has the shape (T, L, H, S): weights of T target tokens over S source positions, per layer
 and head.
@@ -22,8 +22,8 @@ class HeadChoice:
     """The attention heads whose mean is used to align words.
 
     heads: empty means all heads
-    shift: 0 uses the attention of the step that generates a token; 1 uses that of the next step,
-           which reads the token (Chen et al. 2020)
+    shift: 0 aligns a token by the attention of the step that generates the token; 1 aligns it by
+           the attention of the next step, which has the token as input (Chen et al. 2020)
     """
 
     heads: tuple[Head, ...] = ()
@@ -37,7 +37,7 @@ class HeadChoice:
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """(T, S) one row per step -> (T, S) one row per token, according to `shift`.
+        """Assign to each token the attention row of a step, according to `shift`: (T, S) -> (T, S)
 
         With shift 1, the last token keeps the row of its own step, because there is no next step.
         """
@@ -71,8 +71,8 @@ class AttentionMaps:
 class AttentionReduction:
     """Selects the part of the attention that a search stores, and computes attention maps from it.
 
-    all_heads: store every layer and head. Otherwise store the mean over all heads and, if heads
-               are chosen, the mean over these
+    all_heads: True stores the attention of every layer and head. False stores the mean over all
+               heads and, if `choice` names heads, also the mean over those heads
     choice:    the heads that align words
     """
 
@@ -80,7 +80,10 @@ class AttentionReduction:
     choice: HeadChoice = ALL_HEADS
 
     def reduce(self, attention: Tensor) -> Tensor:
-        """(R, L, H, S) -> (R, L, H, S) with `all_heads`, else (R, 1 or 2 means, S)"""
+        """Return the part of the attention of R hypotheses that the search stores.
+
+        (R, L, H, S) -> (R, L, H, S) if `all_heads` is set, otherwise (R, number of means, S)
+        """
         if self.all_heads:
             return attention
         choices = [ALL_HEADS, self.choice] if self.choice.heads else [ALL_HEADS]
@@ -95,10 +98,12 @@ class AttentionReduction:
 
 
 def choose_heads(layers: int, heads: int, layer: int | None, head: int | None) -> HeadChoice:
-    """Return the heads with this layer and head number, both counted from 1.
+    """Return a choice of heads, selected by the number of their layer and their own number.
 
-    layers, heads: how many layers and heads the model has
-    layer, head:   None selects all of them
+    layers: number of layers of the model
+    heads:  number of heads per layer
+    layer:  number of the layer, counted from 1; None selects all layers
+    head:   number of the head, counted from 1; None selects all heads
     """
     problems = [
         f"there is no {name} {number}; this model has {count}, counted from 1"

@@ -1,4 +1,4 @@
-"""Batches for decoding: inputs grouped by length, halved when GPU memory runs out."""
+"""Batches for decoding. Inputs are grouped by length. A batch is halved if GPU memory runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,17 @@ from seqloom.decoding.search import SearchRequest
 from seqloom.tasks.task import ModelInput
 
 CPU_BATCH_TOKENS = 4_096
-"""Token budget of a batch on a CPU: maximum number of source tokens, counted once per hypothesis.
-Larger batches are not faster."""
+"""Token budget of a batch on a CPU: the maximum number of source tokens. The tokens of an input
+count once for each of its hypotheses. Larger batches are not faster."""
 LAST_BATCH_FACTOR = 2
-"""The last batch may exceed the budget by this factor, if it then holds all remaining inputs."""
+"""The last batch may be larger than the token budget by this factor."""
 IMAGE_TOKENS = 64
-"""Number of tokens of the budget that one image uses. Encoding an image on a CPU takes some
+"""Number of tokens that one image counts in the token budget. Encoding an image on a CPU takes some
 megabytes, and batches of more than a few dozen images are not faster."""
 GPU_BYTES_PER_TOKEN = 2**21
-"""Bytes of GPU memory per token of the budget. A large model needs about a twentieth of it; the
-rest leaves room for several captured batch shapes."""
+"""The token budget on a GPU is the size of the GPU memory, divided by this number of bytes. A large
+model needs about a twentieth of it per token. The rest is left for the CUDA graphs of several batch
+shapes."""
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -59,14 +60,17 @@ class SearchBatch:
 
 
 def batch_token_budget(device: torch.device) -> int:
-    """Return the maximum number of source tokens in a batch, counted once per hypothesis."""
+    """Return the maximum number of source tokens in a batch.
+
+    The tokens of an input count once for each of its hypotheses.
+    """
     if device.type != "cuda":
         return CPU_BATCH_TOKENS
     return int(torch.cuda.get_device_properties(device).total_memory // GPU_BYTES_PER_TOKEN)
 
 
 def hypotheses_per_input(decoding: DecodingConfig) -> int:
-    """Number of hypotheses that a search follows for each input."""
+    """Number of hypotheses that a search extends in parallel for each input."""
     match decoding:
         case MinimumBayesRiskConfig(samples=samples, beam=beam):
             return samples + beam
@@ -81,7 +85,7 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 
 
 def input_tokens(model_input: ModelInput) -> int:
-    """Return the number of tokens of the budget that an input uses, END included."""
+    """Return the number of tokens that an input counts in the token budget, END included."""
     if model_input.image is not None:
         return IMAGE_TOKENS
     source = model_input.prefix if model_input.source is None else model_input.source
@@ -91,12 +95,13 @@ def input_tokens(model_input: ModelInput) -> int:
 def batches_by_length(
     lengths: Sequence[int], budget: int, last_batch_factor: int = LAST_BATCH_FACTOR
 ) -> Iterator[list[int]]:
-    """Yield batches of inputs with similar lengths, as lists of indices, the longest inputs first.
+    """Group inputs of similar lengths into batches, the longest inputs first.
 
-    budget: maximum number of tokens in a batch, padding included
+    Yields the indices of the inputs of each batch.
 
-    A torch search takes nearly as long for a few inputs as for many. As soon as all remaining
-    inputs fit into `last_batch_factor` budgets, they therefore form the last batch.
+    budget:            maximum number of tokens in a batch, padding included
+    last_batch_factor: the last batch may hold this many times the budget, because a torch search
+                       takes nearly as long for a few inputs as for many
     """
     remaining = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while remaining:
@@ -114,7 +119,7 @@ def run_in_halves(
 
     Halves are split again if necessary. Returns one result per part, in order.
 
-    split: returns the halves of a batch; empty if it cannot be split further
+    split: returns the two halves of a batch, or an empty list if the batch cannot be split
     """
     try:
         return [function(batch)]
@@ -126,8 +131,7 @@ def run_in_halves(
                 f"a single line does not fit into GPU memory: {first_line}. Split the line, use a "
                 "narrower beam or fewer samples, or free GPU memory"
             ) from error
-    # Empty the cache only after the exception is released, because its traceback references the
-    # tensors.
+    # Empty the cache only after the exception is released: its traceback references the tensors.
     torch.cuda.empty_cache()
     return [result for part in parts for result in run_in_halves(function, part, split)]
 

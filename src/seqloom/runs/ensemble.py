@@ -12,8 +12,8 @@ from seqloom.tasks.token_task import TokenTask
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
     """Join bundles into one bundle whose model is the ensemble of their models.
 
-    Recipe, task and folder are those of the first bundle. Raises a ConfigError if tasks or
-    tokenizers differ.
+    The result has the recipe, the task and the folder of the first bundle. Raises a ConfigError if
+    tasks or tokenizers differ.
     """
     first, *others = bundles
     if not others:
@@ -34,7 +34,7 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
 
 
 def _incompatibilities(first: Bundle, other: Bundle) -> list[str]:
-    """List the differences that prevent an ensemble: other task, other tokenizers."""
+    """List the differences in task and tokenizers that prevent an ensemble of two bundles."""
     if not isinstance(first.task, TokenTask):
         return [f"{first.folder}: a forecasting run cannot be part of an ensemble"]
     first_kind, other_kind = first.config.task.kind, other.config.task.kind

@@ -1,4 +1,4 @@
-"""Forecaster: a trained forecasting model loaded from its run folder; forecasts and evaluates."""
+"""Forecaster: a forecasting model, loaded from its run folder, that forecasts and is evaluated."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class ForecastReport:
     data: DataConfig
 
     def to_json(self) -> dict[str, Any]:
-        """Everything except the forecasts, which `save` writes to separate files."""
+        """Return the report without its forecasts, which `save` writes to separate files."""
         return {
             "run": self.run,
             "split": self.split,
@@ -69,7 +69,10 @@ class ForecastReport:
         }
 
     def save(self, folder: Path) -> Path:
-        """Write scores, forecasts and targets to the run folder. Returns the subfolder."""
+        """Write scores, forecasts and targets to a subfolder of the run folder.
+
+        Returns the path of the subfolder.
+        """
         path = folder / EVALUATION / self.split
         with atomic_folder(path) as temporary:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
@@ -125,8 +128,8 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        Further rows may follow in which only the context columns have values: the known context of
-        the time steps to forecast.
+        More rows may follow the observed rows. They contain values in the context columns only: the
+        context of the time steps to forecast, known in advance.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])
@@ -166,7 +169,7 @@ class Forecaster:
         )
 
     def evaluate(self, split: Split = "test", *, data: DataConfig | None = None) -> ForecastReport:
-        """Score forecasts on a split of the recipe's data, or of other data of the same kind."""
+        """Score forecasts on a split of `data`. Default: the data of the recipe."""
         source = self.config.data if data is None else data
         windows = read_windows(source, self.task.config, split)
         outputs = self.forecast(windows)
@@ -192,7 +195,7 @@ def is_forecaster(folder: Path) -> bool:
 def load_forecaster(folder: str | Path, settings: Sequence[str] = ()) -> Forecaster:
     """Load a run folder of task 'forecast'. All of its files are checked first.
 
-    settings: changes to the recipe that keep the weights valid
+    settings: changes to the recipe. The weights must still fit the model
     """
     device = best_device()
     return Forecaster(load_bundle(Path(folder), device, settings), device)

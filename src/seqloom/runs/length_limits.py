@@ -11,9 +11,9 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput
 
 MIN_NEW_TOKENS = 32
-"""Minimum number of tokens that the default limit allows after a prefix."""
+"""The default length limit allows at least this number of tokens after a prefix."""
 NEVER = 2**31
-"""A minimum output length that no output reaches, so that END is forbidden at every step."""
+"""A minimum output length that no output can reach, so that END is forbidden at every step."""
 
 
 def output_limit(
@@ -63,6 +63,8 @@ def cut_at_newline(
 def check_lengths(limit: int | None, lengths: Sequence[int], first: int, message: str) -> None:
     """Raise a DataError that lists every line with more than `limit` tokens.
 
+    limit:   maximum number of tokens; None for no limit
+    lengths: number of tokens of each line
     first:   index of the first line, for the line numbers in the error
     message: first line of the error
     """

@@ -2,8 +2,9 @@
 
     argmax_h 1/(n-1) Σ_{h' ≠ h} utility(h, h')
 
-The most probable output is often atypical. An output that resembles many other probable outputs is
-not. MBR compares whole texts, so other searches must produce the candidates first.
+Here h and h' are candidates, and n is their number. The most probable output is often atypical,
+whereas a candidate that resembles many other candidates is typical. MBR compares whole texts, so
+other searches must produce the candidates first.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from seqloom.runs.prediction import Prediction
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
     """Return the searches that produce the candidates, each with its number of candidates.
 
-    Beam search comes first, so that among candidates of equal utility its best one is ranked first.
+    Beam search comes first: of two candidates with equal utility, the earlier one is ranked higher.
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
@@ -39,7 +40,10 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
 def rank_by_expected_utility(
     candidates: Sequence[Prediction], config: MinimumBayesRiskConfig
 ) -> list[Prediction]:
-    """Return each distinct text once, with its expected utility as score, highest first."""
+    """Rank candidates by expected utility, highest first.
+
+    Each distinct text is returned once. Its score is its expected utility.
+    """
     scores = expected_utility([candidate.text for candidate in candidates], config.utility)
     first = {candidate.text: index for index, candidate in reversed(list(enumerate(candidates)))}
     order = sorted(first.values(), key=lambda index: (-scores[index], index))

@@ -1,4 +1,4 @@
-"""Prediction options, and functions that determine the search and the engine settings."""
+"""Prediction options, and functions that select and check the search and the engine settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError
 
 Probabilities = Literal["none", "score", "tokens"]
-"""The probabilities that a caller needs: none, the score of each output, or also the
-log-probability of each of its tokens."""
+"""The probabilities that a caller needs: none; the score of each output; or the score of each
+output and the log-probabilities of its tokens."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class PredictionOptions:
 
     n_best:        number of outputs per text
     attention:     return attention weights
-    prefixes:      one text per input, which its output must start with; empty for no constraint
-    first:         index of the first text, if the texts are a chunk of a longer list. Line numbers
-                   in errors and random samples depend on the index, not on the chunks
+    prefixes:      one text per input. The output must start with it. An empty text has no effect
+    first:         index of the first text, if the texts are a chunk of a longer list. It makes line
+                   numbers in errors and random samples independent of the size of the chunks
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
                    faster with fewer; with "none", its greedy search returns NaN as score
     to:            target language of a multilingual run. A list translates through each language,
-                   one after the other. None: every text starts with a tag
+                   one after the other. None: every text must start with a language tag
     heads:         with `attention`, also return the weights of every layer and head
     """
 
@@ -61,7 +61,7 @@ def check_texts(texts: Sequence[str | Path]) -> None:
 
 
 def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
-    """The settings that every search has: its rules and the length normalisation."""
+    """Return the settings that all searches have: the search rules and the length penalty."""
     return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
 
 
@@ -71,9 +71,10 @@ def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
 
 
 def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
-    """Return `decoding` with this number of samples, if it is sampling.
+    """Return a config of sampling with this number of samples.
 
-    Otherwise return sampling with the rules and the length penalty of `decoding`.
+    If `decoding` is a sampling config, its other settings are kept. Otherwise only its search
+    rules and its length penalty are kept.
     """
     if isinstance(decoding, SampleConfig):
         return decoding.model_copy(update={"samples": max(samples, 1)})
@@ -81,9 +82,10 @@ def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
 
 
 def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
-    """Return `decoding` with this beam width, if it is beam search.
+    """Return a config of beam search with this beam width.
 
-    Otherwise return beam search with the rules and the length penalty of `decoding`.
+    If `decoding` is a beam search config, its other settings are kept. Otherwise only its
+    search rules and its length penalty are kept.
     """
     if not isinstance(width, int) or width < 1:
         raise ConfigError(f"the beam width must be an integer of 1 or more, not {width!r}")
@@ -95,9 +97,11 @@ def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
 def resolve_decoding(
     recipe: DecodingConfig, beam: int | None, decoding: DecodingConfig | None
 ) -> DecodingConfig:
-    """Return the search to use: `decoding`, or the recipe's if `decoding` is None.
+    """Return the config of the search to use.
 
-    beam: if given, the result is beam search of this width
+    recipe:   the search of the recipe, used if `decoding` is None
+    beam:     if given, the result is beam search of this width
+    decoding: replaces the search of the recipe
     """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):
@@ -109,7 +113,7 @@ def resolve_decoding(
 
 
 def resolve_engine(settings: EngineConfig, name: str | None) -> EngineConfig:
-    """Return the settings with the engine `name`. None returns them unchanged."""
+    """Return the settings with the engine set to `name`. If `name` is None, nothing is changed."""
     if name is None:
         return settings
     if name not in get_args(EngineKind):

@@ -1,4 +1,4 @@
-"""Prediction: a hypothesis as text, with its attention and alignment."""
+"""Prediction: a hypothesis converted to text, with its attention and alignment."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,22 +19,22 @@ class Prediction:
     """One output of a model.
 
     text:              the output text
-    score:             log p / length^length_penalty; with minimum Bayes risk decoding the expected
-                       utility, 0 to 100. Higher is better
+    score:             log p / length^length_penalty or, with minimum Bayes risk decoding, the
+                       expected utility from 0 to 100. Higher is better
     pieces:            the tokens of the text, followed by "</s>" if END was generated
     source_pieces:     the source tokens, followed by "</s>"; empty without a source
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads.
                        Rows sum to 1. For an image, the columns are its grid cells in reading
-                       order. None if the model has no attention or it was not requested
-    finished:          False if the length limit ended the output
+                       order. None if the model has no attention or attention was not requested
+    finished:          False if the output reached the length limit before END
     alignment:         (source word, target word) pairs, counted from 0, computed from
                        `alignment_weights`
     heads:             (pieces, layers, heads, source pieces) attention of each layer and head;
-                       None if it was not requested
-    alignment_weights: (pieces, source pieces) the attention of the heads that align words best;
-                       the mean of all heads if none were selected
-    word_of:           for each piece, the index of its word in the text; -1 for no word
+                       None if not requested
+    alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment;
+                       if no heads were selected, the mean of all heads
+    word_of:           for each piece, the index of its word in the text; -1 if it is in no word
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
@@ -56,7 +56,7 @@ class Prediction:
     tokens: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The prediction as JSON-compatible values; `heads` only if it was requested."""
+        """Return the prediction as JSON-compatible values, without `heads` if that is None."""
         values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
         attention = None if self.attention is None else self.attention.tolist()
         heads = {} if self.heads is None else {"heads": self.heads.tolist()}
@@ -108,7 +108,7 @@ def build_prediction(
     if hypothesis.attention is None or reduction is None:
         return prediction
     maps = reduction.maps(hypothesis.attention[: len(prediction.pieces)])
-    if model_input.image is not None:  # a grid of cells has no words to align
+    if model_input.image is not None:  # the grid cells of an image are not words
         return replace(prediction, attention=maps.mean, heads=maps.heads)
     assert task.source_tokenizer is not None
     assert model_input.source is not None
@@ -119,7 +119,7 @@ def build_prediction(
     ]
     word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
     source_word_of = (*task.source_tokenizer.word_of(model_input.source), NO_WORD)
-    length = len(source_pieces)  # without the padding of the batch
+    length = len(source_pieces)  # the attention also has columns for padding
     alignment_weights = maps.alignment[:, :length]
     return replace(
         prediction,

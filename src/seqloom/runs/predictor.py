@@ -1,6 +1,6 @@
 """Predictor: runs a trained model on texts.
 
-It tokenises them, batches them by length, decodes, and returns predictions in input order.
+It tokenises the texts, batches them by length, decodes, and returns predictions in input order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,8 @@ from seqloom.text.long_text import encode_target, newline_id
 from seqloom.text.vocabulary import END
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with the number of finished inputs and the number of all inputs; may raise to stop."""
+"""Called with the number of finished inputs and the total number of inputs. It may raise an
+exception to stop."""
 
 
 class Engine(Protocol):
@@ -59,8 +60,8 @@ class Engine(Protocol):
     ) -> list[list[Hypothesis] | None]:
         """Return the hypotheses of each input.
 
-        None for an input whose result could differ from that of the torch search; torch then
-        decodes this input.
+        The result is None for an input for which the engine could return another output than torch.
+        The caller decodes this input with torch.
         """
         ...
 
@@ -70,10 +71,10 @@ class Predictor:
     """Predicts the outputs of a model for texts, and scores given targets.
 
     task:        tokenises texts and converts outputs to texts
-    engine:      decodes the inputs first. Inputs for which the engine returns None are decoded with
-                 torch. None: torch decodes all
+    engine:      decodes the inputs. If the engine returns None for an input, torch decodes the
+                 input. Without an engine, torch decodes all inputs
     head_choice: the attention heads that align words
-    compiled:    let torch use its compiled search for single inputs
+    compiled:    True if torch decodes single inputs with its compiled search
     """
 
     model: Model
@@ -129,9 +130,9 @@ class Predictor:
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
     ) -> list[list[Prediction]]:
-        """Return the outputs for prepared inputs. The caller has checked their lengths.
+        """Return the outputs for prepared inputs. The caller must check the input lengths first.
 
-        sample_indices: one index per input; its random samples depend on this index only
+        sample_indices: one index per input. The random samples of an input depend only on its index
         callback:       receives tokens during torch searches and can cancel inputs. It identifies
                         an input by its position in `inputs`
         """
@@ -156,7 +157,8 @@ class Predictor:
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
-        # Other engines limit the memory of their hypotheses themselves, and small batches are fast.
+        # Engines other than torch limit the memory of hypotheses themselves, and they decode small
+        # batches efficiently.
         width, last_batch_factor = (
             (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
@@ -198,7 +200,7 @@ class Predictor:
     def _search(
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
-        """Search with torch, in the fastest form that the device and the request allow."""
+        """Search with torch, with the fastest implementation for the device and the request."""
         search = build_search(decoding)
         with torch.inference_mode():
             memory = self.encode(batch.inputs)
@@ -233,7 +235,7 @@ class Predictor:
     ) -> list[Prediction]:
         """Compute the log-probability of each token of given targets, one target per text.
 
-        Only `attention` and `heads` of the options are used.
+        Of the options, only `attention` and `heads` are used.
         """
         reduction = AttentionReduction(options.heads, self.head_choice)
         inputs = [self.task.prepare(text) for text in texts]
@@ -277,7 +279,7 @@ class Predictor:
     ) -> Iterator[list[int]]:
         """Yield the indices of the inputs in each batch.
 
-        hypotheses: number of hypotheses per input. The token budget is divided by it
+        hypotheses: number of hypotheses per input. The token budget is divided by this number
         """
         budget = batch_token_budget(self.device) // hypotheses
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)

@@ -1,6 +1,6 @@
 """Run: a trained model loaded from its run folder.
 
-Translates, captions, completes, labels, scores and evaluates.
+Its methods translate, label, complete and score texts, caption images, and evaluate the model.
 """
 
 from collections.abc import Sequence
@@ -49,11 +49,11 @@ from seqloom.text.vocabulary import SPECIAL_TOKENS
 class Run:
     """A loaded run folder, or an ensemble of several. Created by `seqloom.load(folder)`.
 
-    folder:     the run folder; for an ensemble, that of the first member
+    folder:     the run folder; for an ensemble, the folder of the first member
     partners:   the folders of the other members of an ensemble
-    config:     the recipe; for an ensemble, that of the first member
-    heads_note: a warning for the user if the stored alignment heads were chosen for other weights,
-                so that all heads are used instead; otherwise empty
+    config:     the recipe; for an ensemble, the recipe of the first member
+    heads_note: a warning that the stored alignment heads are not used, because they were chosen for
+                other weights; otherwise empty
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Run:
         self.task: TokenTask = bundle.task
         self.languages = TargetLanguages.from_config(str(bundle.folder), bundle.config)
         self.weights_digest = bundle.digest
-        # The attention of an ensemble is a mean over its members and has no heads to choose from.
+        # The attention of an ensemble is a mean over its members, so single heads cannot be chosen.
         head_choice, self.heads_note = ALL_HEADS, ""
         if not self.partners:
             head_choice, self.heads_note = load_alignment_heads(self.folder, bundle.digest)
@@ -100,9 +100,9 @@ class Run:
 
         beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the recipe's
-        attention: return attention weights. Default: True, unless the engine is set to ctranslate2
-                   or compiled, which cannot return them. False allows faster engines
-        prefixes:  one text per input, which its output must start with
+        attention: return attention weights. Default: False if the engine is set to ctranslate2 or
+                   compiled, which cannot return them, otherwise True. False allows faster engines
+        prefixes:  one text per input. The output must start with this text
         to:        target language of a multilingual run ("fr"), or a list of languages to
                    translate through (["en", "fr"])
         """
@@ -213,8 +213,8 @@ class Run:
 
         decoding: a search config. Default: sampling, with the recipe's settings
 
-        A long-text model has no END token: it generates up to max_length tokens. With stop_at_newline
-        it stops at the end of the line.
+        A long-text model has no END token: it generates up to `max_length` tokens. If
+        `stop_at_newline` is set, it stops at the first newline.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -281,11 +281,11 @@ class Run:
         lowercase: bool = False,
         progress: ProgressCallback | None = None,
     ) -> EvaluationReport:
-        """Compute scores on a split of the recipe's data, or of other data of the same kind.
+        """Compute the scores of the run on a split of the data.
 
         beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the recipe's
-        data:      data that replaces the recipe's, such as another folder
+        data:      data of the same kind that replaces the recipe's, such as another folder
         lowercase: also compute lowercased BLEU
         progress:  called with the number of finished sentences and the total number of sentences
 
@@ -331,7 +331,7 @@ def load(
 
     folder:   a run folder, or a list of run folders. A list is loaded as an ensemble, which
               averages the probabilities of all models at every step
-    settings: changes to the recipe that keep the weights valid, for example
+    settings: changes to the recipe. The weights must still fit the model. Example:
               ["model.decoder.attention.selection=argmax"] for hard attention
     engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine
     """

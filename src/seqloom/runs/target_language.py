@@ -1,4 +1,4 @@
-"""Target languages of multilingual runs: the tag in front of each source text."""
+"""Target languages of multilingual runs. A tag in front of each source text names the language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -42,9 +42,9 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """Return the tags of the languages to translate into, one after another.
+        """Return the tags of the languages to translate into, in this order.
 
-        Returns [None] if `to` is None: every text then starts with its tag.
+        If `to` is None, returns [None]: every text must then already start with a tag.
         """
         if to is None:
             return [None]
@@ -68,7 +68,7 @@ class TargetLanguages:
     def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
         """Put the tag in front of each non-empty text.
 
-        tag:   None adds no tag; every non-empty text must then already start with one
+        tag:   the tag to add. If it is None, every non-empty text must already start with a tag
         first: index of the first text, for the line numbers in errors
         """
         if not self.tags:
@@ -92,7 +92,10 @@ class TargetLanguages:
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
     def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
-        """Return the output with an alignment that does not count the tag that `add_tag` added."""
+        """Remove the tag added by `add_tag` from the alignment of the output.
+
+        Links to the tag are dropped, and source words are counted from the first word after it.
+        """
         if tag is None or not self.tag_is_in_source:
             return output
         kept = tuple((source - 1, target) for source, target in output.alignment if source)

@@ -22,7 +22,7 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Interface of all averagers. This class itself uses the current weights, without averaging."""
+    """Interface of all averagers. The base class uses the current weights, not an average."""
 
     def after_step(self, model: nn.Module) -> None:
         """Update the average after an optimiser step."""
@@ -48,9 +48,10 @@ class Averager:
 
 
 class Average(Averager):
-    """Base class of the averagers that average.
+    """Base class of the averagers that compute an average.
 
-    `applied` replaces the weights of the model by their average, and restores them at the end.
+    `applied` sets the weights of the model to the average, and restores the current weights when
+    the context ends.
     """
 
     @contextmanager
@@ -69,7 +70,7 @@ class LastWeights(Average):
     def __init__(self, count: int) -> None:
         self.count = count
         self.kept: dict[int, Weights] = {}
-        """Weights by step, so that an evaluation that is repeated after a resume counts once."""
+        """Weights by step. An evaluation that is repeated after a resume thus counts only once."""
 
     def before_evaluation(self, model: nn.Module, step: int) -> None:
         self.kept[step] = {name: weight.clone() for name, weight in weights_of(model).items()}
@@ -101,7 +102,8 @@ class LastWeights(Average):
 class MovingAverage(Average):
     """Exponential moving average: m ← d m + (1 - d) w after every step.
 
-    d = min(decay, t / (t + 10)) at step t: early weights are forgotten quickly.
+    m is the average, w the current weights, and d = min(decay, t / (t + 10)) at step t. In the
+    first steps d is small, so the weights of these steps are soon forgotten.
     """
 
     def __init__(self, decay: float) -> None:

@@ -21,7 +21,7 @@ OPTIMIZER = "optimizer.safetensors"
 AVERAGES = "averages.safetensors"
 
 KEPT_CHECKPOINTS = 2
-"""Number of checkpoints on disk: the newest, and one to fall back to."""
+"""Number of checkpoints on disk: the newest, and the one before in case the newest is damaged."""
 
 MAY_CHANGE = (
     "data.folder",
@@ -36,7 +36,10 @@ MAY_CHANGE = (
 
 
 def save_checkpoint(session: Session) -> None:
-    """Write weights, optimiser state, averages, and the positions in the data and the event log.
+    """Write a checkpoint.
+
+    It contains the weights, the state of optimiser and averager, the position in the training data,
+    and the size and digest of the event log.
 
     The folder is written atomically. No random state is saved, because random numbers depend only
     on seed, step and rank.
@@ -49,8 +52,8 @@ def save_checkpoint(session: Session) -> None:
         write_tensors(folder / OPTIMIZER, moments)
         write_tensors(folder / AVERAGES, session.averager.tensors())
         shard, index = session.stream.position
-        # Key names of the file format: round = shard, journal = position in the event log,
-        # progress = best score.
+        # These key names of the file format differ from the names in the code: "round" is the
+        # shard, "journal" the position in the event log, "progress" the best score.
         record = {
             "step": session.step,
             "round": shard,
@@ -81,7 +84,7 @@ def restore_checkpoint(session: Session) -> list[str]:
     log_position: dict[str, Any] = {"bytes": 0}
     if checkpoint is not None:
         log_position = _restore(session, checkpoint)
-    # No rank changes the folder before all ranks have read it.
+    # Wait here, so that no rank changes the folder before all ranks have read it.
     session.world.barrier()
     if session.world.is_main:
         if checkpoint is not None:
@@ -93,7 +96,10 @@ def restore_checkpoint(session: Session) -> list[str]:
 
 
 def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
-    """Load a checkpoint into the session. Returns its position in the event log."""
+    """Load a checkpoint into the session.
+
+    Returns the size and digest of the event log when the checkpoint was written.
+    """
     record = json.loads((checkpoint / TRAINER).read_bytes())
     assign_weights(session.model, read_tensors(checkpoint / WEIGHTS), checkpoint)
     restore_optimizer(session.optimizer, session.model, read_tensors(checkpoint / OPTIMIZER))
@@ -135,7 +141,7 @@ def _environment(session: Session) -> dict[str, int | str]:
 
 
 def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
-    """Raise a ConfigError if a resumed run would change a setting not in `MAY_CHANGE`."""
+    """Raise a ConfigError if the recipes differ in a setting that is not in `MAY_CHANGE`."""
     saved_values, new_values = _flatten(saved.model_dump()), _flatten(new.model_dump())
     differences = [
         f"  {key}: {saved_values.get(key)!r} in the run, {new_values.get(key)!r} now"

@@ -46,7 +46,7 @@ class World:
             torch_distributed.all_reduce(tensor)
 
     def broadcast(self, number: float) -> float:
-        """Return the number that rank 0 has. All ranks then compute with exactly the same value."""
+        """Return the value of rank 0 on all ranks, so that they compute with the same value."""
         return self.sum(number if self.is_main else 0.0)
 
     def all_reduce_gradients(self, parameters: Iterable[nn.Parameter]) -> None:

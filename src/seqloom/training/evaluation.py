@@ -18,14 +18,14 @@ from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, check_weights_are_finite
 
 KEPT_WEIGHTS = 1
-"""Number of weights kept in the run folder besides the checkpoints: only the best."""
+"""Number of folders in weights/ that are kept in the run folder: only the best weights."""
 
 
 @dataclass(frozen=True)
 class DevScores:
     """The scores of one evaluation.
 
-    values:           by name, as in recipes
+    values:           the scores by name. The names are those used in recipes
     higher_is_better: names of the scores for which higher is better
     groups:           the scores of each group of the dev split, such as a language pair; empty if
                       there is only one group
@@ -39,8 +39,8 @@ class DevScores:
 def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
     """Score the model on the dev split and save its weights if they are the best so far.
 
-    check_signals: called before each batch. It may raise an exception to end the evaluation, which
-                   can be repeated later
+    check_signals: called before each batch. It may raise an exception to end the evaluation. A
+                   resumed run then repeats the evaluation
     """
     check_weights_are_finite(session.model)
     session.averager.before_evaluation(session.model, session.step)
@@ -85,7 +85,8 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     outputs = [best[0].text for best in predictions]
     task = task.with_fast_scores(session.config.training.stopping.score)
     groups = score_groups(task, examples, outputs)
-    # With several groups, every group has the same weight, whatever its number of sentences.
+    # With several groups, the score is the mean over the groups. Every group has the same weight,
+    # regardless of its size.
     scores = mean_scores(groups) or task.scores(outputs, examples)
     values |= {score.key: score.value for score in scores}
     return DevScores(

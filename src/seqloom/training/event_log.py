@@ -32,7 +32,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         with storage_errors(path):
-            # Unbuffered: closing the file never retries a failed write.
+            # Unbuffered, so that closing the file does not repeat a failed write.
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: Event) -> None:
@@ -43,7 +43,7 @@ class EventLog:
                 remaining = remaining[self.file.write(remaining) :]
 
     def position(self) -> dict[str, Any]:
-        """Sync the file to disk. Returns its size and digest, which checkpoints store."""
+        """Sync the file to disk. Returns its size and digest, to store in a checkpoint."""
         with storage_errors(self.path):
             os.fsync(self.file.fileno())
         size = self.path.stat().st_size

@@ -77,8 +77,8 @@ def train(
     config = recipe if isinstance(recipe, RunConfig) else load_recipe(recipe).config
     folder = Path(folder)
     if folder.name in ("", ".."):
-        # "." and ".." have no usable name, and the names of the lock file and temporary folders are
-        # derived from it.
+        # Resolve "." and "..", because the names of the lock file and of temporary folders are
+        # derived from the name of the folder.
         folder = folder.resolve()
     with (
         join_world(best_device()) as world,
@@ -88,8 +88,8 @@ def train(
         try:
             # Before this point a signal ends the process: there is nothing to save yet.
             with catch_signals() as signals:
-                # Only now: memory freed after reading the corpus should go back to the system;
-                # memory freed by training steps should be reused.
+                # Set only now: memory freed after reading the corpus should go back to the system,
+                # whereas memory freed by training steps should be reused.
                 set_malloc_thresholds()
                 progress = ProgressMeter(session)
                 session.captured_steps = capture_steps(session)
@@ -132,13 +132,17 @@ def take_step(session: Session) -> StepResult:
 
 
 def capture_steps(session: Session) -> CapturedSteps | None:
-    """Prepare the capture of training steps as CUDA graphs; None if steps are not captured."""
+    """Prepare the capture of training steps as CUDA graphs.
+
+    Returns None if steps are not captured.
+    """
     settings = session.config.training
     if not uses_cuda_graphs(settings, session.world.device):
         return None
     if settings.compile:
         compile_for_capture(session.model)
-    # Captured steps are teacher-forced without minimum risk, so the step number does not matter.
+    # Captured steps use teacher forcing and no minimum risk training, so the loss does not depend
+    # on the step number.
     compute_loss = partial(batch_loss, session, 0)
     return CapturedSteps(
         session.model, session.optimizer, compute_loss, settings.clip, session.world
@@ -150,7 +154,8 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
     settings, step = session.config.training, session.step
 
     def check_signals() -> None:
-        # All ranks evaluate the same batches, so all of them call this and stop together.
+        # All ranks evaluate the same batches, so all of them call this function equally often and
+        # stop together.
         if session.world.any(signals.signal is not None):
             raise Interrupted
 
@@ -178,7 +183,8 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
         check_weights_are_finite(session.model)
         score = session.best_score
         data = {"reason": reason, "best": score.best, "best_step": score.best_step}
-        # Logged before the checkpoint, which stores the size of the event log.
+        # Log this event before the checkpoint is written, because the checkpoint stores the size of
+        # the event log.
         session.log(Event("end", step, data))
         _save(session, progress)
     elif step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):

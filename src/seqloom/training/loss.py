@@ -13,11 +13,14 @@ from seqloom.training.session import Session
 
 
 def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
-    """Compute the sum of the loss over the targets of a batch, as defined by the recipe for a step."""
+    """Compute the sum of the loss over the targets of a batch.
+
+    step: number of the training step. The recipe may define the loss differently for each step
+    """
     settings = session.config.training
     risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
     objective = Objective(settings.label_smoothing, settings.r_drop, risk)
-    # bf16 arithmetic with fp32 weights.
+    # The weights are fp32, the arithmetic may be bf16.
     is_bf16 = session.precision == "bf16"
     with torch.autocast(session.world.device.type, dtype=torch.bfloat16, enabled=is_bf16):
         mixed = mix_decoder_inputs(session.model, batch, target_share(settings.decoder_input, step))
@@ -41,7 +44,7 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
     model.eval()
     try:
         mixed = _predict_inputs(model, batch, target_share)
-    finally:  # also after an out-of-memory error: the step is then repeated on smaller batches
+    finally:  # after an out-of-memory error, training continues with smaller batches
         model.train(was_training)
     return replace(batch, inputs=Padded(mixed, batch.inputs.lengths))
 

@@ -1,4 +1,4 @@
-"""Estimate of the memory that a training step needs."""
+"""Estimates the memory that a training step needs."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 
 ADAM_COPIES = 4
-"""Number of tensors of the size of a parameter: the weight, its gradient and two Adam moments."""
+"""Number of tensors that Adam needs per parameter: the weight, its gradient and two moments."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class StepMemory:
 
 
 def blank_batch(signature: Signature, rows: int, source_length: int, target_length: int) -> Batch:
-    """Build a batch of this shape that repeats one token. Image sources are black."""
+    """Build a batch of this shape. All tokens are the same, and images are black."""
 
     def tokens(length: int) -> Padded:
         values = torch.full((rows, length), 4)
@@ -56,7 +56,7 @@ def step_memory(model: Model, task: Task, batch: Batch) -> StepMemory:
 
     def save(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        # Parameters are counted separately. The dict counts shared storage once.
+        # Parameters are counted separately. The dict ensures that shared storage is counted once.
         if storage.data_ptr() not in parameter_storages:
             saved[storage.data_ptr()] = storage.nbytes()
         return tensor

@@ -14,7 +14,7 @@ from seqloom.training.step import StepResult
 def split_on_out_of_memory(
     step: Callable[[Sequence[Batch]], StepResult], batches: Sequence[Batch], session: Session
 ) -> StepResult:
-    """Run a step; after an out-of-memory error, halve the largest batches and try again.
+    """Run a step. After an out-of-memory error, halve the largest batches and try again.
 
     A step divides every loss by the number of targets in all batches, so splitting a batch does not
     change the gradient.
@@ -53,7 +53,10 @@ def _split(batch: Batch, max_tokens: int | None) -> list[Batch]:
 
 
 def _tokens(batch: Batch) -> int:
-    """Return the number of source or target positions, whichever is larger, padding included."""
+    """Return the number of source positions or of target positions, whichever is larger.
+
+    Padding is included.
+    """
     source = batch.source.values.numel() if isinstance(batch.source, Padded) else 0
     return max(source, batch.targets.values.numel())
 

@@ -1,4 +1,4 @@
-"""Settings that change with the step: learning rate, scheduled sampling, minimum risk training."""
+"""Values that change during training: learning rate, scheduled sampling, minimum risk training."""
 
 import math
 from typing import assert_never
@@ -17,7 +17,9 @@ from seqloom.config.schema.training import (
 
 
 def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
-    """Return the factor of the peak learning rate at a step, warm-up included.
+    """Return the learning rate at a step as a fraction of the peak learning rate.
+
+    The fraction rises to 1 during the warm-up.
 
     step:  1, 2, …, `steps`
     steps: total number of steps
@@ -38,7 +40,7 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
 
 
 def target_share(config: DecoderInputConfig, step: int) -> float:
-    """Return the probability of feeding the decoder the target token, not its own prediction."""
+    """Return the probability that the decoder input is the target token, not the prediction."""
     match config:
         case TeacherForcingConfig():
             return 1.0
@@ -52,7 +54,7 @@ def target_share(config: DecoderInputConfig, step: int) -> float:
 
 
 def uses_minimum_risk(settings: TrainingConfig, step: int) -> bool:
-    """True if this step uses minimum risk training: it minimises the risk of sampled outputs."""
+    """True if this step minimises the risk of sampled outputs (minimum risk training)."""
     return settings.minimum_risk is not None and step > settings.minimum_risk.after
 
 

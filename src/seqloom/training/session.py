@@ -1,4 +1,4 @@
-"""Session: the state of a training run in progress, with the best dev score for early stopping."""
+"""Session: the state of a training run in progress, including the best dev score."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,7 +42,7 @@ class BestScore:
         return self.best_step == step
 
     def should_stop(self, patience: int | None) -> bool:
-        """True after `patience` evaluations without a better score; None means never."""
+        """True after `patience` evaluations without a better score. None: never stop."""
         return patience is not None and self.waited >= patience
 
 
@@ -64,12 +64,13 @@ class Session:
     """Training time up to the last checkpoint, including the time before a resume."""
     best_score: BestScore = field(default=BestScore(), init=False)
     saved: tuple[int, int] | None = field(default=None, init=False)
-    """`step` and `evaluated` at the last checkpoint. If both are unchanged, none is due."""
+    """`step` and `evaluated` at the last checkpoint. If both are unchanged, no new checkpoint is
+    due."""
 
     captured_steps: CapturedSteps | None = field(default=None, init=False)
-    """Replays training steps as CUDA graphs; None runs them eagerly."""
+    """Replays training steps as CUDA graphs. If it is None, steps run eagerly."""
     max_part_tokens: int | None = field(default=None, init=False)
-    """Batches with more tokens are split. Set after an out-of-memory error; None before."""
+    """Batches with more tokens than this are split. None until the first out-of-memory error."""
 
     config: RunConfig
     folder: Path

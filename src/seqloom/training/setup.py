@@ -64,7 +64,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous holder may have removed the file after it was opened here.
+            # The process that held the lock may have removed the file after it was opened here.
             is_held = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
         except OSError:
             is_held = False
@@ -101,7 +101,8 @@ def open_session(
         facts = {"corpus": train.digest, "batching": batching}
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
-    # A resumed run keeps the batching it was started with; runs without the entry used padding.
+    # A resumed run keeps the batch layout of its first start. Runs whose manifest has no such entry
+    # used padding.
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
     session = Session(
@@ -160,7 +161,7 @@ def _resume(session: Session) -> None:
 
 
 def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
-    """Raise a ConfigError if training cannot start in the folder, or resume with this recipe.
+    """Raise a ConfigError if training cannot start in the folder or cannot resume with the recipe.
 
     Also removes temporary files that an interrupted process left behind.
     """
@@ -196,8 +197,8 @@ def _prepare_folder(
             "resumed. Restore the data, or train again in another --run folder"
         )
     if read_setup(folder)[0] != config:
-        # Store the changed settings (only those in MAY_CHANGE can differ here); the next resume is
-        # compared with them.
+        # Store the changed settings, because the next resume is compared with them. Only settings
+        # in MAY_CHANGE can differ here.
         replace_listed_file(folder, CONFIG, format_recipe(config).encode())
 
 
@@ -211,10 +212,11 @@ def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallb
 def _read_dev_examples(config: RunConfig) -> list[Example]:
     """Read the dev examples for which every evaluation computes outputs.
 
-    They are the first examples of the split, taken from its groups in alternation.
+    They are the first examples of the split. If the split has several groups, they are taken from
+    the groups in turn.
     """
     if isinstance(config.task, ForecastConfig):
-        return []  # forecasts are scored by their loss
+        return []  # a forecasting model is scored by its loss only
     examples = read_split(config.data, "dev")
     if config.data.merge_references:
         examples = iter(merge_references(examples))
@@ -236,7 +238,10 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
 
 
 def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
-    """One message per side whose texts exceed the model's maximum length."""
+    """List the sides, source or target, with texts longer than the maximum length of the model.
+
+    Returns one message for each such side.
+    """
     problems = []
     sides = (
         ("source", corpus.source_lengths, model.max_source_length, "encoder"),

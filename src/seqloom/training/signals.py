@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class Interrupted(Exception):
-    """Raised when a signal arrives during an evaluation, which can be repeated later."""
+    """Raised when a signal ends an evaluation. A resumed run repeats the evaluation."""
 
 
 class SignalState:
-    """Stores the number of the latest signal received; None before the first."""
+    """Stores the number of the last signal received, or None if there was none."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -25,7 +25,10 @@ class SignalState:
 
 @contextmanager
 def catch_signals() -> Iterator[SignalState]:
-    """Record SIGINT and SIGTERM instead of exiting, and restore the old handlers at the end."""
+    """A context in which SIGINT and SIGTERM are stored instead of ending the process.
+
+    The previous signal handlers are restored when the context ends.
+    """
     state = SignalState()
     if threading.current_thread() is not threading.main_thread():
         yield state  # Python allows signal handlers in the main thread only

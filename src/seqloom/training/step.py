@@ -1,7 +1,7 @@
 """One optimiser step: forward, loss, backward, clip, update.
 
-Loss functions return sums. The step divides them by the number of targets, here and, for captured
-steps, in fast/cuda_graphs.py.
+Loss functions return sums over targets. The step divides these sums by the number of targets.
+Captured steps do the same in fast/cuda_graphs.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +86,10 @@ def check_weights_are_finite(model: nn.Module) -> None:
 
 
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
-    """Return the name of the first tensor that contains an infinity or a NaN; None if none does."""
+    """Return the name of the first tensor that contains an infinity or a NaN.
+
+    Returns None if all values are finite.
+    """
     for name, tensor in tensors.items():
         if tensor is not None and not torch.isfinite(tensor).all():
             return name

@@ -1,1 +1,1 @@
-"""Engines that replace the torch search on a CPU: CTranslate2 and compiled search."""
+"""Engines that are faster than the plain torch search on a CPU: CTranslate2 and compiled search."""

@@ -1,4 +1,4 @@
-"""The engine 'compiled': torch searches single inputs with a compiled decoder step."""
+"""The engine 'compiled': a torch search whose decoder step is compiled, for single inputs."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from seqloom.runs.options import PredictionOptions
 def unsupported_by_compiled(
     model: Model, decoding: DecodingConfig, options: PredictionOptions, on_cpu: bool
 ) -> Iterator[str]:
-    """Yield the reasons why the compiled engine cannot serve this request; none if it can."""
+    """Yield the reasons why the compiled engine cannot serve this request, or nothing if it can."""
     if reason := unsupported_reason():
         yield reason
     if not on_cpu:
@@ -38,7 +38,7 @@ def unsupported_by_compiled(
 
 
 def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -> float:
-    """Compile the decoder step of a search. Returns the time in seconds."""
+    """Compile the decoder step of a search. Returns the compilation time in seconds."""
     search = build_search(decoding)
     assert isinstance(search, Greedy | Beam), "only greedy and beam search can be compiled"
     start = time.perf_counter()
@@ -46,7 +46,7 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
         memory = model.encode(_example_source(signature), 1)
     try:
         CompiledSearch(search).prepare(model.decoder, memory)
-    except RuntimeError as error:  # torch raises various subclasses
+    except RuntimeError as error:  # torch raises various subclasses of RuntimeError
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise ConfigError(
             f"the engine 'compiled' failed to compile the decoder step: {reason.strip()}\n"

@@ -1,8 +1,8 @@
-"""Conversion of a Transformer to the format of CTranslate2.
+"""Converts a Transformer to the format of CTranslate2.
 
 Weights are copied directly into a CTranslate2 model specification. Position encodings are stored
-as seqloom computes them. Token ids serve as token names, so the conversion does not depend on the
-text of the pieces.
+as seqloom computes them. The CTranslate2 vocabulary contains token ids instead of pieces, so the
+conversion does not depend on the text of the pieces.
 """
 
 from pathlib import Path
@@ -25,7 +25,8 @@ from seqloom.text.vocabulary import END, START, UNKNOWN
 
 Precision = Literal["int8", "float32"]
 MAX_POSITIONS = 1_024
-"""Number of positions stored for a model without a maximum length. torch decodes longer texts."""
+"""Number of stored positions for a model without a maximum length. Texts with more positions are
+decoded with torch."""
 
 
 def convert(model: Model, folder: Path, precision: Precision) -> None:
@@ -98,7 +99,8 @@ def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
     part.scale_embeddings = lookup.scale != 1.0
     if not hasattr(part, "position_encodings"):
         return
-    # Adding positions to zeros yields the encodings. Without positions, the result stays zero.
+    # Adding the position encodings to zeros yields the encodings themselves. If the model has no
+    # position encodings, the result is zero.
     zeros = torch.zeros(1, stored_positions(embedder), lookup.width)
     added = embedder.positions(zeros.to(lookup.weight.device), 0)
     part.position_encodings.encodings = _array(added[0])
@@ -138,7 +140,7 @@ Projection = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def _projections(attention: MultiHeadAttention) -> list[Projection]:
-    """Weight and bias of the query, key and value projections.
+    """Return weight and bias of the query, key and value projections.
 
     CTranslate2 divides dot products by √d. If seqloom divides by another number, the query
     projection is scaled to compensate.

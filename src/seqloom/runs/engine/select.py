@@ -1,4 +1,4 @@
-"""The choice of the engine for a request, and the reason for it."""
+"""Chooses the engine for a request, and states the reason."""
 
 import platform
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ class LoadedEngine(NamedTuple):
 class EngineChoice:
     """The engine that serves a request.
 
-    engine:   the CTranslate2 model; None for torch, compiled or not
+    engine:   the CTranslate2 model; None for torch and for compiled torch
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
-    reason:   why torch was chosen, the compile time, or the agreement with torch; empty if the
-              settings ask for torch
-    expected: True if torch was expected, because the decoder is not a Transformer and only torch can
-              run it
+    reason:   for torch, why it was chosen (empty if the settings ask for torch); for compiled
+              torch, the compilation time; for CTranslate2, how closely it agrees with torch
+    expected: True if the engine "auto" chose torch and the decoder is not a Transformer. The
+              reason is then obvious and need not be shown
     compiled: True for the compiled torch search
     """
 
@@ -58,7 +58,7 @@ class EngineChoice:
 
     @property
     def note(self) -> str:
-        """A line for the user."""
+        """One line that tells the user the engine and the reason for its choice."""
         return f"engine: {self.name} ({self.reason})" if self.reason else f"engine: {self.name}"
 
 
@@ -67,7 +67,7 @@ TORCH = EngineChoice(None, "torch")
 
 @dataclass(frozen=True)
 class Engines:
-    """The engines of one run, each loaded on first use and then kept."""
+    """The engines of one run. Each engine is loaded on first use and then stays loaded."""
 
     origin: ModelOrigin
     task: TokenTask
@@ -84,8 +84,9 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        compile_now: for the engine 'compiled', compile a new search now. If False, a search that is
-                     not compiled yet runs on plain torch, so that no request waits for compilation
+        compile_now: only for the engine 'compiled'. True compiles a search that is not compiled
+                     yet. False returns plain torch for such a search, so that no request waits for
+                     compilation
 
         Raises a ConfigError if the settings name an engine that cannot serve the request.
         """
@@ -106,10 +107,10 @@ class Engines:
     def _check_ctranslate2(
         self, decoding: DecodingConfig, options: PredictionOptions, automatic: bool
     ) -> None:
-        """Raise a ConfigError with every reason why CTranslate2 cannot serve the request."""
+        """Raise a ConfigError that lists all reasons, if CTranslate2 cannot serve the request."""
         task = self.task
         reasons = unsupported_model(self.origin.model)
-        if not (automatic and reasons):  # for an unsupported model the request does not matter
+        if not (automatic and reasons):  # an unsupported model is reason enough
             reasons += unsupported_request(decoding, options, task.signature, task.target_tokenizer)
         if automatic:
             reasons += [] if self.on_cpu else ["there is a GPU"]

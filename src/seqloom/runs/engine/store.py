@@ -1,6 +1,7 @@
-"""Storage of converted models, and their comparison with the original model.
+"""Stores converted models, and compares them with the original model.
 
-    engines/ctranslate2-int8-…/    in the run folder, or in the user's cache if that is read-only
+    engines/ctranslate2-int8-…/    in the run folder, or in the user's cache
+                                   if the run folder is read-only
 
 Each folder has a manifest. If a folder is damaged, the model is converted again.
 """
@@ -32,10 +33,10 @@ PROBES = 32
 MAX_PROBE_LENGTH = 24
 """Maximum number of tokens of a probe and of its output."""
 EXACT_TOLERANCE = 1e-4
-"""A float32 conversion is exact if |Δ log p| of every token is below this value. Two outputs whose
-scores differ by less are tied."""
+"""A float32 conversion counts as exact if |Δ log p| of every token is below this value. Two outputs
+count as tied if their scores differ by less than this value."""
 INT8_TOLERANCE = 0.05
-"""Maximum mean |Δ log p| per token with which int8 may be chosen automatically."""
+"""int8 is chosen automatically only if the mean |Δ log p| per token is at most this value."""
 FILE = "agreement.json"
 
 
@@ -43,10 +44,13 @@ FILE = "agreement.json"
 class Agreement:
     """How closely a converted model agrees with torch on the probes.
 
+    Δ log p is the difference between the log-probabilities that torch and the converted model give
+    to the same token.
+
     largest:  maximum |Δ log p| over all tokens
     mean:     mean |Δ log p| over all tokens
-    same:     number of probes with the same best output, or with tied outputs
-    answered: number of probes that CTranslate2 decoded instead of leaving them to torch
+    same:     number of probes for which both best outputs are equal or have tied scores
+    answered: number of probes that CTranslate2 decoded. It leaves some inputs to torch
     """
 
     largest: float
@@ -96,7 +100,11 @@ def build_probes(model: Model) -> list[ModelInput]:
 
 @torch.inference_mode()
 def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
-    """Decode the probes with torch and with the engine, and score the torch outputs with both."""
+    """Compare the engine with torch on the probes.
+
+    Decodes the probes with both and compares the outputs. Then compares the log-probabilities that
+    both give to the tokens of the torch outputs.
+    """
     batch = build_probes(model)
     decoding = GreedyConfig()
     limit = min(MAX_PROBE_LENGTH, model.max_target_length or MAX_PROBE_LENGTH)
@@ -133,12 +141,13 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
 
 ENGINES = "engines"
 CONVERSION_VERSION = 1
-"""Part of the folder name. Increase it when the conversion changes."""
+"""Version of the conversion. The folder name depends on it, so that models converted by earlier
+versions are not used. Increase it when the conversion changes."""
 
 
 @dataclass(frozen=True)
 class ModelOrigin:
-    """The model that an engine is converted from.
+    """The original model, before conversion.
 
     folder: the run folder
     digest: digest of the weights and of the model settings
@@ -168,7 +177,7 @@ def load_or_convert(
 
 
 def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Path:
-    """Convert the model into the first of these paths that can be written. Returns the path."""
+    """Convert the model into the first writable path of `paths`. Returns this path."""
     first_error: StorageError | None = None
     for path in paths:
         try:
@@ -178,7 +187,7 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
                 _remove_outdated(path, precision)
             return path
         except StorageError as error:
-            if not find_damage(path):  # another process converted it meanwhile
+            if not find_damage(path):  # another process has converted the model
                 return path
             first_error = first_error or error
     assert first_error is not None
@@ -201,7 +210,7 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def _remove_outdated(path: Path, precision: Precision) -> None:
-    """Remove the other converted models of this precision, made from earlier weights or versions."""
+    """Remove converted models of this precision that belong to earlier weights or versions."""
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:
             remove_folder(other)

@@ -1,4 +1,4 @@
-"""Checks whether CTranslate2 supports a model and a request. They list all reasons against it."""
+"""Checks whether CTranslate2 supports a model and a request. Lists all reasons if it does not."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def unsupported_model(model: Model) -> list[str]:
-    """List the reasons why CTranslate2 cannot run this model; empty if it can."""
+    """List the reasons why CTranslate2 cannot run this model. The list is empty if it can."""
     if model.encoder is None:
         return ["a language model has no encoder and runs on torch"]
     sides: tuple[tuple[str, nn.Module], ...] = (
@@ -37,7 +37,8 @@ def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
         yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
     else:
         yield from _unsupported_embedder(name, part.embedder)
-        # All layers have the same settings, and so do the two attentions of a decoder layer.
+        # All layers have the same settings. Self-attention and cross-attention of a decoder layer
+        # have the same settings, too.
         yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
         if any(not layer.attention_residual.skip for layer in part.layers):
             yield f"{name}.remove_residual: a layer without residual connection is not supported"
@@ -72,7 +73,10 @@ def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator
 def unsupported_request(
     decoding: DecodingConfig, options: PredictionOptions, signature: Signature, target: Tokenizer
 ) -> list[str]:
-    """List the reasons why CTranslate2 would return another result than torch; empty if none."""
+    """List the reasons why CTranslate2 would return another result than torch for a request.
+
+    The list is empty if there are none.
+    """
     assert isinstance(signature.target, Tokens)
     reasons = list(_unsupported_search(decoding, options, signature.target.count))
     if decoding.min_length:

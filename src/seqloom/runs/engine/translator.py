@@ -1,14 +1,16 @@
 """Search with CTranslate2.
 
-The greedy and beam search of CTranslate2 follow the same algorithm as seqloom's: finished
-hypotheses are saved and not extended, the search stops after `finished` of them, and the ranking is
-log p / length^length_penalty with END counted. One difference rarely matters: seqloom considers the k best
-tokens of a hypothesis, END included; CTranslate2 considers the k best tokens besides END.
+Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom: finished hypotheses
+are saved and not extended, the search stops after `finished` such hypotheses, and hypotheses are
+ranked by log p / length^length_penalty, where the length includes END. One difference rarely
+matters: seqloom considers the k best tokens of a hypothesis, END included; CTranslate2 considers
+END and the k best other tokens.
 
 CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
-tokens. It therefore searches without these two rules. A result is used only if all outputs end
-within their limit and contain no forbidden token; torch searches the other inputs again. A greedy
-output is cut at its limit.
+tokens. It therefore searches without length limits and without forbidden tokens, and the results
+are checked afterwards. The result of an input is used only if all of its outputs end within the
+limit and contain no forbidden token; otherwise torch decodes the input. A greedy output that
+exceeds its limit is cut instead.
 """
 
 import math
@@ -36,7 +38,8 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END
 
 TINY_PENALTY = 1e-9
-"""Replaces a length penalty of 0, with which CTranslate2 ends its search earlier than seqloom."""
+"""Used instead of a length penalty of 0, because CTranslate2 with 0 ends its search earlier than
+seqloom."""
 
 SearchResults = list[list[Hypothesis] | None]
 """The hypotheses of each input; None for an input that torch has to decode."""
@@ -89,7 +92,7 @@ class CTranslate2Engine:
             row
             for row, one in enumerate(batch)
             if not one.prefix
-            and one.source  # for an empty source CTranslate2 returns nothing without decoding
+            and one.source  # CTranslate2 does not decode an empty source
             and len(one.source) + 1 <= self.max_source_length
             and request.max_lengths[row] <= self.max_target_length
         ]
@@ -110,7 +113,7 @@ class CTranslate2Engine:
             if len(outputs) < request.n_best:
                 continue
             if _is_greedy(decoding) and limit < self.max_target_length:
-                # Greedy tokens after the limit do not influence those before it.
+                # In greedy search, tokens after the limit do not influence the tokens before it.
                 outputs = [output[:limit] for output in outputs]
             elif any(output[-1] != END or len(output) > limit for output in outputs):
                 continue
@@ -132,7 +135,7 @@ class CTranslate2Engine:
     ) -> SearchResults:
         """Add the log-probabilities of the tokens, and the score computed from them.
 
-        all_outputs: if False, only for unfinished outputs
+        all_outputs: True adds them to all outputs, False only to unfinished outputs
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:
@@ -160,7 +163,10 @@ class CTranslate2Engine:
     def score(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> list[tuple[float, ...]]:
-        """Return the log-probabilities of the target tokens and END for each (source, target)."""
+        """Return the log-probabilities of the target tokens and of END for each pair.
+
+        pairs: (source, target) token ids
+        """
         if not pairs:
             return []
         results = self.translator.score_batch(

@@ -1,4 +1,4 @@
-"""Scores of each group of a split, such as a language pair, and their mean."""
+"""Scores of each group of a split, such as a language pair, and the mean over the groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,10 @@ class GroupScores:
 def score_groups(
     task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
 ) -> tuple[GroupScores, ...]:
-    """Compute the scores of each group; empty with a single group or without outputs."""
+    """Compute the scores of each group.
+
+    Returns an empty tuple if there is only one group or if there are no outputs.
+    """
     groups = indices_by_group(examples)
     if len(groups) < 2 or not outputs:
         return ()

@@ -34,7 +34,8 @@ from seqloom.text.long_text import newline_id
 def corpus_batches(corpus: Dataset, batch_tokens: int) -> Iterator[Batch]:
     """Yield every example of a corpus once, in batches."""
     sides = (corpus.source_lengths, corpus.target_lengths)
-    # The budget is raised to the longest example if necessary: evaluation drops nothing.
+    # An example that is longer than `batch_tokens` raises the budget, so that no example is
+    # dropped.
     longest = max(int(lengths.max()) + 1 for lengths in sides if lengths is not None)
     layout = PaddedLayout(max(batch_tokens, longest))
     for rows in layout.plan(*sides, seed=0, epoch=0):
@@ -50,7 +51,7 @@ def corpus_loss(
 ) -> tuple[float, int]:
     """Return the sum of the loss over all batches, and the number of targets.
 
-    check_signals: called before each batch; may raise to stop
+    check_signals: called before each batch. It may raise an exception to stop
     """
 
     def batch_loss(batch: Batch) -> float:

@@ -39,11 +39,11 @@ BATCH_TOKENS = 4_096
 class EvaluationReport:
     """The scores of a run on a split.
 
-    scores:    scores of the outputs, then likelihood scores
+    scores:    scores of the outputs, followed by the likelihood scores
     by_length: scores of the outputs, grouped by the length of the source
     outputs:   one text per example; empty for a language model, which is scored by likelihood only
-    cut_off:   number of outputs that the length limit ended
-    members:   number of runs; more than one for an ensemble
+    cut_off:   number of outputs that reached the length limit before END
+    members:   number of runs in the ensemble; 1 for a single run
     engine:    the engine that computed the outputs
     parts:     scores of each group of the split, such as a language pair; empty if there is only
                one group
@@ -64,7 +64,7 @@ class EvaluationReport:
     parts: Sequence[GroupScores] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything except the sentences, which `save` writes to separate files."""
+        """Return the report without its sentences, which `save` writes to separate files."""
         return {
             "run": self.run,
             "split": self.split,
@@ -82,7 +82,9 @@ class EvaluationReport:
         }
 
     def save(self, folder: Path) -> Path:
-        """Write scores, sources, references and outputs to the run folder. Returns the subfolder.
+        """Write scores, sources, references and outputs to a subfolder of the run folder.
+
+        Returns the path of the subfolder.
 
         The report of an ensemble goes into a separate subfolder of its first run.
         """
@@ -100,7 +102,10 @@ class EvaluationReport:
         return path
 
     def changed_settings(self, folder: Path) -> list[str]:
-        """List the settings that differ from the stored report, which `save` would replace."""
+        """List the settings in which this report differs from the stored report.
+
+        `save` would replace the stored report.
+        """
         path = self._path(folder) / "report.json"
         old = json.loads(path.read_bytes()) if path.is_file() else {}
         new = json.loads(json.dumps(self.to_json()))
@@ -119,9 +124,9 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ScoredOutputs:
-    """Output texts and their scores; all empty for a language model.
+    """Output texts and their scores. All fields are empty for a language model.
 
-    cut_off: number of outputs that the length limit ended
+    cut_off: number of outputs that reached the length limit before END
     """
 
     texts: list[str]
@@ -207,7 +212,10 @@ def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None
 def _image_loader(
     task: TokenTask, examples: Sequence[Example]
 ) -> Callable[[NDArray[Any]], Images] | None:
-    """Return a function that maps indices of examples to their images; None without images."""
+    """Return a function that maps indices of examples to their images.
+
+    Returns None if the inputs of the task are not images.
+    """
     if task.image_size is None:
         return None
     paths = list(dict.fromkeys(example.source for example in examples))
@@ -221,14 +229,17 @@ def _image_loader(
 
 
 def _prepare(task: TokenTask, example: Example) -> ModelInput:
-    """Return the input of an example. For an image it is empty; `_image_loader` loads images."""
+    """Return the model input of an example.
+
+    If the example is an image, the model input is empty, because `_image_loader` loads the image.
+    """
     if task.image_size is not None:
         return ModelInput(None, ())
     return task.prepare(task.source_text(example))
 
 
 def _source_ids(task: TokenTask, inputs: Sequence[ModelInput]) -> list[np.ndarray] | None:
-    """The source ids of each example; None without a source text."""
+    """Return the source ids of each example, or None if the task has no source text."""
     if task.source_tokenizer is None:
         return None
     return [np.array(one.source, np.int32) for one in inputs]

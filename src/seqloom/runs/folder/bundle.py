@@ -27,8 +27,8 @@ from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
 
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts to load a folder that a training run changes at the same time, before
-a last attempt reports the error."""
+"""If a training run changes a folder while it is loaded, loading is repeated at most this many
+times. If the last attempt fails as well, its error is raised."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,10 @@ def _check_is_run(folder: Path) -> None:
 
 
 def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
-    """Check the whole folder, then load it. All damage is reported in one error.
+    """Check the whole folder, then load it. If files are damaged, one error lists all damage.
 
-    settings: changes to the recipe, such as "decoding.width=8"; the weights must still fit
+    settings: changes to the recipe, such as "decoding.width=8". The weights must still fit the
+              model
     """
     for _ in range(MAX_ATTEMPTS):
         before = read_pointers(folder)
@@ -116,7 +117,7 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
 
 
 def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:
-    """Build the error for a damaged run folder, with a remedy."""
+    """Build the error for a damaged run folder. Its message says what the user can do."""
     listed = "\n".join(f"  {problem}" for problem in problems)
     store = checkpoint_store(folder)
     only_checkpoints = all(

@@ -1,4 +1,4 @@
-"""CheckpointStore: numbered folders and a pointer to the current one.
+"""CheckpointStore: folders numbered by training step, and a file that names the current folder.
 
     checkpoints/step-00000500/     each with its own manifest
     checkpoints/step-00001000/
@@ -27,7 +27,7 @@ from seqloom.core.storage import (
 EMPTY = b"none\n"
 """Content of the pointer before the first folder is complete."""
 NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
-"""The name of a folder: the step, and how many times the step was saved before."""
+"""The name of a folder contains the step and, if the step was saved before, how many times."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CheckpointStore:
         facts: additional entries of the manifest
         """
         if self.is_empty():
-            # From now on, a missing pointer means damage and not a new store.
+            # Once this file is written, a missing pointer means damage and not a new store.
             write_file(self.pointer, EMPTY)
         path = self._unused_path(step)
         with atomic_folder(path, step=step, **facts) as temporary:
@@ -58,7 +58,7 @@ class CheckpointStore:
         return path
 
     def make_current(self, path: Path) -> None:
-        """Point to this folder and delete the folders of later steps."""
+        """Write the name of this folder to the pointer and delete the folders of later steps."""
         write_file(self.pointer, _pointer_content(path))
         for later in self.paths()[: self.paths().index(path)]:
             remove_folder(later)
@@ -70,7 +70,10 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """Return the folder that the pointer names, intact or not; None before the first `add`."""
+        """Return the folder that the pointer names, without checking it.
+
+        Returns None before the first `add`.
+        """
         if self.is_empty():
             return None
         try:
@@ -86,7 +89,7 @@ class CheckpointStore:
         return path
 
     def current(self) -> Path | None:
-        """Return the current folder. If it is damaged, raise a StorageError with all damage."""
+        """Return the current folder. If it is damaged, raise a StorageError listing all damage."""
         path = self.current_path()
         if path is not None and (problems := self.find_damage(path)):
             raise StorageError("\n".join(problems))
@@ -95,7 +98,8 @@ class CheckpointStore:
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the intact folders: first the current one, then the others, newest first.
 
-        Each comes with the list of all damage found up to then, in the pointer or in other folders.
+        Yields pairs of a folder and a list. The list contains all damage to the pointer and to
+        other folders that was found before this folder.
         """
         problems: list[str] = []
         tried: list[Path] = []
@@ -115,7 +119,7 @@ class CheckpointStore:
                 yield path, problems
 
     def find_damage(self, path: Path) -> list[str]:
-        """List all differences between a folder and its manifest; empty if it is intact."""
+        """List all differences between a folder and its manifest. Empty if the folder is intact."""
         problems = find_damage(path)
         if not problems and read_manifest(path).get("step") != _step_and_repeat(path)[0]:
             problems = [f"{path}: contains the files of another step"]
@@ -138,7 +142,7 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read the step from a folder name, and how many times the step was saved before."""
+    """Read two numbers from a folder name: the step, and how often the step was saved before."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

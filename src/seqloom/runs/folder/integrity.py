@@ -10,10 +10,10 @@
     engines/…/           weights converted for another engine; rebuilt if damaged
     alignment/           the attention heads that align words best
 
-The files `best` and `latest` name the current folder of each kind. Manifests hold the digest of
-every file; the digest of the event log up to the last checkpoint is stored in that checkpoint.
-Files are checked before they are used. A check needs no torch, so it can run in a thread while
-torch is imported.
+The file `best` names the current folder in weights/, the file `latest` the current folder in
+checkpoints/. Manifests hold the digest of every file. Each checkpoint stores the digest of the
+event log at that time. Files are checked before they are used. A check needs no torch, so it can
+run in a thread while torch is imported.
 """
 
 import json
@@ -46,18 +46,18 @@ def checkpoint_store(folder: Path) -> CheckpointStore:
 
 
 def is_run(folder: Path) -> bool:
-    """True if the folder has a recipe or a manifest, intact or not."""
+    """True if the folder has a recipe or a manifest, even if these are damaged."""
     return (folder / CONFIG).is_file() or (folder / MANIFEST).is_file()
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """Read both pointer files. A training run in progress changes them."""
+    """Read both pointer files. If they change, a training run has written to the folder."""
     paths = (weights_store(folder).pointer, checkpoint_store(folder).pointer)
     return tuple(path.read_bytes() if path.is_file() else None for path in paths)
 
 
 def run_damage(folder: Path) -> list[str]:
-    """List all differences between the files of a run and their digests; empty if it is intact."""
+    """List all damage to the files of a run, found by their digests. Empty if there is none."""
     problems = find_damage(folder)
     for store in (weights_store(folder), checkpoint_store(folder)):
         problems += [problem for path in store.paths() for problem in store.find_damage(path)]
@@ -71,7 +71,7 @@ def run_damage(folder: Path) -> list[str]:
 
 
 def _event_log_damage(folder: Path) -> list[str]:
-    """Compare the event log, up to the last checkpoint, with the digest in that checkpoint."""
+    """List the damage in the event log, found by the digest stored in the last checkpoint."""
     try:
         checkpoint = checkpoint_store(folder).current_path()
         if checkpoint is None:
@@ -84,7 +84,7 @@ def _event_log_damage(folder: Path) -> list[str]:
 
 
 def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
-    """List the damage in the first `size` bytes of a file that only grows; empty if intact."""
+    """List the damage in the first `size` bytes of a file to which data is only appended."""
     if not path.is_file():
         return [f"{path}: is missing"]
     if path.stat().st_size < size:
@@ -99,7 +99,7 @@ class _BackgroundCheck:
     """A check of a run folder in a background thread.
 
     pointers: the contents of the pointer files before the check
-    problems: the result of `run_damage`; None if it raised an error
+    problems: the result of `run_damage`; None if `run_damage` raised an error
     """
 
     folder: Path
@@ -116,7 +116,7 @@ class _BackgroundCheck:
         try:
             self.pointers = read_pointers(self.folder)
             self.problems = run_damage(self.folder)
-        except Exception:  # the check is repeated in the main thread, which reports the error
+        except Exception:  # `check_run` checks again in the main thread and raises the error
             self.problems = None
 
 
@@ -124,15 +124,16 @@ _background_checks: dict[Path, _BackgroundCheck] = {}
 
 
 def start_check(folder: Path) -> None:
-    """Start checking a folder in the background, before it is loaded."""
+    """Start to check a folder in a background thread. `check_run` returns the result."""
     _background_checks[folder] = _BackgroundCheck(folder)
 
 
 def check_run(folder: Path) -> list[str]:
-    """Return the result of the check that `start_check` started, or else of `run_damage`.
+    """List all damage to a run folder, as `run_damage` does.
 
-    The result of a background check is used only once, and only if no training run has changed the
-    folder since then.
+    If `start_check` has started a check of this folder, returns its result instead of checking
+    again. The result is used only once, and only if no training run has changed the folder since
+    the check started.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

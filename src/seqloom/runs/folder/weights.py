@@ -28,19 +28,19 @@ RENAMED = tuple(
         (r"(\.stages\.\d+)\.around\.", r"\1.shortcut."),
     )
 )
-"""Names of weights in earlier versions, as regular expressions, and their current names. Runs of
-earlier versions can thus be loaded."""
+"""Pairs of a regular expression, which matches part of the name of a weight in earlier versions,
+and its current replacement. With them, runs of earlier versions can be loaded."""
 
 
 def current_name(name: str) -> str:
-    """Return the current name of a weight or of its optimiser state, given its name in any version."""
+    """Replace the name of a weight or of its optimiser state, if outdated, by the current name."""
     for old, new in RENAMED:
         name = old.sub(new, name)
     return name
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return every parameter by name. A shared parameter appears once."""
+    """Return all parameters of a model by name. A shared parameter appears only once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -62,7 +62,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Copy weights into a model. Every name and shape must match.
 
-    path: where the weights were read from, for the error message
+    path: the file or folder of the weights, for the error message
     """
     parameters = dict(model.named_parameters())
     problems = [f"'{name}' is missing" for name in parameters.keys() - weights.keys()]

@@ -1,1 +1,1 @@
-"""Faster training: CUDA graphs, and the choice of loop, batch layout and precision."""
+"""Faster training: CUDA graphs, and the choice of training loop, batch layout and precision."""

@@ -23,14 +23,15 @@ from seqloom.training.distributed import World
 from seqloom.training.step import LossFunction, StepResult
 
 WARM_UPS = 3
-"""Number of runs before a capture, so that libraries choose algorithms and allocate workspaces."""
+"""Number of times that a function runs before it is captured. In these runs, libraries choose
+algorithms and allocate workspaces."""
 
 
 def compile_for_capture(model: Model) -> None:
-    """Compile the layers for captured steps. Elsewhere they run uncompiled.
+    """Compile the layers of the model for captured steps.
 
-    Other code calls them with varying lengths, and torch would compile them again for every new
-    shape.
+    All other code runs the layers uncompiled. It calls them with varying lengths, and torch would
+    compile them again for every new shape.
     """
     torch.compiler.set_stance("force_eager")
     compile_model(model)
@@ -38,7 +39,7 @@ def compile_for_capture(model: Model) -> None:
 
 @dataclass(frozen=True)
 class Capture:
-    """A captured function of a batch.
+    """A function of a batch, captured as a CUDA graph.
 
     batch:  fixed input tensors
     loss:   fixed output tensor
@@ -59,8 +60,9 @@ class Capture:
 class CapturedSteps:
     """Runs training steps by replaying one CUDA graph per batch shape.
 
-    A step of a single batch is one graph. Steps of several batches or on several ranks combine
-    gradients before the update, so gradients and update are captured separately.
+    A step with a single batch is captured as one graph. A step with several batches or on several
+    ranks sums gradients before the update. The computation of the gradients and the update are
+    therefore captured as separate graphs.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class CapturedSteps:
         """Time spent on captures, compilation included."""
         on_gpu = world.device.type == "cuda"
         self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
-        # One stream for all warm-ups: the allocator reuses memory of a stream only on that stream.
+        # All warm-ups use one stream, because the allocator reuses memory only within a stream.
         self._stream = torch.cuda.Stream(world.device) if on_gpu else None
 
     def step(self, batches: Sequence[Batch]) -> StepResult:
@@ -160,7 +162,7 @@ class CapturedSteps:
             with torch.cuda.stream(stream):
                 for _ in range(WARM_UPS):
                     function()
-            # Capture this thread only: another thread prefetches batches meanwhile.
+            # Capture this thread only, because another thread prefetches batches at the same time.
             with torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local"):
                 function()
             torch.cuda.current_stream().wait_stream(stream)
@@ -181,11 +183,12 @@ class CapturedSteps:
                 for tensor, value in zip(tensors, before, strict=True):
                     tensor.copy_(value)
                 for tensor in self._updated_tensors():
-                    if id(tensor) not in known:  # a moment that the warm-up created
+                    if id(tensor) not in known:  # created by the warm-up
                         tensor.zero_()
             torch.cuda.set_rng_state(random, self.world.device)
             if self._gradients is None:
-                self.optimizer.zero_grad(set_to_none=True)  # they are in the graph's memory pool
+                # The gradients are in the graph's memory pool.
+                self.optimizer.zero_grad(set_to_none=True)
 
     def _updated_tensors(self) -> list[Tensor]:
         """All tensors that a step overwrites.

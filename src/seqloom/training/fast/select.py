@@ -20,13 +20,14 @@ Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
 
 MATRIX_SIZES = (32, 256)
-"""Sizes of the matrices whose products are timed, the small one first."""
+"""Sizes of the two square matrices whose products are timed, the smaller one first."""
 MIN_SPEEDUP = 1.5
-"""Minimum speed-up of bf16 matrix products with which a CPU uses bf16. All other operations become
-slower."""
+"""A CPU uses bf16 only if matrix products become at least this many times faster, because all other
+operations become slower."""
 MAX_SLOWDOWN = 4
-"""If a small bf16 product is this many times slower than fp32, the CPU has no bf16 instructions.
-The large product, which could take a quarter of a second, is then not timed."""
+"""If the product of small matrices is more than this many times slower in bf16 than in fp32, the
+CPU has no bf16 instructions. The product of large matrices is then not timed, because it could
+take a quarter of a second."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
@@ -46,8 +47,8 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
 def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
     """True if training steps are captured and replayed.
 
-    "auto" captures on a GPU with teacher forcing. With other decoder inputs every step runs
-    different operations.
+    `loop = "auto"` captures steps on a GPU if training uses teacher forcing. Otherwise the
+    operations differ from step to step and cannot be captured.
     """
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
@@ -72,9 +73,9 @@ def choose_precision(
 
 
 def bf16_is_faster_on_cpu() -> bool:
-    """True if bf16 matrix products, which are timed here, are clearly faster than fp32 on this CPU.
+    """True if matrix products are clearly faster in bf16 than in fp32 on this CPU.
 
-    Without bf16 instructions they can be 100 times slower.
+    The function measures both. On a CPU without bf16 instructions, bf16 can be 100 times slower.
     """
     small, large = MATRIX_SIZES
     if product_seconds(torch.bfloat16, small) > MAX_SLOWDOWN * product_seconds(
