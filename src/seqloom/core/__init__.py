@@ -1,1 +1,1 @@
-"""Errors, batches, signatures and atomic storage: what every other package builds on."""
+"""Errors, batches, model signatures and atomic storage, which the other packages use."""

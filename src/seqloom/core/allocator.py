@@ -1,9 +1,9 @@
 """Memory allocator settings that keep freed memory for reuse.
 
 A training step allocates and frees the same hundreds of megabytes every time. With default settings
-the allocators return this memory to the operating system, which clears every page before it hands
-it out again. This takes up to a tenth of a step on a CPU. Existing settings in the environment
-are kept.
+the allocators return this memory to the operating system, which fills every page with zeros before
+a process can use it again. On a CPU, this takes up to a tenth of the time of a step. This module
+does not change settings that the environment already contains.
 """
 
 import ctypes
@@ -13,11 +13,11 @@ from contextlib import suppress
 PURGE_DELAY_MS = "10000"
 """Time for which mimalloc keeps freed memory, in milliseconds. A step seldom takes longer."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Constants that select a parameter of glibc's `mallopt`: how many free bytes the allocator keeps at
-the top of the heap, and from which size on it requests a block from the operating system
-directly."""
+"""Numbers of two parameters of glibc's function `mallopt`. M_TRIM_THRESHOLD: maximum number of free
+bytes that the allocator keeps at the top of the heap. M_MMAP_THRESHOLD: minimum size of a block
+that the allocator requests directly from the operating system."""
 MALLOPT_VALUES = {M_TRIM_THRESHOLD: 2**31 - 1, M_MMAP_THRESHOLD: 2**25}
-"""The value of each parameter in bytes: the largest that glibc accepts."""
+"""Value of each parameter in bytes. Both are the largest values that glibc accepts."""
 
 
 def set_mimalloc_purge_delay() -> None:
@@ -32,7 +32,8 @@ def set_mimalloc_purge_delay() -> None:
 def set_malloc_thresholds() -> None:
     """Let glibc's allocator keep freed memory.
 
-    Does nothing with other C libraries, or if the environment has a variable MALLOC_….
+    Does nothing with other C libraries, or if there is an environment variable whose name starts
+    with MALLOC_.
     """
     if any(name.startswith("MALLOC_") for name in os.environ):
         return

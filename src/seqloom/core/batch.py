@@ -98,15 +98,16 @@ class Packing:
 
     @property
     def target_mask(self) -> Tensor:
-        """(B, 1, T, T), True where a target position may attend to itself or an earlier one."""
+        """(B, 1, T, T), True where a target position may attend to itself or to an earlier
+        target position of its pair."""
         return _same_pair(self.target_pairs, self.target_pairs).tril()
 
     @property
     def cross_mask(self) -> Tensor:
         """(B, 1, T, S), True where a target position may attend to a source position.
 
-        Target padding attends to all source positions. It cannot attend to source padding only,
-        because a full row has none, and a softmax over zero positions is NaN.
+        Target padding attends to all source positions. If it attended only to source padding, it
+        would attend to nothing in a row without source padding, and its softmax would be NaN.
         """
         padding = (self.target_pairs == 0)[:, None, :, None]
         return _same_pair(self.target_pairs, self.source_pairs) | padding
@@ -124,8 +125,8 @@ class Packing:
 def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
     """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
 
-    Padding counts as pair 0, so padding attends to padding. Otherwise the softmax of a padding
-    position would run over zero positions.
+    Padding counts as pair 0, so padding attends to padding. If it attended to nothing, the softmax
+    of a padding position would be NaN.
     """
     return (queries.unsqueeze(2) == keys.unsqueeze(1)).unsqueeze(1)
 
@@ -154,12 +155,13 @@ class Batch:
 
     @property
     def num_targets(self) -> int:
-        """Number of target positions that count in the loss: neither padding nor `lead`."""
+        """Number of target positions that count in the loss: all except padding and the first
+        `lead` positions of each row."""
         counted = self.targets.lengths if self.lead is None else self.targets.lengths - self.lead
         return int(counted.sum())
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return a copy with `function` applied to every tensor. In all of them dimension 0 is B."""
+        """Return a copy with `function` applied to every tensor. Dimension 0 of each is B."""
         source = None if self.source is None else self.source.map(function)
         packing = None if self.packing is None else self.packing.map(function)
         lead = None if self.lead is None else function(self.lead)

@@ -9,8 +9,8 @@
 
 Each message says where the problem is, what is wrong and what to do. All problems of one kind are
 collected before an error is raised, so that a user can fix them together. The command line prints
-the message of these errors without a traceback. A bug in seqloom itself is a failed `assert`, which
-is shown with a traceback.
+the message of these errors without a traceback. A bug in seqloom itself shows as a
+failed `assert`, which is printed with a traceback.
 """
 
 

@@ -1,4 +1,4 @@
-"""Importing packages that are installed only with an optional extra: seqloom[plots]."""
+"""Imports packages that are installed only with an optional extra, such as seqloom[plots]."""
 
 import importlib
 from types import ModuleType
@@ -9,8 +9,8 @@ from seqloom.core.errors import NotFoundError
 def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
     """Import a module whose package is installed with the optional extra `extra`.
 
-    Raises NotFoundError with the install command if the package is not installed. `purpose` is the
-    start of that message: what needs the package.
+    Raises NotFoundError with the install command if the package is not installed. `purpose`, the
+    start of that message, names what needs the package, for example "seqloom serve".
     """
     try:
         return importlib.import_module(module)

@@ -1,7 +1,7 @@
 """The types of a model's inputs and outputs.
 
-`models/build.py` needs nothing else from a task. The signature determines whether the model has an
-encoder, and how many rows the embeddings and the output layer have.
+A `Signature` is all that `models/build.py` needs to know about a task. It determines whether the
+model has an encoder, and how many rows the embeddings and the output layer have.
 """
 
 from dataclasses import dataclass

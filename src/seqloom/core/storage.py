@@ -1,9 +1,9 @@
 """Atomic writes of files and folders, and integrity checks with a manifest.
 
-`atomic_folder` writes a folder under a temporary name beside its final path. It syncs every file to
-disk, then a manifest with the size and SHA-256 of each file, then the folder itself. At the end it
-renames the folder. A process that dies before that leaves a folder with a temporary name; a folder
-with the final name is always complete.
+`atomic_folder` writes a folder under a temporary name beside its final path. It first syncs every
+file to disk, then a manifest with the size and SHA-256 of each file, then the folder itself.
+Finally it renames the folder to its final name. If the process dies before the rename, a folder
+with a temporary name is left over. A folder with the final name is always complete.
 """
 
 import errno
@@ -23,7 +23,7 @@ from seqloom.core.errors import NotFoundError, StorageError
 MANIFEST = "manifest.json"
 TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
-"""Prefix of a folder that was renamed because a new folder takes its place."""
+"""Prefix of the temporary name that an old folder has while a new folder replaces it."""
 SCHEMA = 1
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -126,8 +126,9 @@ def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
 def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
     """Create a folder atomically: yield a temporary folder to fill, then rename it to `path`.
 
-    `facts` are added to its manifest. An existing folder at `path` is replaced once the new one is
-    complete. If the block raises, the temporary folder is removed and an existing one is kept.
+    `facts` are added to the manifest. An existing folder at `path` is replaced once the new one is
+    complete. If the block raises, the temporary folder is removed, and an existing folder at
+    `path` is kept.
     """
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
@@ -165,7 +166,8 @@ def remove_folder(path: Path) -> None:
 
 
 def _remove_temporary(path: Path) -> None:
-    """Remove a temporary file or folder. Failures are ignored; see `remove_leftovers`."""
+    """Remove a temporary file or folder. Errors are ignored: `remove_leftovers` tries again
+    later."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -174,7 +176,10 @@ def _remove_temporary(path: Path) -> None:
 
 
 def _restore_or_remove(retired: Path, path: Path) -> None:
-    """Remove the folder `retired` if its replacement `path` exists; otherwise move it back there."""
+    """Clean up after the old folder of `path` was renamed to `retired`.
+
+    Remove `retired` if a new folder exists at `path`. Otherwise rename `retired` back to `path`.
+    """
     if retired.is_dir() and not path.exists():
         with suppress(OSError):
             os.replace(retired, path)
@@ -228,7 +233,7 @@ def find_damage(folder: Path) -> list[str]:
 
 
 def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
-    """Describe how a file differs from its manifest entry; None if it does not."""
+    """Describe how a file differs from its manifest entry. Return None if they agree."""
     path = folder / name
     allowed = [entry, entry.get("next", entry)]
     try:
@@ -249,9 +254,9 @@ def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
 def remove_leftovers_beside(folder: Path) -> None:
     """Remove the temporary folders that a process left beside this folder when it died.
 
-    If it died while it replaced the folder, the old folder is moved back. Call this function and
-    `remove_leftovers` only from the single process that writes the folder: otherwise they remove
-    files that another process is writing.
+    If the process died while it replaced the folder, the old folder is moved back. Call this
+    function and `remove_leftovers` only from the single process that writes the folder: otherwise
+    they remove files that another process is writing.
     """
     pattern = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}(old-|gone-)?{re.escape(folder.name)}-\d+")
     for path in folder.parent.glob(f"{TEMPORARY_PREFIX}*"):
@@ -266,7 +271,10 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _remove_leftover(path: Path) -> None:
-    """Move a folder with the prefix RETIRED back if nothing replaced it; remove any other path."""
+    """Remove a temporary file or folder.
+
+    A folder with the prefix RETIRED is renamed back instead if no new folder has replaced it.
+    """
     name, _, process = path.name.removeprefix(RETIRED).rpartition("-")
     if path.name.startswith(RETIRED) and name and process.isdigit():
         _restore_or_remove(path, path.with_name(name))

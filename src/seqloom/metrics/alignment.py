@@ -1,5 +1,5 @@
-"""Word alignments: computes them from attention, combines two directions (symmetrisation), and
-converts them to and from text."""
+"""Word alignments. Computes alignments from attention, combines the alignments of two directions
+(symmetrisation), and converts alignments to and from text."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, assert_never, get_args
@@ -24,7 +24,7 @@ def align_words(
     """Link each target word to the source word with the largest attention weight.
 
     attention:    (T, S) weights of each target position
-    target_words: index of the word to which each of the T positions belongs, -1 if to none
+    target_words: word index of each of the T positions, -1 for a position that belongs to no word
     source_words: the same for the S positions
 
     `merge_words` computes the weights between words. Links are in the order of the target words.
@@ -132,7 +132,8 @@ def symmetrise(
 
 
 def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
-    """Repeatedly add links of the union that are adjacent to a chosen link and link a new word."""
+    """Repeatedly add links of the union that are adjacent to a chosen link and contain a word
+    without a link."""
     links = set(links)
     queue = sorted(links)
     while queue:

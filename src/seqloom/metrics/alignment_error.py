@@ -24,7 +24,7 @@ class GoldLinks:
     possible: frozenset[Link]
 
     def beyond(self, source_words: int, target_words: int) -> list[Link]:
-        """Return the links to words beyond the end of sentences with these numbers of words."""
+        """Return the links with a word index that is too large for sentences of these lengths."""
         return sorted(
             link for link in self.possible if link[0] >= source_words or link[1] >= target_words
         )
@@ -68,7 +68,8 @@ class AlignmentScores:
 def score_alignments(
     alignments: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]
 ) -> AlignmentScores:
-    """Score predicted alignments. Links are counted over all sentence pairs, then divided once."""
+    """Score predicted alignments. Each ratio is computed once, from counts over all sentence
+    pairs."""
     assert len(alignments) == len(gold), "one alignment for each sentence pair"
     links = sure = correct_sure = correct = 0
     for predicted, expected in zip(map(set, alignments), gold, strict=True):
@@ -76,7 +77,7 @@ def score_alignments(
         sure += len(expected.sure)
         correct_sure += len(predicted & expected.sure)
         correct += len(predicted & expected.possible)
-    # Without predicted links no link is wrong; without sure links no link is missing.
+    # If there are no predicted links, precision is 1. If there are no sure links, recall is 1.
     return AlignmentScores(
         precision=correct / links if links else 1.0,
         recall=correct_sure / sure if sure else 1.0,

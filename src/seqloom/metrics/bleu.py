@@ -1,6 +1,6 @@
 """BLEU, chrF and TER, computed by sacrebleu so that they are comparable with published scores.
 
-sacrebleu is imported on first use, because its import takes longer than that of this package.
+sacrebleu is imported on first use, because importing it takes longer than importing this package.
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[\w'-]*\w[\w'-]*")
 _WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|\S")
 
 BleuTokenizer = Literal["13a", "char", "zh", "none"]
-"""sacrebleu tokenizers for BLEU; none of these needs a download."""
+"""sacrebleu tokenizers for BLEU that work without a download."""
 
 
 def bleu_metric(
@@ -32,8 +32,8 @@ def bleu_metric(
 ) -> "BLEU":
     """Return sacrebleu's BLEU.
 
-    references: result of `reference_columns`, if the metric is used for several sets of outputs
-                with the same references. Their n-grams are then counted only once.
+    references: optional result of `reference_columns`. Pass it if the metric scores several sets of
+                outputs with the same references: it then counts their n-grams only once.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -59,8 +59,9 @@ def chrf_metric(
 def reference_columns(references: References) -> list[list[str]]:
     """Convert references to the columns that sacrebleu expects.
 
-    The first column contains the first reference of each sentence, the second the second one, and
-    so on. A missing reference is None. sacrebleu skips None, although its types do not allow it.
+    The first column contains the first reference of each sentence, the second column the second
+    reference, and so on. A missing reference is None. sacrebleu skips None, although its types do
+    not allow it.
     """
     columns: list[list[str]] = [list(column) for column in zip_longest(*references)]
     return columns
@@ -92,7 +93,8 @@ def bleu(
 def tokenised_bleu(
     hypotheses: Sequence[str], references: References, lowercase: bool = False
 ) -> Score:
-    """Corpus BLEU of text that is tokenised already: white space separates words (`tok:none`)."""
+    """Corpus BLEU of text that is tokenised already: white space separates words (`tok:none` in
+    the signature)."""
     score = bleu(hypotheses, references, lowercase, tokenize="none")
     return replace(score, name="BLEU tokenised")
 
@@ -133,7 +135,7 @@ def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Sco
 
 
 def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -> Score:
-    """BLEU-1 of captions that counts each punctuation mark as a word, as in many papers.
+    """BLEU-1 of captions in which each punctuation mark counts as a word, as in many papers.
 
     Most captions end in a full stop, which is easy to predict and raises the score a little.
     """
@@ -155,8 +157,8 @@ def _caption_bleu(
 
 
 def chrf(hypotheses: Sequence[str], references: References, lowercase: bool = False) -> Score:
-    """Corpus chrF2, 0 to 100 (Popović 2015): an F-score over character 1- to 6-grams with twice the
-    weight on recall."""
+    """Corpus chrF2, 0 to 100 (Popović 2015): an F-score over character n-grams of length 1 to 6,
+    in which recall is twice as important as precision."""
     return _score(chrf_metric(lowercase), hypotheses, references, True)
 
 

@@ -71,11 +71,11 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
     """Edits per hundred phonemes of the reference; lower is better.
 
     White space separates phonemes. If a word has several pronunciations (references), the one with
-    the fewest edits is used; of several with equally few edits, the longest one:
+    the fewest edits is used. If several have equally few edits, the longest of them is used:
 
         100 · Σ edits / Σ phonemes of the reference that is used
 
-    If all these references are empty, the rate is the number of generated phonemes.
+    If all references that are used are empty, the rate is the number of generated phonemes.
     """
     check_references(hypotheses, references)
     edits = phonemes = 0
@@ -93,7 +93,7 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
 
 
 def word_error_rate(hypotheses: Sequence[str], references: References) -> Score:
-    """Percentage of words whose pronunciation equals none of the references; lower is better.
+    """Percentage of words whose output differs from all their references; lower is better.
 
     Each input is one word, and its output is either correct or wrong. This is not the word error
     rate of speech recognition, which counts edits of words.

@@ -1,4 +1,4 @@
-"""Utility functions for minimum Bayes risk decoding: compute the similarity of every pair of texts.
+"""Utility functions for minimum Bayes risk decoding. They compute the similarity of pairs of texts.
 
 The results equal sacrebleu's sentence chrF and sentence BLEU. sacrebleu counts the n-grams of both
 texts again for every pair; this module counts the n-grams of each text only once.
@@ -38,7 +38,7 @@ def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
 
 
 def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
-    """Return, for each text, its mean score with each of the other texts as the reference.
+    """Return the mean score of each text, with every other text as its reference in turn.
 
     Equal texts are scored only once, but each of them counts in the mean. A single text has a
     utility of 100.
@@ -66,7 +66,7 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
         ]
         for sequence in sequences
     ]
-    # 16-bit integers are faster here: each sequence is compared with the whole table.
+    # Each sequence is compared with the whole table below. This is faster with 16-bit integers.
     table = np.zeros((len(sequences), max(len(ids), 1)), np.uint16)
     for row, sequence_ngrams in enumerate(ngrams):
         np.add.at(table[row], sequence_ngrams, 1)

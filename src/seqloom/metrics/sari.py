@@ -1,4 +1,5 @@
-"""SARI: scores which words a simplified sentence adds to its source, keeps and deletes."""
+"""SARI: scores the words that a simplified sentence adds, keeps or deletes, compared to its
+source."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,11 +13,11 @@ Ngrams = Counter[tuple[str, ...]]
 
 
 class _OperationCounts:
-    """Number of n-grams that were added, kept or deleted (one of these operations) in a corpus.
+    """Counts of one operation (add, keep or delete) over a corpus.
 
-    system:     by the outputs
-    references: by the references
-    both:       by outputs and references
+    system:     number of n-grams to which the outputs apply the operation
+    references: number of n-grams to which the references apply it
+    both:       number of n-grams to which both apply it
     """
 
     def __init__(self) -> None:
@@ -40,9 +41,10 @@ Counts = dict[tuple[int, str], _OperationCounts]
 def sari(sources: Sequence[str], hypotheses: Sequence[str], references: References) -> Score:
     """Corpus SARI, 0 to 100 (Xu et al. 2016).
 
-    The mean of the F-scores of added, kept and deleted n-grams, relative to the source, for 1- to
-    4-grams. Kept and deleted n-grams are weighted by the number of references that agree. Added
-    n-grams count once. Counts are summed over the corpus, as in EASSE (Alva-Manchego et al. 2019).
+    Compared to the source, outputs and references add, keep and delete n-grams. SARI is the mean of
+    the F-scores of these three operations for 1- to 4-grams. A kept or deleted n-gram is weighted
+    by the number of references that also keep or delete it. An added n-gram counts once. Counts are
+    summed over the corpus, as in EASSE (Alva-Manchego et al. 2019).
     """
     from sacrebleu.tokenizers.tokenizer_13a import (
         Tokenizer13a,  # imported on first use, see bleu.py
@@ -73,7 +75,7 @@ def _count_operations(
     source: Ngrams, output: Ngrams, references: list[Ngrams], counts: Counts, order: int
 ) -> None:
     all_references = sum(references, Ngrams())
-    # Multiply by the number of references, because `all_references` is a sum over them.
+    # Multiply by the number of references, because `all_references` is a sum over all of them.
     source_weighted, output_weighted = (
         Ngrams({ngram: count * len(references) for ngram, count in ngrams.items()})
         for ngrams in (source, output)

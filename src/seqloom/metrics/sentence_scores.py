@@ -34,9 +34,9 @@ def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> l
 
 @dataclass(frozen=True)
 class DiffSpan:
-    """A part of the difference between two texts: the words of each text in this part.
+    """Consecutive words of one text, and the words of another text that correspond to them.
 
-    Both are equal if the texts agree here. One of them may be empty.
+    The words are equal if the texts agree here. If not, the words of one text may be empty.
     """
 
     ours: tuple[str, ...]

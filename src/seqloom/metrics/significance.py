@@ -56,8 +56,8 @@ def compare_systems(
 ) -> list[PairedComparison]:
     """Compare two systems by BLEU and by chrF with paired bootstrap resampling (Koehn 2004).
 
-    sacrebleu draws `samples` test sets with replacement from the sentences of the given one and
-    scores both systems on each. It uses a fixed seed by default.
+    sacrebleu resamples the given test set `samples` times: it draws sentences with replacement and
+    scores both systems on the drawn sentences. It uses a fixed seed by default.
     """
     from sacrebleu.significance import PairedTest, Result  # imported on first use, see bleu.py
 
@@ -82,7 +82,7 @@ def compare_systems(
         assert isinstance(baseline_result, Result)
         assert isinstance(system_result, Result)
         # If the outputs are equal, sacrebleu reports a significant difference, because no
-        # resampled difference is larger than the measured one, 0.
+        # resampled difference is larger than the measured difference, which is 0.
         is_equal = baseline_result.score == system_result.score
         comparisons.append(
             PairedComparison(

@@ -1,7 +1,7 @@
 """Merges attention between subwords into attention between words.
 
-The attention to a word is the sum over its subwords, and the attention of a word is the mean over
-its subwords:
+The attention to a source word v is the sum over its subwords s. The attention of a target word w is
+the mean over its subwords t:
 
     A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
 
@@ -36,7 +36,7 @@ class AttentionMap:
 def group_positions(words: Sequence[int]) -> list[tuple[int, ...]]:
     """Group the positions that belong to the same word. A position without a word is its own group.
 
-    words: index of the word to which each position belongs, NO_WORD if to none
+    words: word index of each position, NO_WORD for a position that belongs to no word
     """
     groups: list[tuple[int, ...]] = []
     for position, word in enumerate(words):
@@ -54,7 +54,7 @@ def merge_words(
 
     A position without a word keeps its own row or column.
 
-    target_words: index of the word to which each of the T positions belongs, NO_WORD if to none
+    target_words: word index of each of the T positions, NO_WORD if it belongs to no word
     source_words: the same for the S positions
     """
     weights = np.asarray(attention, dtype=np.float64)
@@ -65,7 +65,7 @@ def merge_words(
 
 
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
-    """(positions, groups) 1 if the position belongs to the group, else 0"""
+    """Return a matrix (positions, groups): 1 if the position belongs to the group, else 0."""
     groups = group_positions(words)
     members = np.zeros((len(words), len(groups)))
     for column, group in enumerate(groups):
@@ -76,7 +76,8 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
 def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
     """Return the label of each group of `group_positions`.
 
-    This is the word as it is written in the text. A position without a word keeps its piece.
+    The label of a word is the word as it is written in `text`. The label of a position without a
+    word is its piece.
 
     pieces: subword at each position
     words:  as in `group_positions`

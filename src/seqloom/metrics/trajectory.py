@@ -27,14 +27,14 @@ def absolute_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Sc
 
 
 def average_displacement(outputs: Numbers, targets: Numbers) -> Score:
-    """Average displacement error (ADE): mean distance between outputs and targets (N, T, D) over
-    all steps, in the units of the data."""
+    """Average displacement error (ADE): mean distance between outputs and targets over all steps,
+    in the units of the data. Both have the shape (N, T, D), with N examples."""
     return Score("ADE", float(_distances(outputs, targets).mean()), None, False)
 
 
 def final_displacement(outputs: Numbers, targets: Numbers) -> Score:
-    """Final displacement error (FDE): mean distance between outputs and targets (N, T, D) at the
-    last step, in the units of the data."""
+    """Final displacement error (FDE): mean distance between outputs and targets at the last step,
+    in the units of the data. Both have the shape (N, T, D), with N examples."""
     return Score("FDE", float(_distances(outputs, targets)[:, -1].mean()), None, False)
 
 

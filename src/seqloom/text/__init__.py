@@ -1,6 +1,6 @@
 """Tokenizers: convert text to token ids and back. This package never imports torch.
 
-The modules of the names below are imported on first use, because sentencepiece is slow to load.
+Each name below is imported from its module on first use, because sentencepiece is slow to load.
 """
 
 from typing import TYPE_CHECKING, Any

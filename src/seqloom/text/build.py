@@ -24,9 +24,10 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer on `lines`, which are read once.
 
-    Characters and words are counted, so memory grows with the number of distinct characters or
-    words. Subwords are learned from all lines, or from a random sample of two million lines if
-    there are more. With `lowercase` the tokenizer also lowercases every text that it encodes.
+    Character and word tokenizers count characters or words, so memory grows with the number of
+    distinct ones. Subword tokenizers learn from all lines, or from a random sample of two million
+    lines if there are more. With `lowercase` the tokenizer also lowercases every text that it
+    encodes.
     """
     tag_set = Tags(tags)
     text = _non_blank_lines(lines)

@@ -7,7 +7,8 @@ from typing import ClassVar
 from seqloom.text.tokenizer import Tokenizer, content_digest, write_content
 
 NEWLINE_PIECE = "<eol>"
-"""How `pieces` shows the newline token. `decode` returns a newline character for it."""
+"""Label that `pieces` returns for the newline token. `decode` returns a newline character for
+it."""
 
 
 class LongTextTokenizer:

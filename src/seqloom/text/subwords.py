@@ -94,7 +94,7 @@ class SubwordTokenizer:
 
     @classmethod
     def load(cls, path: Path, content: dict[str, Any]) -> "SubwordTokenizer":
-        """Load a tokenizer. `path` is its sentencepiece model, `content` its JSON file."""
+        """Load a tokenizer. `path`: file of its sentencepiece model. `content`: its JSON file."""
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -135,7 +135,8 @@ class SubwordTokenizer:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        # sentencepiece adds a space before the first word, so that it has the same pieces as elsewhere.
+        # sentencepiece adds a space before the first word, so that it is encoded like any other
+        # word. Remove this space.
         return "".join(self._surfaces(ids)).removeprefix(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -179,11 +180,15 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     """A subword tokenizer whose `encode` samples one of the possible segmentations of a text.
 
     BPE skips each merge with probability `alpha` (Provilkov et al. 2020). A unigram model samples
-    in proportion to p^alpha (Kudo 2018). Every segmentation decodes to the same text.
+    a segmentation of probability p in proportion to p^alpha (Kudo 2018). Every segmentation decodes
+    to the same text.
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
-        """`seed` changes only `digest`. To sample with a seed, encode in `run_with_sampling_seed`."""
+        """`seed` becomes part of `digest`. It does not seed the sampling.
+
+        To seed the sampling, call `encode` inside `run_with_sampling_seed`.
+        """
         super().__init__(tokenizer.model, tokenizer.tags, tokenizer.lowercase)
         self.alpha = alpha
         self.seed = seed
@@ -203,11 +208,10 @@ _seed_lock = threading.Lock()
 
 
 def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
-    """Run `work` so that the segmentations that a SampledSubwordTokenizer samples in it depend only
-    on `seed`.
+    """Run `work` and return its result. `seed` determines the segmentations it samples.
 
-    sentencepiece has one random generator per thread, which it seeds when the thread samples for
-    the first time. So `work` runs in a new thread.
+    `work` runs in a new thread, because sentencepiece has one random generator per thread and seeds
+    it only once, when the thread samples for the first time.
     """
     results: list[Result] = []
     errors: list[BaseException] = []

@@ -12,7 +12,7 @@ from seqloom.core.storage import write_file
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 JOINER = "￭"
-"""Marks a side of a word token that has no space next to it (U+FFED)."""
+"""Joiner (U+FFED). It is attached to a side of a token where the text has no space."""
 SPACE = "▁"
 """Stands for a space inside a sentencepiece piece (U+2581)."""
 
@@ -33,7 +33,10 @@ class Tags:
         self._pattern = re.compile(f"({alternatives})") if self.names else None
 
     def split(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at its tags. Yields each non-empty part, and True if it is a tag."""
+        """Split a text into tags and the text between them.
+
+        Yields each non-empty part, with True if the part is a tag and False otherwise.
+        """
         parts = [text] if self._pattern is None else self._pattern.split(text)
         # re.split returns the captured tags at odd indices.
         yield from ((part, index % 2 == 1) for index, part in enumerate(parts) if part)
@@ -105,7 +108,7 @@ class Tokenizer(Protocol):
 
 
 def word_indices(surfaces: Iterable[str]) -> list[int]:
-    """Compute `Tokenizer.word_of`.
+    """Return the result of `Tokenizer.word_of`, given the text of each token.
 
     surfaces: the text that each token adds to the decoded text; "" for a special token
     """

@@ -16,7 +16,7 @@ class Vocabulary:
     """Maps ids to pieces and back.
 
     The first ids are the special tokens. A piece that is not in the vocabulary has the id UNKNOWN.
-    `id` never returns the id of another special token: the piece "<s>" is ordinary text, not START.
+    `id` never returns PAD, START or END: the piece "<s>" is ordinary text, not START.
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ class Vocabulary:
 
         reserved:  pieces that are always included, before the counted ones
         size:      maximum size of the vocabulary, including special tokens and reserved pieces
-        min_count: pieces that occur less often are left out
+        min_count: minimum number of occurrences; rarer pieces are left out
         """
         ranked = sorted(
             (piece for piece, n in counts.items() if n >= min_count and piece not in reserved),

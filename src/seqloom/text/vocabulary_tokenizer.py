@@ -24,11 +24,14 @@ class VocabularyTokenizer:
         self.lowercase = lowercase
 
     def split(self, text: str) -> Iterable[str]:
-        """Split a text into pieces, whether the vocabulary has them or not."""
+        """Split a text into pieces. Some of them may be missing in the vocabulary."""
         raise NotImplementedError
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
-        """Return the text that each piece adds to the decoded text. Special tokens are given as ""."""
+        """Return the text that each piece adds to the decoded text.
+
+        pieces: the piece of each token; "" for PAD, START and END
+        """
         return list(pieces)
 
     @classmethod

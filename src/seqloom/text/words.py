@@ -76,9 +76,9 @@ def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
 def split_chunks(
     text: str, tags: Tags, lowercase: bool, split: Callable[[str], Iterable[str]]
 ) -> Iterator[str]:
-    """Split a text at tags and white space, then split each chunk between them with `split`.
+    """Split a text at tags and white space into chunks, then split each chunk with `split`.
 
-    Yields a joiner between a tag and a text that touches it without a space.
+    Yields the tags too, and a joiner where there is no space between a tag and its neighbour.
     """
     normalised = tags.lower(text) if lowercase else text
     after_space = True
@@ -102,7 +102,8 @@ def _split_chunk(chunk: str) -> list[str]:
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
     for right in range(1, len(pieces)):
         left = right - 1
-        # Two words are never adjacent: at least one of the two is a mark, which gets the joiner.
+        # Two words are never adjacent, so at least one of the two pieces is a punctuation mark. It
+        # gets the joiner.
         if not _is_word(matches[right]):
             pieces[right] = pieces[right] and JOINER + pieces[right]
         else:
@@ -117,7 +118,7 @@ def _is_word(piece: str) -> bool:
 def join_words(pieces: Iterable[str]) -> list[str]:
     """Return the text that each token adds to the decoded text.
 
-    Joiners are removed. Between two tokens without a joiner there is a space.
+    Joiners are removed. A space separates two tokens unless there is a joiner between them.
     """
     surfaces = []
     space_before = False
@@ -137,7 +138,7 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
     decode(encode(x)) is x with every run of white space replaced by one space, for every text of
     known tokens. The token <unk>, which corpora such as WikiText contain, is UNKNOWN. A tag
-    without a space beside it gets a joiner token, as in WordTokenizer.
+    without a space beside it gets a joiner token, as in `WordTokenizer`.
     """
 
     kind: ClassVar[str] = "whitespace"

@@ -41,9 +41,10 @@ def fill_defaults(
 ) -> dict[str, Any]:
     """Return the table with the missing keys filled in from `default`.
 
-    default: the default of the field that holds this table; None if it has none. Missing keys then
-             get the defaults of the class `section` when pydantic validates the table
-    unknown: unknown keys are removed from the table and appended to this list
+    default: the default value of the field that holds this table, or None if the field has no
+             default. If it is None, missing keys stay missing, and pydantic later fills in the
+             defaults of the class `section`
+    unknown: list to which unknown keys are appended. They are left out of the result
     """
     result: dict[str, Any] = {}
     for key, value in table.items():
@@ -63,10 +64,10 @@ def fill_defaults(
 
 
 def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
-    """For a language model, change the default of the encoder to none.
+    """For a language model, change the default to a model without an encoder.
 
-    Without an encoder, the defaults of a recurrent decoder become no attention and an initial state
-    of zeros. Settings of the recipe take precedence.
+    If there is no encoder, a recurrent decoder by default has no attention and an initial state of
+    zeros. Settings of the recipe take precedence.
     """
     task, model = tables.get("task"), tables.get("model")
     if not (isinstance(task, dict) and task.get("kind") == "language-model"):
@@ -84,8 +85,8 @@ def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
 def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
     """For the task "labels", change the defaults to whitespace-separated targets and greedy search.
 
-    Greedy search finds the best labels, unless the decoder reads the previous label. Settings of
-    the recipe take precedence.
+    Greedy search finds the most probable labels, unless the decoder reads the previous label.
+    Settings of the recipe take precedence.
     """
     task, text = tables.get("task"), tables.get("text", {})
     if not (isinstance(task, dict) and task.get("kind") == "labels" and isinstance(text, dict)):

@@ -41,7 +41,7 @@ EXAMPLES = {
     "training": "[training] with steps = 10000",
     "steps": "steps = 10000",
 }
-"""An example for each required key, which the error message about a missing key shows."""
+"""An example for each required key. The error message about a missing key shows it."""
 
 _PROBLEMS = {
     "int_type": "must be a whole number",
@@ -77,8 +77,8 @@ def unknown_key_problem(key: UnknownKey) -> str:
     """Describe a key that does not exist, and suggest a similar key or the right table."""
     name = str(key.path[-1])
     elsewhere = _paths_elsewhere(name, key.path)
-    # A key that another table has is probably in the wrong table, not misspelt. So suggest only a
-    # very similar key of this table.
+    # If another table has this key, the user has probably put it into the wrong table, not misspelt
+    # it. So suggest only a very similar key of this table.
     match = closest_match(name, key.valid, cutoff=0.8 if elsewhere else 0.6)
     if elsewhere and match:
         hint = f"did you mean '{match}', or {' or '.join(elsewhere)}?"
@@ -92,9 +92,10 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the paths in other tables that end in this key.
+    """Return the paths of other tables' keys that have this name.
 
-    Empty if there are more than four, or if this table has the key with another `kind`.
+    Return an empty list if there are more than four, or if this table itself would accept the key
+    with another `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {

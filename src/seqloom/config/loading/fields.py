@@ -17,12 +17,12 @@ KeyPath = tuple[str | int, ...]
 class FieldSpec:
     """The values that a key of a table accepts.
 
-    sections:  the classes of the accepted tables by their `kind`, which is "" for a table without
-               one. Empty if only plain values are accepted
-    has_kinds: several kinds of tables are accepted; pydantic then adds the kind to the locations
-               of its errors
-    is_list:   the value is a list
-    optional:  the setting can be switched off with "none"
+    sections:  maps the `kind` of each accepted table to its class. The key is "" for a table that
+               has no `kind`. Empty if only plain values are accepted
+    has_kinds: True if several kinds of tables are accepted. The location of a pydantic error then
+               contains the kind
+    is_list:   True if the value is a list
+    optional:  True if the setting can be switched off with "none"
     choices:   the accepted strings, if they are restricted
     """
 
@@ -47,7 +47,7 @@ def section_kind(section: type[Section] | Section) -> str:
 
 
 def field_spec(field: FieldInfo) -> FieldSpec:
-    """Derive from the type annotation of a field which values it accepts."""
+    """Return the values that a field accepts, derived from its type annotation."""
     types = _leaf_types(field.annotation)
     sections = [leaf for leaf in types if isinstance(leaf, type) and issubclass(leaf, Section)]
     literals = [leaf for leaf in types if get_origin(leaf) is Literal]

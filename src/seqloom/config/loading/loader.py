@@ -1,4 +1,5 @@
-"""Loading recipes: from a file, a bundled name or a dictionary to a checked RunConfig."""
+"""Loads and checks recipes, which are given as a file, a name of a bundled recipe or a
+dictionary."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -138,7 +139,8 @@ def _resolve(tables: dict[str, Any], overrides: Sequence[str], name: str) -> Res
     ]
     config = None
     try:
-        # Strict: "100" and true are not numbers. `fill_defaults` has converted lists to tuples.
+        # Strict mode does not accept the string "100" or the value true as a number, or a list as a
+        # tuple. `fill_defaults` has converted lists to tuples.
         config = RunConfig.model_validate(complete, strict=True)
     except ValidationError as error:
         problems += validation_problems(error, complete, unknown)

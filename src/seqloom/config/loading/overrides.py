@@ -78,11 +78,11 @@ class _Override:
     def apply(
         self, old: Any, spec: FieldSpec | None, default: Any, path: KeyPath, remaining: KeyPath
     ) -> Any:
-        """Return a copy of `old`, in which the new value is set at the relative path `remaining`.
+        """Return a copy of `old` with the new value at `remaining`, a path relative to `path`.
 
         old:     the part of the recipe at `path`
         spec:    the values that `path` accepts; None if unknown
-        default: the default at `path`; None if there is none
+        default: the default value at `path`; None if there is no default
         """
         if not remaining:
             self.path = path
@@ -93,7 +93,8 @@ class _Override:
             return [*old[:index], new, *old[index + 1 :]]
         key, *rest = remaining
         if isinstance(key, int):
-            # A single corpus may be written as a table. Index 0 refers to it as well.
+            # A single corpus may be written as a table instead of a list. Index 0 refers to this
+            # table.
             if key == 0 and spec is not None and spec.is_list and rest:
                 return self.apply(old, spec, default, path, (*rest,))
             raise LookupError(f"{format_path(path)} is not a list, so it has no entry {key}")

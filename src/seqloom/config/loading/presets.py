@@ -4,8 +4,9 @@
     [training]
     steps = 20_000            … except those that the recipe sets itself
 
-A table of the recipe is merged into the preset's table key by key. If it has another `kind`, it
-replaces the preset's table. The recipe in a run folder contains all values and needs no preset.
+A table of the recipe is merged into the preset's table key by key. If the recipe's table has
+another `kind`, it replaces the preset's table. The recipe in a run folder contains all values and
+needs no preset.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ class ExpandedRecipe:
 
 
 def apply_preset(tables: Tables, overrides: Sequence[str]) -> ExpandedRecipe:
-    """Merge a recipe into its preset. `--set preset=…` takes precedence over the recipe's own key."""
+    """Merge a recipe into its preset. `--set preset=…` overrides the recipe's `preset`."""
     recipe_tables = {key: value for key, value in tables.items() if key != KEY}
     preset_overrides = [text for text in overrides if text.partition("=")[0].strip() == KEY]
     other_overrides = [text for text in overrides if text not in preset_overrides]

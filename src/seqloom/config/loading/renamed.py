@@ -44,7 +44,8 @@ class Rename:
         return self.new.split(".")[-1]
 
     def is_active(self, schema: type[Section]) -> bool:
-        """True if the schema has the new key (or values) and no longer the old one."""
+        """True if the schema has the new key (or values) and no longer has the old key (or
+        values)."""
         fields = [
             section.model_fields for path, section in all_sections(schema) if path == self.table
         ]
@@ -97,7 +98,7 @@ class RenamedTables:
     """The tables of a recipe after old names were replaced.
 
     notes:    a message about each old name or value that was replaced
-    problems: a message about each old name whose new name is set as well
+    problems: a message about each setting that has a value under its old and under its new name
     """
 
     tables: Tables
@@ -162,7 +163,7 @@ class _Replacement:
         """Return a copy of `value` with the rename applied.
 
         value:     the part of the recipe at `path`
-        remaining: the keys that lead from there to the table with the renamed setting
+        remaining: the keys that lead from `path` to the table with the renamed setting
         """
         if isinstance(value, list):
             return [self.apply(item, remaining, (*path, index)) for index, item in enumerate(value)]

@@ -20,7 +20,7 @@ class Setting:
     key:     its key, as users write it in --set
     value:   its value in TOML; empty if the setting is not set and has no default
     origin:  where the value comes from: the recipe, --set, the preset or the default
-    meaning: its docstring in the schema; for a `kind`, the docstring of the section
+    meaning: its docstring in the schema. A `kind` without a docstring has that of its section
     """
 
     key: str
@@ -45,7 +45,7 @@ def _format_setting(ref: SettingRef) -> str:
 
 
 def describe_field(section: type[Section], name: str) -> str:
-    """Return the docstring of a field; for a `kind` without one, that of the section."""
+    """Return the docstring of a field. A `kind` without a docstring has that of its section."""
     docstring = _field_docstrings(section).get(name)
     if docstring is None and name == "kind":
         docstring = section.__doc__

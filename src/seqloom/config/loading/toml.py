@@ -59,8 +59,9 @@ def parse_value(text: str) -> Any:
             raise TomlSyntaxError(problem[:1].lower() + problem[1:]) from error
         return text
     value = tables["value"]
-    # Dates and times are the only other TOML types. No setting has such a type, so a text that looks
-    # like a date is a string. So is a text with a newline, after which TOML reads a second key.
+    # Dates and times are the only other TOML types. No setting has such a type, so a text that
+    # looks like a date is returned as a string. A text with a newline and a second key is not a
+    # single value, so it is returned as a string too.
     is_supported = isinstance(value, bool | int | float | str | list | dict)
     return value if is_supported and len(tables) == 1 else text
 
@@ -104,7 +105,7 @@ def _format_section(section: Section, path: tuple[str, ...]) -> str:
             tables.append(_format_table(value, (*path, name), "[{}]"))
         elif isinstance(value, tuple) and any(isinstance(item, Section) for item in value):
             tables += [_format_table(item, (*path, name), "[[{}]]") for item in value]
-        # A missing key means the default, so None is written only where the default is another value.
+        # A missing key stands for the default, so None is written only if the default is not None.
         elif value is not None or (field_spec(field).optional and field.default is not None):
             plain.append(f"{name} = {format_value(value)}\n")
     return "".join(plain) + "".join(tables)

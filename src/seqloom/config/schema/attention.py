@@ -1,4 +1,4 @@
-"""Settings of attention: the score of a query and a key, the selection, and the values."""
+"""Settings of attention: how queries and keys are scored, and which values are averaged."""
 
 from typing import Annotated, Literal, Self
 
@@ -31,7 +31,8 @@ class AdditiveScoreConfig(Section):
 
 
 class RbfScoreConfig(Section):
-    """Radial basis function: score(q, k) = exp(-γ‖q - k‖²), before normalisation."""
+    """Radial basis function: score(q, k) = -γ‖q - k‖². The softmax of these scores is proportional
+    to exp(-γ‖q - k‖²)."""
 
     kind: Literal["rbf"] = "rbf"
     gamma: float = Field(1.0, gt=0)
@@ -82,11 +83,15 @@ class AttentionConfig(Section):
     """Apply a linear map to the concatenated contexts of all heads. Default: false; true in a
     Transformer."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on the attention weights. Slow on CPUs, where it takes longer than the matrix
-    products beside it. Default: 0.0."""
+    """Dropout on the attention weights. Slow on CPUs, where dropout takes longer than the matrix
+    products of attention. Default: 0.0."""
 
     def head_widths(self, query_width: int, key_width: int) -> list[int]:
-        """Return all widths that must be multiples of `heads`, given the widths of the states."""
+        """Return all widths that must be multiples of `heads`.
+
+        query_width: width of the states that queries are computed from
+        key_width:   width of the states that keys and values are computed from
+        """
         inner = self.width or query_width
         compared = (query_width, key_width) if self.projection == "none" else (inner,)
         read = key_width if self.values == "states" else inner

@@ -20,7 +20,8 @@ def _as_pair(value: Any) -> Any:
 
 
 class TaggedCorpusConfig(Section):
-    """Settings that all corpora of text pairs share. Needed only for several languages or tags."""
+    """Settings that all corpora of text pairs share. They are needed only if a recipe has several
+    languages or tags."""
 
     tag: str | None = None
     """A token such as '<2de>' that selects the kind of output, for example the target language. If
@@ -185,11 +186,11 @@ class LongTextConfig(Section):
     """Path of the file. May be compressed with gzip."""
     begin: float = Field(0.0, ge=0, lt=1)
     """Start of the text, as a fraction of the file's characters. The text starts at the first line
-    that begins here or later. Default: 0.0."""
+    that begins at this point or later. Default: 0.0."""
     end: float = Field(1.0, gt=0, le=1)
-    """End of the text, as a fraction of the file's characters. The last line is the last one that
-    begins before it, so that a train split that ends at 0.9 and a dev split that begins at 0.9 have
-    no line in common. Default: 1.0."""
+    """End of the text, as a fraction of the file's characters. The text ends with the last line
+    that begins before this point. So a train split with end = 0.9 and a dev split with begin = 0.9
+    have no line in common. Default: 1.0."""
     length: int = Field(256, ge=1)
     """Number of tokens of a window. Default: 256."""
     context: int | None = Field(None, ge=0)
@@ -227,7 +228,8 @@ class BundledConfig(TaggedCorpusConfig):
 
 
 class BundledLabelsConfig(Section):
-    """Labels derived from the bundled Tatoeba sentences, each sentence once (CC BY 2.0)."""
+    """Labels derived from the bundled Tatoeba sentences (CC BY 2.0). Each sentence occurs only
+    once."""
 
     kind: Literal["bundled-labels"] = "bundled-labels"
     labels: Literal["language", "capitals"]

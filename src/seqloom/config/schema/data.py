@@ -26,12 +26,12 @@ class FilterConfig(Section):
     """Filters of training pairs. Training reports how many pairs each filter drops."""
 
     max_source_tokens: int | None = Field(None, gt=0)
-    """Drop pairs whose source has more tokens. Default: no limit."""
+    """Drop pairs whose source has more tokens than this. Default: no limit."""
     max_target_tokens: int | None = Field(None, gt=0)
-    """Drop pairs whose target has more tokens. Default: no limit."""
+    """Drop pairs whose target has more tokens than this. Default: no limit."""
     max_ratio: float | None = Field(None, gt=1)
-    """Drop pairs in which one side has more than this many times as many tokens as the other.
-    Default: no limit."""
+    """Maximum ratio of source and target length in tokens. Drop pairs in which the longer side has
+    more than `max_ratio` times as many tokens as the shorter side. Default: no limit."""
 
 
 class DataConfig(Section):

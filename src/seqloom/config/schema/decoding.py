@@ -40,8 +40,8 @@ class GreedyConfig(SearchRulesConfig):
 
     kind: Literal["greedy"] = "greedy"
     length_penalty: float = Field(1.0, ge=0)
-    """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
-    token. Default: 1.0."""
+    """Length penalty of the reported score, which is log p / length^penalty. With 0 the score is
+    log p, with 1 it is the mean log p per token. Default: 1.0."""
 
 
 class SamplingRulesConfig(SearchRulesConfig):
@@ -61,8 +61,8 @@ class SamplingRulesConfig(SearchRulesConfig):
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of the random generator. Default: 0."""
     length_penalty: float = Field(1.0, ge=0)
-    """Length penalty of the reported score, log p / length^penalty. 0 is log p, 1 the mean per
-    token. Default: 1.0."""
+    """Length penalty of the reported score, which is log p / length^penalty. With 0 the score is
+    log p, with 1 it is the mean log p per token. Default: 1.0."""
 
 
 class SampleConfig(SamplingRulesConfig):
@@ -82,7 +82,7 @@ class BeamConfig(SearchRulesConfig):
     5."""
     length_penalty: float = Field(1.0, ge=0)
     """Length penalty: hypotheses are ranked by log p / length^penalty. 0 prefers short outputs, 1
-    ranks by the mean per token. Default: 1.0."""
+    ranks by the mean log p per token. Default: 1.0."""
     finished: int | None = Field(None, ge=1)
     """Stop after this many finished hypotheses. Default: the width of the beam."""
 
@@ -94,9 +94,9 @@ class ExhaustiveConfig(SearchRulesConfig):
     kind: Literal["exhaustive"] = "exhaustive"
     length_penalty: float = Field(1.0, ge=0)
     """Length penalty: outputs are ranked by log p / length^penalty. 0 prefers short outputs, 1
-    ranks by the mean per token. Default: 1.0."""
+    ranks by the mean log p per token. Default: 1.0."""
     max_sequences: int = Field(1_000_000, ge=1)
-    """Maximum number of outputs to score. If there are more, the search stops with an error before
+    """Maximum number of outputs to score. If more are possible, the search raises an error before
     it starts. Default: 1000000."""
 
 
@@ -105,9 +105,9 @@ class MinimumBayesRiskConfig(SamplingRulesConfig):
     and Aziz 2020; Freitag et al. 2022).
 
     Candidates are sampled, or come from a beam, or both. Each candidate is scored with every other
-    candidate as its reference, and the one with the highest mean score is selected. This needs
-    `samples` + `beam` outputs per source, where greedy search needs one, and a comparison of each
-    pair of them on the CPU.
+    candidate as its reference, and the one with the highest mean score is selected. The model
+    generates `samples` + `beam` outputs per source, and the CPU compares every pair of them. Greedy
+    search generates only one output.
     """
 
     kind: Literal["minimum-bayes-risk"] = "minimum-bayes-risk"
@@ -144,8 +144,8 @@ class EngineConfig(Section):
 
     kind: EngineKind = "auto"
     """Engine. "auto" uses "ctranslate2" for Transformers on a CPU if it supports the model and the search,
-    and "torch" otherwise. "compiled" is torch's search as compiled code, for one text at a time on
-    a CPU. Default: "auto"."""
+    and "torch" otherwise. "compiled" runs the same search as "torch" in compiled code, for one text
+    at a time on a CPU. Default: "auto"."""
     precision: Literal["auto", "int8", "float32"] = "auto"
     """Precision of ctranslate2. "auto" uses int8 on machines where it is faster (x86_64, aarch64), if
     a check shows that int8 hardly changes the model's probabilities. Otherwise it uses float32.

@@ -12,11 +12,12 @@ GROUPS = 8
 
 
 class ImageAugmentationConfig(Section):
-    """Augmentation of training images. They are always cropped and mirrored at random."""
+    """Augmentation of training images, in addition to random crops and random mirroring."""
 
     crop_scale: float = Field(1.0, gt=0, le=1)
-    """Smallest side of a random crop, as a share of the image's side. Crops are scaled to
-    task.size. 1.0 switches this off; 0.6 helps with few images. Default: 1.0."""
+    """Minimum side of a random crop, as a share of the image's side. Crops are scaled to task.size.
+    1.0 switches scaling off, and crops are then always of size task.size; 0.6 helps with few
+    images. Default: 1.0."""
     color_jitter: float = Field(0.0, ge=0, lt=1)
     """Largest relative change of brightness and contrast. 0.0 switches this off. Default: 0.0."""
 
@@ -29,8 +30,8 @@ class ConvolutionEncoderConfig(ImageAugmentationConfig):
     """Width of the vectors that the decoder attends to, one for each cell of the grid. Default:
     256."""
     channels: tuple[int, ...] = (64, 128, 256)
-    """Number of channels of each stage. The number of stages determines the grid: after three stages, 80
-    pixels are 10 x 10 cells. Default: [64, 128, 256]."""
+    """Number of channels of each stage. The number of stages determines the grid: three stages
+    reduce 80 x 80 pixels to 10 x 10 cells. Default: [64, 128, 256]."""
     blocks: int = Field(2, ge=1)
     """Number of residual blocks, of two convolutions each, per stage. Default: 2."""
     dropout: float = Field(0.1, ge=0, lt=1)

@@ -17,9 +17,10 @@ class LabelsDecoderConfig(Section):
 
     kind: Literal["labels"] = "labels"
     pooling: Literal["none", "last", "mean"] = "none"
-    """States that a label is predicted from. "none": one label for each source position, from
-    the state there (sequence labelling). One label for the whole source (classification): "last",
-    from the encoder's last state; "mean", from the mean of its states. Default: "none"."""
+    """How encoder states are combined. "none": they are not combined, and each source position has
+    a label (sequence labelling). "last" and "mean": the whole source has one label, which is
+    predicted from the last state or from the mean of all states (classification). Default:
+    "none"."""
     previous: bool = False
     """Let the decoder also read the previous label. Then decoding searches for the best sequence of
     labels. Default: false."""

@@ -25,4 +25,4 @@ ScoreName = Literal[
 ]
 """Scores that compare outputs with references, by their names in recipes and event logs."""
 SourceScoreName = Literal["sari"]
-"""Scores that compare outputs with their sources as well."""
+"""Scores that compare outputs with their sources and with references."""

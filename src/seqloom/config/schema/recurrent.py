@@ -41,8 +41,8 @@ class RecurrentEncoderConfig(Section):
     """Use the same dropout mask at every position of a sequence (Gal and Ghahramani 2016).
     Default: false."""
     weight_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the state-to-state weights that is set to zero for a batch (Merity et al. 2018).
-    Default: 0.0."""
+    """Share of the state-to-state weights that training sets to zero, chosen anew for each batch
+    (Merity et al. 2018). Default: 0.0."""
 
     @property
     def state_width(self) -> int:
@@ -84,12 +84,12 @@ class RecurrentDecoderConfig(Section):
     context: tuple[Literal["input", "readout", "layer", "state"], ...] = ("readout",)
     """Where the context vector of attention is used: "input" appends it to the input of the cell,
     "readout" to the input of the readout, "layer" to the input of the second recurrent layer.
-    "state" replaces the hidden state with it. Default: ["readout"]."""
+    "state" replaces the hidden state with the context vector. Default: ["readout"]."""
     readout: Literal["linear", "tanh"] = "linear"
-    """Layers between the state and the logits: "linear" is the output layer only, "tanh" has a tanh
-    layer as wide as the embedding before it. Default: "linear"."""
+    """Layers between the state and the logits: "linear" is the output layer only, "tanh" adds a
+    tanh layer, as wide as the embedding, before the output layer. Default: "linear"."""
     readout_input: bool = False
-    """Let the readout also read the embedding of the previous token: y_t = g(y_{t-1}, s_t, c).
+    """Let the readout also read the embedding of the previous token, in addition to the state.
     Default: false."""
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
@@ -104,12 +104,15 @@ class RecurrentDecoderConfig(Section):
     """Use the same dropout mask at every position of a sequence (Gal and Ghahramani 2016).
     Default: false."""
     weight_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the state-to-state weights that is set to zero for a batch (Merity et al. 2018).
-    Default: 0.0."""
+    """Share of the state-to-state weights that training sets to zero, chosen anew for each batch
+    (Merity et al. 2018). Default: 0.0."""
 
     @property
     def readout_matches_embedding(self) -> bool:
-        """True if the output layer's input is as wide as an embedding, so that they can be tied."""
+        """True if the input of the output layer is as wide as an embedding.
+
+        Only then can the output layer and the embedding share weights.
+        """
         if self.readout == "tanh":
             return True
         embedding_width = (

@@ -92,8 +92,10 @@ def _splits(data: DataConfig) -> Iterator[tuple[str, Sequence[SplitConfig]]]:
 
 
 def _untagged_problems(data: DataConfig) -> Iterator[str]:
-    """Yield a problem for each corpus without a tag. Called only if a training corpus has a tag:
-    without one, the model would not know which kind of output to produce."""
+    """Yield a problem for each corpus without a tag. Called only if a training corpus has a tag.
+
+    For an example without a tag, the model would not know which kind of output to produce.
+    """
     for split, tables in _splits(data):
         for index, table in enumerate(tables):
             if isinstance(table, LanguagesConfig | HoldOutConfig):
@@ -127,7 +129,8 @@ def _training_pairs(data: DataConfig) -> list[str]:
 def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
     """Yield a problem for each source language in dev or test that no training pair contains.
 
-    The pair itself may be new: a model can translate between languages that training never paired.
+    The pair of languages itself may be missing from training: a model can translate between
+    languages that were never paired in training.
     """
     languages = {language for pair in _training_pairs(data) for language in pair.split("-")}
     for split, tables in (("dev", data.dev), ("test", data.test)):
@@ -146,7 +149,7 @@ def _hold_out_problems(data: DataConfig) -> Iterator[str]:
     """Yield a problem if pairs are held out of a language pair that is trained in both directions.
 
     Pairs are held out by their source text. In the other direction that text is the target, so
-    training would use the held-out pairs.
+    training would use the held-out pairs in that direction.
     """
     pairs = _training_pairs(data)
     reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}

@@ -53,7 +53,7 @@ class CaptioningConfig(Section):
     """Side length, in pixels, of the square image that the encoder reads. Default: 80."""
     margin: int = Field(8, ge=0)
     """Number of pixels by which stored images are larger than `size`. Training crops a random square
-    of this size out of them. Default: 8."""
+    with sides of `size` pixels out of each image. Default: 8."""
 
 
 class ForecastConfig(Section):
@@ -67,12 +67,13 @@ class ForecastConfig(Section):
     """Number of rows that the model forecasts."""
     representation: Literal["values", "relative", "differences"] = "relative"
     """Representation of each column: "values" uses the values themselves, "relative" their difference
-    from the last observed value, "differences" the difference between each row and the previous one. All are scaled
-    to mean 0 and standard deviation 1 on the training split. Default: "relative"."""
+    from the last observed value, "differences" the difference between each row and the previous
+    one. The results are scaled to mean 0 and standard deviation 1 on the training split. Default:
+    "relative"."""
     rollout: bool = False
     """Train with free running: the decoder reads its own predictions, and gradients flow through
-    them. Requires a recurrent decoder. If false, it reads the targets (teacher forcing). Default:
-    false."""
+    them. Requires a recurrent decoder. If false, the decoder reads the targets (teacher forcing).
+    Default: false."""
     random_rotation: bool = False
     """Rotate and mirror the coordinates of each training example at random. For paths in a plane,
     where no direction is special; needs two columns. Default: false."""

@@ -57,7 +57,8 @@ class SubwordSamplingConfig(Section):
 
     alpha: float = Field(0.1, gt=0, le=1)
     """For BPE, the probability of skipping a merge (Provilkov et al. 2020). For unigram models,
-    segmentations are sampled in proportion to p^alpha (Kudo 2018). Default: 0.1."""
+    a segmentation of probability p is sampled in proportion to p^alpha (Kudo 2018). Default:
+    0.1."""
     variants: int = Field(8, ge=1)
     """Number of times that the whole training split is segmented at random and cached. Each epoch
     uses the next of these versions. Default: 8."""

@@ -118,13 +118,13 @@ class LastWeightsConfig(Section):
 
 
 class MovingAverageConfig(Section):
-    """Averages the weights exponentially: a moving average that is updated at every step."""
+    """Uses an exponential moving average of the weights, which is updated at every step."""
 
     kind: Literal["ema"] = "ema"
     decay: float = Field(0.999, gt=0, lt=1)
-    """Weight of the previous average at each update, which rises to this value during the first
-    steps. The current weights have the weight 1 - decay. Smaller values suit short runs. Default:
-    0.999."""
+    """Weight of the previous average at each update; the current weights have the weight 1 - decay.
+    During the first steps, the weight rises from a smaller value to this one. Smaller values suit
+    short runs. Default: 0.999."""
 
 
 AveragingConfig = Annotated[
@@ -155,9 +155,9 @@ class TrainingConfig(Section):
     batching: Literal["auto", "padded", "packed", "bucketed"] = "auto"
     """Layout of a batch. "padded" has one pair per row and groups pairs of similar length. "packed"
     puts several pairs into rows of one fixed length (Transformers only). "bucketed" has one pair
-    per row, padded to one of a few lengths. "auto" is "padded", or "packed" or "bucketed" if steps
-    are captured, which needs few shapes. A run keeps the layout it started with. Default:
-    "auto"."""
+    per row, padded to one of a few lengths. "auto" is "padded" if steps are not captured
+    (see training.loop). Captured steps need few batch shapes, so for them "auto" is "packed" or
+    "bucketed". A run keeps the layout it started with. Default: "auto"."""
     loop: Literal["auto", "plain", "captured"] = "auto"
     """How a step is executed. "plain" runs operation by operation. "captured" captures the whole
     step as a CUDA graph, once per batch shape, and replays it. "auto" captures on a GPU. Default:
@@ -188,8 +188,8 @@ class TrainingConfig(Section):
     """Averaging of weights over steps. Default: kind "none"."""
     precision: Literal["fp32", "bf16", "auto"] = "auto"
     """Precision of arithmetic; weights are always stored in fp32. "auto" is bf16 on a GPU that
-    supports it, and on a CPU where a measured matrix product is faster in bf16. It is fp32
-    otherwise, and for forecasts, because bf16 has only 8 significant bits. Default: "auto"."""
+    supports it, and on a CPU if a measurement shows that matrix products are faster in bf16. It is
+    fp32 otherwise, and for forecasts, because bf16 has only 8 significant bits. Default: "auto"."""
     evaluate_every: int = Field(1_000, ge=1)
     """Number of steps between evaluations on the dev split. Default: 1000."""
     evaluate_examples: int = Field(500, ge=1)

@@ -96,8 +96,8 @@ class TransformerEncoderConfig(TransformerLayersConfig):
 
     kind: Literal["transformer"] = "transformer"
     remove_residual: int | None = Field(None, ge=1)
-    """The layer, counted from 1, whose attention has no residual connection. This binds the
-    encoder's output less to the word order of the source, and improves translation between
+    """The layer, counted from 1, whose attention has no residual connection. This makes the
+    encoder's output depend less on the word order of the source, and improves translation between
     languages that were never paired in training (Liu et al. 2021). Default: every layer has a
     residual connection."""
 
