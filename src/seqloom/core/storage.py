@@ -194,7 +194,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise NotFoundError(f"{folder}: contains no {MANIFEST}, so seqloom did not write this folder")
+        raise NotFoundError(
+            f"{folder}: contains no {MANIFEST}, so seqloom did not write this folder"
+        )
     try:
         data = path.read_bytes()
         content = json.loads(data)
