@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class AttentionView:
-    """Selects the layers and heads to show, and tokens or words as rows and columns.
+    """Selects the layers and heads to show, and whether rows and columns are tokens or words.
 
     layer:      layer, counted from 1. None: the mean over layers.
     head:       head, counted from 1. None: the mean over heads.
@@ -53,13 +53,16 @@ class AttentionView:
         return cls(layer, head, stored if use_best_heads else None, pieces)
 
     def selected_map(self, prediction: Prediction) -> AttentionMap:
-        """Return the selected attention map. weights: (T, S)"""
+        """Return the selected attention map. Its weights are (T, S): target by source positions."""
         return prediction.attention_map(
             self._selected_weights(prediction), merged=self._merges_words(prediction)
         )
 
     def full_map(self, prediction: Prediction) -> AttentionMap:
-        """Return the attention maps of all layers and heads. weights: (T, L, H, S)"""
+        """Return the attention maps of all layers and heads.
+
+        The weights are (T, L, H, S): target positions, layers, heads, source positions.
+        """
         assert prediction.heads is not None
         return prediction.attention_map(prediction.heads, merged=self._merges_words(prediction))
 
@@ -78,7 +81,10 @@ class AttentionView:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the user about maps that show tokens, although `pieces` is False."""
+        """Notes for the user that explain why maps show tokens, although words were requested.
+
+        See `_merges_words`.
+        """
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:
@@ -96,10 +102,10 @@ class AttentionView:
         return prediction.heads.shape[1], prediction.heads.shape[2]
 
     def _merges_words(self, prediction: Prediction) -> bool:
-        """True if tokens are merged into words.
+        """Return True if the map of this prediction shows words, False if it shows tokens.
 
-        If the source or the output is a single word, tokens are not merged, because a map with one
-        row or one column shows nothing.
+        If the source or the output is a single word, the map shows tokens, because a map with one
+        row or one column would not be informative. In this case, a note is added to `notes`.
         """
         if self.pieces:
             return False

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
-    """Load the engine for these predictions, and print a note about it.
+    """Load the engine for predictions with these options, and print a note about the engine.
 
-    Prints no note about torch if the user expects torch, that is, if the user chose torch or the
-    model is not a Transformer.
+    The note says why the engine was chosen. It is left out if the engine is torch and the user
+    expects torch, that is, if the user chose torch or the model is not a Transformer.
     """
     if run.engine.kind == "compiled":
         print_message("compiling the model; this takes about half a minute …")

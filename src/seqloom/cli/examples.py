@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
-    """Return (word F1, character F1) of the output, each for the most similar reference.
+    """Return (word F1, character F1) of the output.
+
+    If there are several references, each value is the maximum over the references.
 
     F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
     output and the reference. Outputs sorted by this pair are sorted by word F1, and those with
@@ -42,8 +44,8 @@ def worst_examples(report: EvaluationReport, count: int) -> list[int]:
 def differing_examples(first: EvaluationReport, second: EvaluationReport) -> list[int]:
     """Return the indices at which the outputs of two runs differ.
 
-    The indices are sorted by the difference between the two outputs' overlap with the references,
-    largest difference first.
+    For each index, the overlap with the references is computed for both outputs. The indices with
+    the largest difference in overlap come first.
     """
 
     def negative_difference(index: int) -> tuple[float, float]:

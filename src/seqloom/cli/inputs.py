@@ -23,8 +23,8 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
     """Return an iterator over the lines of the files, in lists of PORTION lines.
 
     Reads stdin if there are no files, and for the path "-". If stdin is a terminal, each list has
-    one line, so that every line is processed at once. If a file is missing, this call raises
-    NotFoundError, before anything is read.
+    one line, so that every line is processed as soon as it is entered. If a file is missing, this
+    function raises NotFoundError before anything is read.
     """
     paths = files or [STDIN]
     missing = [path for path in paths if path != STDIN and not path.is_file()]

@@ -65,7 +65,11 @@ def _seqloom(
 
 
 def _add(panel: str, command: Callable[..., None], example: str) -> None:
-    """Register a command in a panel of `seqloom --help`, with an example for its own help."""
+    """Register a command.
+
+    panel:   panel of `seqloom --help` that lists the command
+    example: example for the help of the command itself
+    """
     app.command(cls=Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
 
 
@@ -104,7 +108,8 @@ _add("Serve", serve, "seqloom serve runs/demo --port 8000")
 def run() -> None:
     """Run the command line.
 
-    An error that a user can cause is printed without a traceback, and determines the exit code.
+    Errors that a user can cause are printed without a traceback. The type of the error determines
+    the exit code.
     """
     use_utf8()
     prepare_for_torch()

@@ -16,7 +16,10 @@ from seqloom.core.errors import NotFoundError
 
 
 def existing_run(folder: Path | None) -> Path | None:
-    """Option callback: check that a run folder exists, and start its integrity check."""
+    """Option callback: check that a run folder exists, and start its integrity check.
+
+    Returns the folder unchanged. Raises NotFoundError if it does not exist.
+    """
     if folder is None:
         return None
     if not folder.is_dir():

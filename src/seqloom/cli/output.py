@@ -32,7 +32,8 @@ def allows_colour(stream: TextIO) -> bool:
 def program_name() -> str:
     """Return the command that starts this program, for messages that recommend a command.
 
-    This is `seqloom`, or the path of the running script if PATH does not lead to this script.
+    This is `seqloom`, or the path of the running script if the command `seqloom` would not start
+    this script.
     """
     called = sys.argv[0]
     on_path = shutil.which("seqloom")

@@ -16,8 +16,8 @@ def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
 
     run_folders: existing run folders that the command is about to load
     """
-    # OpenMP threads that spin while idle take cores from other processes. On a shared machine
-    # that makes every process several times slower; on an idle one, spinning gains nothing.
+    # OpenMP threads that spin while idle take cores from other processes. On a busy machine,
+    # spinning makes every process several times slower. On an idle machine, it gains nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     set_mimalloc_purge_delay()
     if run_folders:

@@ -71,11 +71,11 @@ def _translated_errors() -> Iterator[None]:
 
 
 def _discard_buffered_output() -> None:
-    """Redirect stdout to os.devnull. Otherwise flushing stdout at exit would fail again."""
+    """Redirect stdout to os.devnull, so that flushing stdout at exit does not fail again."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
-        return  # stdout is not a real file, so Python does not flush it to one
+        return  # stdout is not a real file, so there is nothing to redirect
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, descriptor)
     os.close(devnull)

@@ -119,7 +119,7 @@ class LiveDisplay:
 
 
 def fit_fields(fields: Sequence[str], width: int) -> str:
-    """Join the fields. Leaves out fields at the end that do not fit into `width` columns."""
+    """Join the fields. The last fields are left out if they do not fit into `width` columns."""
     line = ""
     for field in fields:
         longer = f"{line}  {field}" if line else field
@@ -184,9 +184,9 @@ def step_fields(data: dict[str, Any]) -> list[str]:
 
 
 def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
-    """Return one line with the first score of each group of the dev data.
+    """Return a list with one line, which shows one score for each group of the dev data.
 
-    Returns an empty list if there are no groups.
+    The list is empty if there are no groups.
     """
     if not groups:
         return []
@@ -251,5 +251,5 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
 
 
 def exit_code(summary: Summary) -> int:
-    """Return 0, or 128 plus the number of the signal that ended training."""
+    """Return 0 or, if a signal ended training, 128 plus the number of the signal."""
     return 128 + summary.signal if summary.signal else 0

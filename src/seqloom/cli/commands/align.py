@@ -122,7 +122,10 @@ def align(
 
 
 def _check_run(run: Run) -> None:
-    """Raise ConfigError if the source is not text. Warn if the stored heads cannot be used."""
+    """Raise ConfigError if the sources of the run are not texts.
+
+    Prints a warning if the attention heads stored in the run folder cannot be used.
+    """
     from seqloom.analysis.attention import check_has_text_source
 
     check_has_text_source(run)
@@ -172,7 +175,10 @@ def _choose_links(
     reverse: Run | None,
     method: Symmetrisation | None,
 ) -> list[Alignment]:
-    """Return the links of each pair. With a reverse run, symmetrise the links of both runs."""
+    """Return the word links of each sentence pair.
+
+    If `reverse` is given, the links of both runs are symmetrised with `method`.
+    """
     from seqloom.runs.alignment import combine_alignments
 
     if reverse is None or method is None:

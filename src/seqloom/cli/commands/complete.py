@@ -107,7 +107,7 @@ def _change_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration, changed by the settings.
 
-    If the temperature is 0, which is invalid, the error message recommends --top-k 1.
+    A temperature of 0 is invalid. The error message then recommends --top-k 1.
     """
     from seqloom.cli.settings import change_decoding
 

@@ -82,7 +82,7 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
         task = learn_task(config)
         model = build_model(config.model, task.signature)
     except SeqloomError:
-        return None  # the findings of the dataset check contain the reason
+        return None  # the dataset check reports why the model cannot be built
     lengths = (batch.source_length, batch.target_length)
     limits = (model.max_source_length, model.max_target_length)
     if any(
@@ -113,10 +113,10 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
 
 
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
-    """Return False if the statistics cover only a part of the split, because of errors in the data.
+    """Return True if the statistics cover the whole split.
 
-    A split without examples is also incomplete if the training data has errors, because its
-    examples may be held out from the training data.
+    They do not if the split has errors. They may also be incomplete if the split has no examples
+    and the training data has errors, because the split may be held out from the training data.
     """
     empty = not statistics.examples and findings.statistics[0].problems
     return not statistics.problems and not empty
@@ -149,7 +149,7 @@ def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str
 
 
 def histogram_bar(share: float, unicode: bool) -> str:
-    """Return a bar whose width is this share of BAR_WIDTH columns.
+    """Return a bar of characters. Its width is `share` times BAR_WIDTH columns.
 
     unicode: use block characters, with a resolution of 1/8 column
     """

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 EXAMPLE_COUNT = 3
 MIN_SENTENCES = 10
-"""The figure shows only points that are means over at least this many sentences. The table shows
-all points."""
+"""A point of the figure is a mean over sentences. Points with fewer sentences than this are left
+out of the figure. The table contains all points."""
 
 
 def error_propagation(
@@ -91,7 +91,7 @@ def error_propagation(
 def _make_plot(result: ErrorPropagation) -> LinePlot:
     """Return a plot with one curve for each of the three kinds of prefix.
 
-    Before the first error, the curves are equal. Only one of them is drawn there.
+    Before the first error, the three curves are equal, so only the first one is drawn there.
     """
     from seqloom.viz.line_plot import Curve, LinePlot
 
@@ -163,7 +163,10 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
 
 
 def _log_probability_change(sentence: SentenceErrors) -> float:
-    """Return how much the wrong token changes the log-probability of the rest of the reference."""
+    """Return how much the wrong token changes the log-probability of the reference tokens after it.
+
+    Negative if the wrong token makes these tokens less likely.
+    """
     assert sentence.error_index is not None
     rest = sentence.error_index + 1
     return sum(sentence.after_error[rest:]) - sum(

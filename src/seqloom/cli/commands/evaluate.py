@@ -122,7 +122,7 @@ def evaluate(
 def _check_same_task(runs: Sequence[Run]) -> None:
     """Raise ConfigError if the runs have different tasks.
 
-    Called before decoding, so that the user does not have to wait for the error.
+    Called before decoding, so that the error appears at once.
     """
     tasks = {run.config.task.kind: run.folder for run in runs}
     if len(tasks) > 1:
@@ -260,7 +260,7 @@ def _print_comparison(
     report: EvaluationReport,
     comparisons: Sequence[PairedComparison],
 ) -> None:
-    """Print the scores of two runs side by side, the bootstrap test, and outputs that differ."""
+    """Print the scores of two runs side by side, the bootstrap test, and some differing outputs."""
     from seqloom.cli.examples import differing_examples, print_examples
 
     title = f"{baseline.sentences:,} sentences of {baseline.split}"

@@ -157,9 +157,9 @@ class InspectedText:
 
 
 def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Return the predictions that are not blank.
+    """Return the predictions without those of blank texts, which have no tokens.
 
-    Raises ConfigError if a prediction has no attention weights.
+    Raises ConfigError if any of the returned predictions has no attention weights.
     """
     from seqloom.analysis.attention import no_attention_error
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 1000
 PLAIN_INTERVAL = 20.0
-"""Seconds without output after which a plain line about a measurement in progress is printed."""
+"""If nothing was printed for this many seconds, the plain display prints a progress line."""
 VERDICT_STYLES = {"confirmed": "bold blue", "refuted": "bold yellow", "undecided": "bold"}
 
 
@@ -116,7 +116,7 @@ def _parse_seeds(value: str) -> range:
 
 
 def _list_claims(out: Path, json: bool) -> None:
-    """Print the name and sentence of each claim, and the verdicts of its existing reports."""
+    """Print the name and the text of each claim, and the verdicts of its existing reports."""
     from seqloom.lab.registry import claim_names, find_claim
     from seqloom.lab.reporting.files import read_report
 

@@ -68,7 +68,7 @@ def label(
 
 
 def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
-    """The labels of one text, most likely first. Empty for a blank text."""
+    """Return the labels of one text, most likely first. A blank text has no labels."""
     return [
         {"label": each.text, "probability": math.exp(sum(each.log_probabilities))}
         for each in predictions
@@ -77,7 +77,7 @@ def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
 
 
 def _token_labels(prediction: Prediction) -> list[dict[str, Any]]:
-    """The label and probability of each token. The END token is left out."""
+    """Return the label and probability of each token except END."""
     return [
         {"token": token, "label": name, "probability": math.exp(log_probability)}
         for (token, name), log_probability in zip(
@@ -87,12 +87,12 @@ def _token_labels(prediction: Prediction) -> list[dict[str, Any]]:
 
 
 def _token_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    """Each token with its label. The END token is left out."""
+    """Return (token, label) for each token except END."""
     return list(zip(prediction.source_pieces, prediction.pieces, strict=True))[:-1]
 
 
 def _aligned_lines(prediction: Prediction) -> list[str]:
-    """A line of tokens and a line of labels, aligned in columns.
+    """Return a line of tokens and a line of labels, aligned in columns.
 
     A space separates the columns, unless every token and label is one character wide.
     """

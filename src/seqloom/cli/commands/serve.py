@@ -76,8 +76,9 @@ def serve(
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""
     for package in ("fastapi", "granian", "prometheus_client", "python_multipart"):
         import_optional(package, "serve", "seqloom serve")
-    # Importing modules and loading runs creates almost no garbage, but garbage collections would
-    # take half a second. The server enables garbage collection again once the runs are loaded.
+    # Importing modules and loading runs creates almost no garbage, but Python would spend half a
+    # second on garbage collections. The server enables garbage collection again once the
+    # runs are loaded.
     gc.disable()
 
     import logging

@@ -136,7 +136,7 @@ class TranslationFormatter:
 
     @property
     def probabilities(self) -> Probabilities:
-        """The probabilities that the output format needs."""
+        """Which probabilities the search must compute for this output format."""
         if self.json or self.n_best > 1:
             return "tokens"
         return "score" if self.scores else "none"

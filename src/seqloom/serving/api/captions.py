@@ -64,7 +64,10 @@ async def caption(
 
 
 def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
-    """Decode an image. Before decoding, reads its size from the file header and checks it."""
+    """Decode an image file into a model input.
+
+    The size of the image is read from the file header and checked before the image is decoded.
+    """
     assert isinstance(run.task.signature.source, Pixels)
     assert run.task.image_size is not None
     try:
@@ -95,7 +98,8 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
     """Return (rows, columns) of the grid of image cells, or None if there are no attention weights.
 
-    Computed from the number of weights per token, because image encoders use a square grid.
+    Image encoders use a square grid. So the number of rows and columns is the square root of the
+    number of weights per token.
     """
     if not attention:
         return None

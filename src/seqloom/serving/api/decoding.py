@@ -1,4 +1,7 @@
-"""Chooses the decoding configuration of a request: the run's, changed by fields of the request."""
+"""Chooses the decoding configuration of a request.
+
+This is the decoding configuration of the run, changed by the fields of the request.
+"""
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.runs.options import beam_config

@@ -106,7 +106,10 @@ def stopping_error() -> ApiError:
 
 
 def invalid_field(field: str, message: str) -> ApiError:
-    """Return a 422 error for a field that satisfies the schema, but that this server rejects."""
+    """Return a 422 error for a field whose value this server rejects.
+
+    For values that satisfy the schema. Other values are reported by `handle_validation_error`.
+    """
     detail = ErrorDetail(where=field, what=message)
     return ApiError(422, "invalid", f"{field}: {message}", [detail])
 
@@ -117,7 +120,9 @@ async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
-    """Respond with 422 to a request that satisfies the schema, but that the run cannot process."""
+    """Respond with 422 if the run cannot process a request, although the request satisfies the
+    schema.
+    """
     assert isinstance(error, SeqloomError)
     return ApiError(422, "unusable", str(error)).response()
 

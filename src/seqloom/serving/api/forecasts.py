@@ -23,7 +23,8 @@ from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, ServiceD
 
 MAX_MAGNITUDE = 1e30
 EXAMPLE_AMPLITUDE = 0.8
-"""Amplitude of the example's columns, in standard deviations of the training split."""
+"""Amplitude of each column of the example, in standard deviations of the column in the training
+split."""
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES)
 

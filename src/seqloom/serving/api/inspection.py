@@ -47,8 +47,8 @@ from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_tree_page import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
-"""Kinds of runs that can be inspected with a text. Captioning runs are not among them, because they
-would open the text as the name of an image file."""
+"""Kinds of runs that the inspection routes accept. Captioning runs are excluded, because they would
+open the text of the request as an image file."""
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class InspectionContext:
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """Return the run and the target language tag to add to the text, or None if it needs no tag."""
+    """Return (run, tag). `tag` is the target language tag to add to the text, or None."""
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":
         direction = choose_direction(service, request.run, None, request.target)

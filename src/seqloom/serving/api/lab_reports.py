@@ -94,7 +94,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _summarise(report: dict[str, Any] | None) -> ReportSummary | None:
-    """Return the summary of a report. None if the content is not a report."""
+    """Return the summary of a report, or None if `report` is not a valid report."""
     try:
         assert report is not None
         verdict = report["verdict"]

@@ -143,7 +143,7 @@ async def _stream_output(
             token, log_probability = item
             tokens.append(token)
             if len(tokens) <= len(prepared.prefix):
-                continue  # the client already knows the prefix
+                continue  # no events for the prefix, which the client has sent itself
             yield format_event(
                 "token",
                 {
@@ -175,7 +175,8 @@ def format_event(name: str, content: dict[str, Any]) -> str:
 async def _respond(events: AsyncIterator[str]) -> StreamingResponse:
     """Wait for the first event, then start the response.
 
-    Errors before the first event become ordinary error responses.
+    If an error occurs before the first event, the client gets an error response instead of a
+    stream.
     """
     first_event = await anext(events)
 

@@ -30,8 +30,8 @@ from seqloom.tasks.task import ModelInput
 
 INLINE_CHARACTERS = 200
 """Requests with at most this many characters are prepared in the event loop, longer ones in another
-thread. Preparing a short request takes about a third of a millisecond. While a model computes,
-switching to another thread and back would take as long."""
+thread. Preparing a short request takes about a third of a millisecond. Switching to another thread
+and back would take as long while a model computes."""
 
 router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 
@@ -110,7 +110,8 @@ def choose_direction(
 ) -> Direction:
     """Choose the run and the target language tag for a request.
 
-    The run is chosen by its name or, if `run` is None, by the languages.
+    If `run` is the name of a run, this run is chosen. If `run` is None, a run that translates from
+    `source` to `target` is chosen.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
@@ -247,7 +248,7 @@ def _join_segments(
         for segment, outputs in zip(text.segments, predictions, strict=True)
     ]
     versions = [
-        # If a segment has fewer outputs than the others, its last output is used again.
+        # If a segment has fewer outputs than other segments, its last output is repeated.
         text.join([outputs[min(rank, len(outputs) - 1)].text for outputs in predictions])
         for rank in range(request.n_best)
     ]

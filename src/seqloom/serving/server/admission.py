@@ -1,4 +1,7 @@
-"""Admission control: limits how many requests run and how many wait, and rejects the others."""
+"""Admission control: limits the number of running and of waiting requests.
+
+Requests that exceed the limits are rejected.
+"""
 
 import asyncio
 import math
@@ -19,7 +22,8 @@ REJECTION_TICK = 0.05
 """Delayed rejections are sent together, at multiples of this many seconds. If they were sent one by
 one, each of them would take the interpreter lock from the thread that runs the model."""
 MAX_REJECTION_DELAY = 0.25
-"""Maximum delay of a rejection in seconds, before it is rounded up as above."""
+"""Maximum delay of a scheduled rejection in seconds. Rounding up to a multiple of REJECTION_TICK
+can make the delay longer."""
 
 
 class AdmissionControl:
@@ -54,7 +58,7 @@ class AdmissionControl:
         self.closed = True
 
     def check_capacity(self) -> None:
-        """Raise a 503 error if the server is stopping, OverloadedError if all slots are taken."""
+        """Raise a 503 error if the server is stopping. Raise OverloadedError if no slot is free."""
         if self.closed:
             raise stopping_error()
         if self.is_full:
@@ -62,9 +66,9 @@ class AdmissionControl:
 
     @contextmanager
     def reserve_slot(self) -> Iterator["Slot"]:
-        """Use as a context: take a slot, and release it at the end of the block at the latest.
+        """Use as a context: take a slot at the start of the block and release it at the end.
 
-        Raises the same errors as `check_capacity`.
+        The block can also release the slot earlier. Raises the same errors as `check_capacity`.
         """
         self.check_capacity()
         slot = Slot(self)
@@ -75,7 +79,10 @@ class AdmissionControl:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """Use as a context: wait until the request may run, and end it at the end of the block."""
+        """Use as a context: wait for admission, then run the block as a running request.
+
+        At the end of the block, the next waiting request is admitted.
+        """
         await self.acquire()
         try:
             yield
@@ -96,7 +103,7 @@ class AdmissionControl:
                 await admitted
         except (TimeoutError, asyncio.CancelledError) as error:
             if admitted.done() and not admitted.cancelled():
-                self.release()  # this request was admitted just before: admit the next one instead
+                self.release()  # admitted at the same moment: let the next request run instead
             elif admitted in self._queue:
                 self._queue.remove(admitted)
             if isinstance(error, TimeoutError):
@@ -107,7 +114,7 @@ class AdmissionControl:
             raise
 
     def release(self) -> None:
-        """End a running request, and admit the request that has waited longest."""
+        """End a running request. If requests are waiting, admit the one that has waited longest."""
         while self._queue:
             admitted = self._queue.popleft()
             if not admitted.done():  # a request cancelled just now may still be in the queue
@@ -140,7 +147,7 @@ class OverloadedError(Exception):
 def overloaded_error(limits: Limits) -> ApiError:
     """Return the error for requests that get no slot.
 
-    The message does not depend on the request, so the response is built once.
+    The message is the same for all requests, so that the server can build the response only once.
     """
     return busy_error(
         f"the server is processing {limits.in_flight} requests and {limits.queue} are waiting; "
@@ -151,9 +158,9 @@ def overloaded_error(limits: Limits) -> ApiError:
 class RejectionSender:
     """Sends the same prebuilt error response to every rejected request.
 
-    A single rejection is sent immediately. Many rejections are delayed: they are scheduled at
-    intervals of REJECTION_INTERVAL and sent at multiples of REJECTION_TICK. Without the delay,
-    clients that retry at once would use up the processing time of the admitted requests.
+    A single rejection is sent immediately. If there are many, they are delayed: they are scheduled
+    at intervals of REJECTION_INTERVAL and sent at multiples of REJECTION_TICK. Without the delay,
+    clients that retry at once would take processing time from the admitted requests.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:

@@ -60,6 +60,6 @@ class ApiKeys:
 
 
 def bearer_token(header: str | None) -> str | None:
-    """The key in an Authorization header, or None."""
+    """Return the key in an Authorization header, or None if the header contains no key."""
     scheme, _, key = (header or "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else None

@@ -70,9 +70,11 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def model_routes() -> dict[str, APIRoute]:
-    """Return all POST routes by their path. These are the routes that run a model.
+    """Return a dictionary from paths to routes. It contains all POST routes.
 
-    Reads them from the routers, because the application does not list the routes of its routers.
+    Only these routes run a model.
+
+    The routes are read from the routers, because the application does not list them.
     """
     return {
         route.path: route

@@ -1,9 +1,10 @@
 """Groups compatible jobs of many requests into batches, processed by one thread per run.
 
 When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
-it in length. If no job is waiting, the thread waits until one arrives. Under load (more than one
-job was waiting when the previous batch was taken), it then waits MERGE_WINDOW longer, so that more
-jobs can join the batch. Otherwise it processes the job at once. Cancelled jobs are dropped.
+this job in length. If no job is waiting, the thread waits until a job arrives. The server is under
+load if more than one job was waiting when the previous batch was taken. Under load, the thread
+waits MERGE_WINDOW longer after a job arrives, so that more jobs can join the batch. Otherwise it
+processes the job at once. Cancelled jobs are dropped.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ class JobType(Protocol):
 OnToken = Callable[[int, float], None]
 """Called with each token and its log-probability, in the thread that runs the search."""
 OnBatch = Callable[[int, float], None]
-"""Called after each batch, with the number of its jobs and the seconds that it took."""
+"""Called after each batch, with the number of jobs in the batch and the seconds it took."""
 
 
 @dataclass(eq=False)
@@ -140,7 +141,7 @@ class Batcher:
         try:
             return await asyncio.gather(*futures)
         finally:
-            for future in futures:  # after a failure, the other results are not needed
+            for future in futures:  # if one job failed, the results of the others are not needed
                 future.cancel()
 
     async def call(self, function: Callable[[], Any]) -> Any:
@@ -207,14 +208,16 @@ class Batcher:
 
 
 def select_batch(waiting: Sequence[Job]) -> list[Job]:
-    """Return the oldest job and the jobs of its type that are closest to it in length.
+    """Return the oldest job and the jobs of the same type that are closest to it in length.
 
     The batch has at most MAX_JOBS jobs and stays within the token budget of the job type.
     """
     oldest = waiting[0]
     budget = oldest.job_type.token_budget()
     compatible = [job for job in waiting if job.job_type == oldest.job_type]
-    compatible.sort(key=lambda job: abs(job.size - oldest.size))  # stable: the oldest stays first
+    compatible.sort(
+        key=lambda job: abs(job.size - oldest.size)
+    )  # the sort is stable: `oldest` stays first
     batch: list[Job] = []
     longest = 0
     for job in compatible[:MAX_JOBS]:

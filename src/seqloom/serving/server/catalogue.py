@@ -60,13 +60,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run as a `Run`, which outputs tokens. Must not be called for a forecaster."""
+        """The run, typed as `Run`. Only for runs that output tokens, not for forecasters."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run as a `Forecaster`, which outputs numbers. Must not be called for other runs."""
+        """The run, typed as `Forecaster`. Only for runs that output numbers."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -121,10 +121,10 @@ class Catalogue:
         raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
 
     def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
-        """Return the run with this name. If the name is None, return the only run of these kinds.
+        """Return the run with this name or, if the name is None, the only run of these kinds.
 
-        Raises an ApiError if the named run does not exist or is of another kind. If the name is
-        None, raises an ApiError if there is no run of these kinds, or more than one.
+        With a name, raises ApiError if the run does not exist or is not of these kinds. Without a
+        name, raises ApiError if the number of runs of these kinds is not exactly one.
         """
         if name is not None:
             loaded = self.get(name)
@@ -149,7 +149,9 @@ class Catalogue:
         return [loaded for loaded in self.runs if loaded.kind in kinds]
 
     def find_pair(self, source: str | None, target: str | None) -> tuple[LoadedRun, LanguagePair]:
-        """Return the first run that translates from source to target. None matches any language.
+        """Return the first run that translates from source to target, with its language pair.
+
+        If `source` or `target` is None, any language matches.
 
         Raises a 400 error if no run matches.
         """
@@ -172,7 +174,7 @@ def load_catalogue(
     languages: Sequence[str],
     create_batcher: Callable[[str], Batcher],
 ) -> Catalogue:
-    """Load every run, after an integrity check, and prepare its engine.
+    """Check the integrity of every run folder, load the run, and prepare its engine.
 
     languages:      values of --languages
     create_batcher: creates the batcher of a run, given its name

@@ -35,7 +35,8 @@ class SearchJobType:
 
     Jobs with the same run, decoding configuration and options can share a batch.
 
-    streamed: send tokens to the requests as they are generated. Only torch supports this.
+    streamed: send tokens to the requests as they are generated. Then the engine is always torch,
+              because the others cannot stream.
     """
 
     run: Run
@@ -53,8 +54,8 @@ class SearchJobType:
         if not self.streamed:
             choice = run.engines.choose(run.engine, self.decoding, self.options, compile_now=False)
         inputs: list[SearchInput] = [job.payload for job in jobs]
-        # A search with captured or compiled steps cannot be cancelled. Such steps are used anyway,
-        # because they save more time than cancelling the searches of disconnected clients.
+        # A search with captured or compiled steps cannot be cancelled when its client disconnects.
+        # Such steps are used anyway, because they save more time than cancelling would save.
         fixed_steps = run.predictor.device.type != "cpu" or (choice.compiled and len(inputs) == 1)
         callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
         return choice.apply(run.predictor).predict_inputs(
@@ -68,7 +69,7 @@ class SearchJobType:
 
 @dataclass(frozen=True)
 class ForecastJobType:
-    """Job type that forecasts numbers with a run. All windows of a run have equally many rows."""
+    """Job type that forecasts numbers with a run. All windows have the same number of rows."""
 
     forecaster: Forecaster
 

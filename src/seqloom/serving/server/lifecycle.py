@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 """Maximum number of connections that the operating system queues until the server accepts them."""
 SWITCH_INTERVAL = 0.0005
-"""Seconds after which a thread that runs a model must release the interpreter lock, if the event
-loop waits for it. The event loop needs the lock several times for each response. With Python's
-default of 5 ms, a rejection would take as long as a translation."""
+"""If the event loop waits for the interpreter lock, a thread that runs a model must release the
+lock after this many seconds. The event loop needs the lock several times for each response. With
+Python's default of 5 ms, a rejection would take as long as a translation."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -45,8 +45,8 @@ class Address:
 def find_free_address(host: str, port: int) -> Address:
     """Return the address to listen on, after checking that it is free. Port 0: any free port.
 
-    The HTTP server lets several processes share a port, so it would not report that the
-    port is in use.
+    The check is needed because the HTTP server lets several processes share a port, so it would
+    not report that the port is in use.
     """
     try:
         family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -23,8 +23,8 @@ from seqloom.serving.server.service import Service
 def reserve_event_loop_core() -> None:
     """Reduce the number of torch threads by one, unless OMP_NUM_THREADS is set.
 
-    This leaves a core to the event loop. If a torch thread shared its core with the event loop, the
-    other torch threads would have to wait for it in every operation.
+    This leaves one core to the event loop. If a torch thread shared a core with the event loop, the
+    other torch threads would have to wait for this slower thread in every operation.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
@@ -62,8 +62,8 @@ def load_app(
     def create_batcher(run: str) -> Batcher:
         return Batcher(run, monitoring.batch_observer(run))
 
-    # A second thread loads the runs, mostly computing file digests, while this one imports the
-    # routes.
+    # A second thread loads the runs while this thread imports the routes. Most of the time for
+    # loading is spent on computing file digests.
     with ThreadPoolExecutor(1) as pool:
         catalogue = pool.submit(load_catalogue, folders, engine, languages, create_batcher)
         from seqloom.serving.server.app import build_app, model_routes

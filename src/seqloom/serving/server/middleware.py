@@ -41,8 +41,8 @@ class RequestMiddleware:
     """ASGI middleware around the application.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    admission control. The middleware rejects requests before the application routes
-                  and parses them, because that would take time from the admitted requests.
+    admission:    admission control. Requests are rejected here, before the application routes and
+                  parses them. This leaves more time for the admitted requests.
     model_routes: maps path -> route, for the routes that need admission
     """
 

@@ -13,8 +13,9 @@ BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Monitoring:
-    """Request and batch metrics. Labels are routes, statuses and runs, never API keys or client
-    addresses.
+    """Metrics of requests and batches.
+
+    The labels of the metrics are routes, statuses and runs, never API keys or client addresses.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,8 @@ class Monitoring:
     def observe_request(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         """Count a finished request.
 
-        All unknown paths share one label, so that clients cannot create new labels.
+        All unknown paths have the same label, so that clients cannot create new labels by
+        requesting arbitrary paths.
         """
         route = getattr(scope.get("route"), "path", "other")
         self._requests.labels(route, str(status)).inc()
@@ -65,7 +67,8 @@ class Monitoring:
     def batch_observer(self, run: str) -> Callable[[int, float], None]:
         """Return a function that the batcher of a run calls after each batch.
 
-        Its arguments are the number of jobs in the batch and the seconds that the batch took.
+        The arguments of the returned function are the number of jobs in the batch and the seconds
+        that the batch took.
         """
         sizes, times = self._batch_sizes.labels(run), self._batch_seconds.labels(run)
 

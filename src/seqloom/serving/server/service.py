@@ -22,7 +22,8 @@ class Service:
     keys: ApiKeys = field(default_factory=ApiKeys)
 
 
-# FastAPI runs dependencies that are not `async` in a thread pool, which costs a millisecond each.
+# The dependencies are `async`, because FastAPI runs other dependencies in a thread pool, which
+# takes about a millisecond for each of them.
 async def get_service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
@@ -34,7 +35,7 @@ async def require_api_key(request: Request) -> None:
 
 
 async def require_json(request: Request) -> None:
-    """Reject other content types before FastAPI tries to parse the body as JSON."""
+    """Reject a request that is not JSON before FastAPI tries to parse its body."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise wrong_content_type("JSON, sent with 'Content-Type: application/json'", content_type)

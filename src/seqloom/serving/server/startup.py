@@ -22,9 +22,10 @@ MAX_WAIT_SECONDS = 20.0
 class StartupApp:
     """ASGI application that serves the static page while the runs are loaded.
 
-    Once `set_app` is called, it forwards all requests to the loaded application.
+    After the call of `set_app`, it forwards all requests to the loaded application.
 
-    model_routes: maps path -> route, for the routes that need admission. Empty until `set_app`.
+    model_routes: maps path -> route, for the routes that need admission. Empty before the call of
+                  `set_app`.
     """
 
     def __init__(self) -> None:

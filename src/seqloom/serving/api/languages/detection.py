@@ -33,7 +33,9 @@ async def detect_languages(service: Service, text: str) -> list[DetectedLanguage
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """Return the language of the texts, with the lowest confidence of all texts.
+    """Return the language that all texts have in common.
+
+    The confidence is that of the text whose language is least certain.
 
     Raises a 400 error if the texts are in different languages.
     """

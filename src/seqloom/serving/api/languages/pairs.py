@@ -84,7 +84,7 @@ def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
     if not isinstance(config.task, TranslationConfig):
         return ()
     pairs = [_corpus_pair(corpus) for corpus in expand_corpora(config.data.train)]
-    if None in pairs:  # the pairs of the other corpora would be an incomplete list
+    if None in pairs:  # without the pair of this corpus, the list would be incomplete
         return ()
     return tuple(dict.fromkeys(pair for pair in pairs if pair is not None))
 
@@ -129,7 +129,11 @@ def _pair_of_codes(source: str, target: str) -> LanguagePair | None:
 
 
 def parse_language_options(settings: Sequence[str], runs: Sequence[str]) -> dict[str, LanguagePair]:
-    """Parse --languages: de:en for a single run, NAME=de:en otherwise. Returns pairs by run."""
+    """Parse the values of --languages. Returns a dictionary from run names to language pairs.
+
+    settings: values such as "NAME=de:en". If there is only one run, "NAME=" can be left out.
+    runs:     names of all runs
+    """
     pairs: dict[str, LanguagePair] = {}
     for setting in settings:
         match = re.fullmatch(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Fits = Callable[[str], bool]
-"""True if a text is short enough for one model input."""
+"""A function that returns True if a text is short enough for one model input."""
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
@@ -87,8 +87,8 @@ class SegmentedText:
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
-        Scripts such as Chinese have no space between sentences. If the translation of a sentence in
-        such a script ends in a stop such as ".", a space is inserted after the translation.
+        Some scripts, such as Chinese, have no space between sentences. Between the translations of
+        two such sentences, a space is inserted if the first translation ends in a stop such as ".".
         """
         text, previous = "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
@@ -155,7 +155,7 @@ def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
 
 
 def _split_until_fitting(text: str, fits: Fits) -> list[str]:
-    """Split the text near its middle, and its parts again, until every part fits."""
+    """Split the text near its middle, and split each part in the same way until every part fits."""
     if fits(text.strip()) or len(text.strip()) < 2:
         return [text]
     end = _split_position(text)
@@ -165,9 +165,9 @@ def _split_until_fitting(text: str, fits: Fits) -> list[str]:
 def _split_position(text: str) -> int:
     """Return the index at which to split the text.
 
-    This is the end of a clause if there is one, else white space, else the middle of the text.
-
-    Both parts have at least a quarter of the text.
+    Prefers the end of a clause, then white space, each as close to the middle as possible.
+    Positions in the first and in the last quarter of the text are not used. If no position is left,
+    returns the middle of the text.
     """
     half = len(text) / 2
     for pattern in (_CLAUSE_END, _SPACE):
