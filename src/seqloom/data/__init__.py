@@ -100,7 +100,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use, so that reading a text file does not import torch."""
+    """Import an exported name when it is first accessed, so that code that only reads text files
+    does not import torch."""
     if name not in _MODULES:
         raise AttributeError(f"module 'seqloom.data' has no attribute '{name}'")
     from importlib import import_module

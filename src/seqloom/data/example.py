@@ -17,6 +17,7 @@ class Example:
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
     group:      the language pair or corpus of the example; "" if the split has only one
+                group
     tag:        the tag at the start of the source; "" if there is none
     """
 

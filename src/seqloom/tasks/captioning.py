@@ -16,7 +16,8 @@ class Captioning(TokenTask):
     """Generates a caption for an image.
 
     size:   height and width in pixels of the images that the model processes
-    margin: images are read with a height and width of size + margin; the model crops them
+    margin: images are read with a height and width of size + margin; the model crops them to
+            `size`
     """
 
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:

@@ -83,10 +83,10 @@ class Forecast:
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
     def free_running(self, model: Model, batch: Batch) -> Tensor:
-        """Predict (B, T, D) scaled rows. Each output is used as the next input.
+        """Return scaled predictions (B, T, D). Each predicted row is the input of the next step.
 
-        The target values of the batch are not used. Of the future rows, only the context columns
-        are used.
+        The target values of the batch are not used. The context of the future time steps is used,
+        because it is known in advance.
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values

@@ -56,7 +56,7 @@ class PassOutput:
         return cls(log_probabilities.masked_fill(log_probabilities == float("-inf"), 0.0))
 
     def cross_entropy(self, targets: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p(target) over the real positions, with label smoothing: (B, T) -> ()"""
+        """Σ -log p(target) over all positions except padding, with label smoothing: (B, T) -> ()"""
         log_p = self.log_probabilities
         nll = F.nll_loss(log_p.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum")
         if not smoothing:
@@ -66,9 +66,10 @@ class PassOutput:
 
 
 def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor) -> Tensor:
-    """Σ KL(p‖q) + KL(q‖p) over the real positions of the targets (B, T) -> ()
+    """Σ KL(p‖q) + KL(q‖p) over all positions of the targets (B, T) except padding -> ()
 
-    Both divergences are computed together:
+    p and q are the output distributions of the first and the second forward pass. Both
+    divergences are computed together:
 
         Σ_v p (log p - log q) + q (log q - log p) = Σ_v (p - q) (log p - log q)
     """
@@ -86,7 +87,7 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
     multiplied by zero instead of removed, because a CUDA graph needs tensor shapes that depend only
     on the shape of the batch.
     """
-    # Real positions are defined by the lengths, so set all other positions to PAD.
+    # The loss ignores PAD. Set every position beyond the length of its row to PAD.
     targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
     first, second = PassOutput.compute(model, batch), PassOutput.compute(model, batch)
     nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
@@ -131,7 +132,8 @@ def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) 
 
         loss of a source = -1/K Σ_k (r_k - mean of the other rewards) log p(y_k)
 
-    The expected gradient of this loss is the gradient of the negative expected reward.
+    y_k is the k-th sample and r_k is its reward. The expected gradient of this loss is the
+    gradient of the negative expected reward.
 
     The returned tensor has the gradient of this formula, summed over the sources. Its value is
     (1 - mean reward) times the number of targets, so that training reports 1 - mean reward.
@@ -187,7 +189,8 @@ def score_samples(
 
 
 def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
-    """-1/K Σ advantage · log p(sample), summed over all samples of all sources -> ()"""
+    """-1/K Σ advantage · log p(sample), with K samples per source, summed over all samples of all
+    sources -> ()"""
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)
     log_p = log_softmax(logits).gather(-1, samples.targets.values.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""Task: the interface through which training uses a task. ModelInput: one input of a model."""
+"""`Task` is the interface between a task and training. `ModelInput` is one input of a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

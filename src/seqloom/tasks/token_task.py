@@ -32,8 +32,8 @@ class TokenTask:
     tag_side:         whether the tag at the start of a source stays in the source or becomes the
                       first target token
     metrics:          the metrics of the recipe that do not need the sources. The first metric is
-                      also computed separately for different source lengths. Empty if the recipe
-                      cannot select the metrics of the task.
+                      also computed separately for different source lengths. Empty for tasks
+                      whose metrics cannot be selected in the recipe.
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -57,8 +57,8 @@ class TokenTask:
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":
-        """Return the same task without slow scores. The score named `needed` is kept even if it is
-        slow."""
+        """Return a task that does not compute slow scores, but is otherwise the same. The score
+        named `needed` is computed even if it is slow."""
         return self
 
     def save(self, folder: Path) -> None:
@@ -81,7 +81,7 @@ class TokenTask:
         return build_corpus(request, progress)
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
-        """Return the loss of a batch, summed over the real target positions.
+        """Return the loss of a batch, summed over all target positions except padding.
 
         By default, the loss of a position is -log p(y_t | y_<t, source). `objective` may select
         another loss.
@@ -96,7 +96,7 @@ class TokenTask:
             return risk + (1 - config.share) * likelihood
         if objective.r_drop:
             return r_drop_loss(model, batch, objective.smoothing, objective.r_drop)
-        # Real positions are defined by the lengths, so set all other positions to PAD.
+        # The loss ignores PAD. Set every position beyond the length of its row to PAD.
         targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
         loss: Tensor = model(batch).loss(targets, objective.smoothing, PAD)
         return loss

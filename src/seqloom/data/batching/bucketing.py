@@ -1,4 +1,4 @@
-"""BucketLayout: one pair per row, padded to one of a few lengths.
+"""BucketLayout: one source-target pair per row, padded to one of a few bucket lengths.
 
 Batches have only a few different shapes, so that one CUDA graph per shape can be captured and
 replayed. This layout is for models that cannot separate several pairs in one row, such as recurrent

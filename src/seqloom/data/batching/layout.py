@@ -37,7 +37,7 @@ class BatchLayout(Protocol):
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
         """Raise an error if an example does not fit into a batch. The error message names the
-        length and the setting to change."""
+        length of the example and the setting to change."""
         ...
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:

@@ -5,8 +5,8 @@ n^(1/temperature).
 
 The examples of a group are drawn in random order. When all of them have been drawn, they are
 shuffled again. Each epoch continues where the previous epoch stopped. So, at any time in training,
-the numbers of times that two examples of a group have been drawn differ by at most one. The
-examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
+the draw counts of two examples of the same group differ by at most one. The examples drawn in
+an epoch depend only on the groups, the temperature, the seed and the epoch.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,8 @@ def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare
     exact = weights / weights.sum() * sizes.sum()
     drawn = np.maximum(np.floor(exact), 1).astype(np.int64)
     missing = int(sizes.sum() - drawn.sum())
-    # Rounding down loses some draws. Give one each to the groups with the largest remainders.
+    # Rounding down leaves some draws unassigned. Assign one of them to each of the groups with the
+    # largest remainders.
     for index in np.argsort(np.floor(exact) - exact, kind="stable")[: max(missing, 0)]:
         drawn[index] += 1
     return [

@@ -1,4 +1,4 @@
-"""PackedLayout: several pairs per row, in rows of one fixed length.
+"""PackedLayout: several source-target pairs per row, in rows of one fixed length.
 
 There is hardly any padding. Nearly all batches have the same shape, so that one captured CUDA
 graph can be replayed for them. This layout is for Transformers only, because they can separate the
@@ -20,8 +20,8 @@ from seqloom.text.vocabulary import END, PAD, START
 
 
 class TokenGrid:
-    """Positions of the texts in the sources or in the targets of a batch, (B, T). A row can hold
-    several texts."""
+    """Assigns each text a row and a column in a (B, T) tensor. The tensor holds either the sources
+    or the targets of a batch. A row can hold several texts."""
 
     def __init__(self, shape: tuple[int, int], rows: IntArray, columns: IntArray) -> None:
         """
@@ -31,10 +31,10 @@ class TokenGrid:
         """
         self.shape = shape
         self.rows = rows
-        self.starts = rows * shape[1] + columns  # in the flattened grid
+        self.starts = rows * shape[1] + columns  # indices into the flattened (B, T) tensor
 
     def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Return padded rows that contain every text at its position.
+        """Return `Padded` token ids (B, T) with each text at its row and column.
 
         Each text gets one more token: either `first` at its start or `last` at its end.
         """
@@ -51,8 +51,8 @@ class TokenGrid:
     def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (pairs, positions), both (B, T), for `Packing`.
 
-        pairs:     number of the pair at each position, counted from 1 in each row; 0 for padding
-        positions: the position within the pair, counted from 0
+        pairs:     the pair to which each token belongs, counted from 1 in each row; 0 for padding
+        positions: the position of each token within its text, counted from 0
 
         lengths: length of each text, including the token that `place` adds
         """
@@ -161,11 +161,11 @@ class PackedLayout:
 def fill_rows(
     pairs: IntArray, sources: IntArray, targets: IntArray, length: int
 ) -> Iterator[list[int]]:
-    """Divide pairs into rows. Yield the pairs of each row.
+    """Divide pairs into rows. Yield, for each row, the indices of its pairs.
 
     Each pair goes into the oldest open row with enough free tokens on both sides (first fit). If
     no open row has enough, a new row is opened. If OPEN_ROWS rows are already open, the oldest row
-    is closed before.
+    is closed first.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
@@ -192,7 +192,8 @@ def fill_rows(
 
 
 def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Join every `rows_per_batch` rows into a batch: an array with the pairs of all these rows."""
+    """Group consecutive rows into batches of `rows_per_batch` rows. Return one array per batch: the
+    indices of the pairs in its rows."""
     batches: list[list[int]] = []
     for index, row in enumerate(rows):
         if index % rows_per_batch == 0:

@@ -9,7 +9,8 @@ MAX_BAND_PADDING = 0.05
 """A band is a group of examples with similar target lengths. If all targets of a band were padded
 to its longest target, at most this fraction of the tokens would be padding."""
 MIN_FILL = 0.25
-"""A batch that fills less than this fraction of the budget is not closed because of padding."""
+"""A batch can be closed because of too much padding (see MAX_BATCH_PADDING) only if it fills at
+least this fraction of the budget."""
 MAX_BATCH_PADDING = 0.06
 """A batch that has reached MIN_FILL is closed if one more example would raise the fraction of
 padding of its sources or of its targets above this value."""
@@ -20,8 +21,9 @@ def plan_batches(
 ) -> list[IntArray]:
     """Return the batches of an epoch as arrays of example indices.
 
-    The result depends only on the arguments. In each batch, rows x longest sequence <= budget,
-    where a sequence is a source with END or a target with START or END.
+    The result depends only on the arguments. In each batch, the number of rows times the
+    length of the longest sequence is at most `budget`. A sequence is a source with END, or a target
+    with START or END.
 
     Examples are divided into bands of similar target lengths. Within a band, they are sorted by
     source length: ascending in one band and descending in the next, so that source lengths change
@@ -63,7 +65,7 @@ def _length_bands(targets: IntArray) -> IntArray:
 
 
 def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list[int]:
-    """Return the index at which each batch starts, except for the first batch."""
+    """Return the start index of each batch, without the 0 of the first batch."""
     boundaries: list[int] = []
     start = 0
     while True:
@@ -77,7 +79,7 @@ def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list
 
 
 def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
-    """Return the number of examples, from the start of these arrays, that form one batch."""
+    """Return the number of examples in the first batch, which starts at index 0 of the arrays."""
     rows = np.arange(1, len(sources) + 1)
     padded_source = rows * np.maximum.accumulate(sources)
     padded_target = rows * np.maximum.accumulate(targets)

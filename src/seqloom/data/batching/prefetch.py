@@ -77,7 +77,7 @@ class _PrefetchWorker:
             while not self._stopped.is_set():
                 batch = prepare(next(stream))
                 self._put((batch, stream.position))
-        except BaseException as error:  # take() raises it again in the main thread
+        except BaseException as error:  # take() raises the error in the main thread
             self._put(error)
 
     def _put(self, item: tuple[Batch, StreamPosition] | BaseException) -> None:

@@ -103,7 +103,8 @@ class BatchStream:
 
     @property
     def position(self) -> StreamPosition:
-        """The position of the first batch of the next group. Set it to continue from there."""
+        """The position of the first batch of the next group. Assign a stored position to continue
+        from it."""
         return self._position
 
     @position.setter
@@ -119,8 +120,9 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of the examples in the next `batches` batches from a position on. The
-        batches of all ranks are included. The indices are sorted, without repetitions."""
+        """Return the indices of all examples in `batches` consecutive batches, starting at
+        `position`. The batches of all ranks are counted. The indices are sorted, without
+        repetitions."""
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
         planned = [self._plan(shard).batches[index] for shard, index in positions]
@@ -143,8 +145,8 @@ class BatchStream:
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position of a batch. If `index` is beyond the end of the shard, the batch is
-        in one of the following shards."""
+        """Return the position of the batch `index` batches after the start of a shard. If the shard
+        has fewer batches, counting continues in the following shards."""
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):

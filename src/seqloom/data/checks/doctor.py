@@ -26,7 +26,8 @@ from seqloom.data.readers.splits import corpora_of
 
 @dataclass(frozen=True)
 class WorstBatch:
-    """Shape of the training batch with the most target positions. It needs the most memory."""
+    """Shape of the training batch with the most target positions. This batch needs the most
+    memory."""
 
     rows: int
     source_length: int
@@ -41,7 +42,7 @@ class DatasetCheck:
 
     findings: tuple[Finding, ...]
     statistics: tuple[SplitStatistics, ...]
-    """One for each split of the recipe."""
+    """The statistics of each split of the recipe."""
     worst_batch: WorstBatch | None
     """None if the training split cannot be read, cannot be divided into batches, or consists of
     series."""
@@ -63,14 +64,13 @@ class _Problem:
 
 
 def _ignore_progress(examples: int) -> None:
-    """The default progress callback."""
+    """The default progress callback. It does nothing."""
 
 
 def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progress) -> DatasetCheck:
     """Check the data of a recipe: read all splits and collect statistics, warnings and errors.
 
     Errors in the data are part of the result; they are not raised.
-
 
     progress: called at intervals with the number of examples read so far in a split
     """

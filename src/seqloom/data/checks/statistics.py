@@ -99,24 +99,26 @@ class SplitStatistics:
     split: Split
     examples: int = 0
     repeated_pairs: int = 0
-    """Number of examples whose source and target both equal those of one earlier example."""
+    """Number of examples that repeat an earlier example: the source and the target are equal."""
     repeated_sources: int = 0
     """Number of examples whose source equals the source of an earlier example."""
     identical: int = 0
     """Number of examples whose target equals their source."""
     empty: Counter[str] = field(default_factory=Counter)
-    """Maps the side that is empty (see `empty_side`) to the number of such examples."""
+    """Number of examples with an empty source, an empty target, or both. The keys are the results
+    of `empty_side`."""
     first_empty: str = ""
     """file:line of the first example with an empty side."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """Maps a reason to the number of training examples that the filters drop for this reason. Empty
-    examples are included."""
+    """Maps a reason to the number of training examples that the filters drop for this reason.
+    Training examples counted in `empty` are included."""
     longest: list[LongExample] = field(default_factory=list)
     """The longest examples, longest first."""
     source: TokenStatistics | None = None
-    """None if the sources are not text or no tokenizer could be trained."""
+    """Token counts of the sources. None if the sources are not text or no tokenizer could be
+    trained."""
     target: TokenStatistics | None = None
-    """None if no tokenizer could be trained."""
+    """Token counts of the targets. None if no tokenizer could be trained."""
     kept: "array[int]" = field(default_factory=lambda: array("i"))
     """Indices of the examples that no filter drops."""
     pairs: TextHashes = field(default_factory=TextHashes)

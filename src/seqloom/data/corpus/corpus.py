@@ -132,7 +132,7 @@ class Corpus:
 
 
 def _ignore_progress(examples: int) -> None:
-    """The default progress callback."""
+    """The default progress callback. It does nothing."""
 
 
 def build_corpus(

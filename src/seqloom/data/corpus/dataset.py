@@ -14,7 +14,7 @@ IntArray = NDArray[Any]
 
 @dataclass
 class CorpusReport:
-    """Numbers of examples and tokens in a split. Tokens are counted only in the examples kept."""
+    """Numbers of examples and tokens in a split. Tokens of dropped examples are not counted."""
 
     split: str
     read: int = 0
@@ -23,8 +23,8 @@ class CorpusReport:
     """Maps a reason to the number of examples dropped for this reason. Only training examples are
     dropped."""
     empty: dict[str, int] = field(default_factory=dict)
-    """Maps the side that is empty (see `empty_side`) to the number of such examples. Dropped
-    examples are included."""
+    """Number of examples with an empty source, an empty target, or both. The keys are the results
+    of `empty_side`. Dropped examples are included."""
     source_tokens: int = 0
     target_tokens: int = 0
     source_unknown: int = 0
@@ -68,10 +68,10 @@ class Dataset(Protocol):
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield the datasets that are checked before training for examples that are too long.
+        """Yield all datasets that `for_epoch` can return. If some of them differ only in rotations
+        or window positions, yield only one of these.
 
-        These are all datasets that `for_epoch` can return. Of datasets that differ only in
-        rotations or window positions, only one is included.
+        Before training, each of the yielded datasets is checked for examples that are too long.
         """
         ...
 

@@ -100,7 +100,7 @@ def fingerprint(config: DataConfig, split: Split) -> str:
     """Return a digest of a split's data and settings.
 
     For text files, the digest covers the contents, not the names or folders of the files. For
-    series and tracks, it covers only the settings. For images, see `images_digest`.
+    series and pedestrian tracks, it covers only the settings. For images, see `images_digest`.
     """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)

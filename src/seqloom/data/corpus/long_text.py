@@ -112,8 +112,8 @@ class TextWindows:
         )
 
     def batches(self, budget: int) -> Iterator[Batch]:
-        """Yield every window once, in batches of at most `budget` tokens. If a window is longer
-        than `budget`, each batch contains one window."""
+        """Yield every window once, in batches of at most `budget` tokens. If the window length
+        exceeds `budget`, each batch contains one window."""
         rows = max(budget // self.shape.length, 1)
         for start in range(0, len(self), rows):
             indices = np.arange(start, min(start + rows, len(self)))

@@ -24,10 +24,11 @@ FILE = "scale.json"
 
 
 def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window. Return observed rows (S, D + C) and future rows (T, D + C).
+    """Convert the rows of a window to `form`. Return S observed rows (S, D + C) and T future rows
+    (T, D + C).
 
-    The last C columns are the context. They are converted too, because the changes of the context
-    are more informative than its values.
+    The first D columns are the values to forecast. The last C columns are the context. The context
+    is converted too, because the changes of the context are more informative than its values.
     """
     observed = window.observed
     future = np.concatenate([window.future, window.context], axis=1)
@@ -45,7 +46,7 @@ def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
 
 
 def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
-    """Convert outputs (…, T, D) back to values (…, T, D).
+    """Convert model outputs (…, T, D), which are in `form`, back to values (…, T, D).
 
     last: (…, 1, D) the last observed values
     """

@@ -101,7 +101,8 @@ class SeriesDataset:
         angle = generator.uniform(0, 2 * np.pi, len(self))
         mirror = generator.choice([-1.0, 1.0], len(self))
         cosine, sine = np.cos(angle), np.sin(angle)
-        # A row vector times this matrix is reflected (in some windows) and then rotated.
+        # Multiplying a row vector by this matrix rotates it. In windows with mirror = -1, the
+        # vector is also reflected, before the rotation.
         rotation = np.stack(
             [np.stack([cosine * mirror, sine * mirror], -1), np.stack([-sine, cosine], -1)], 1
         )  # (N, 2, 2)

@@ -18,7 +18,8 @@ from seqloom.data.corpus.dataset import IntArray
 from seqloom.text.vocabulary import UNKNOWN
 
 MAX_UINT16_VOCABULARY = 2**16
-"""The ids of vocabularies up to this size are stored in two bytes, those of larger ones in four."""
+"""If a vocabulary has at most this number of tokens, each id is stored in two bytes, otherwise in
+four bytes."""
 
 
 @dataclass(frozen=True)

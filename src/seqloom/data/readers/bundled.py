@@ -37,8 +37,8 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
 
 
 def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:
-    """Yield bundled sentences. The label is the language, or there is one label per character that
-    says whether the character was a capital letter.
+    """Yield bundled sentences with labels. `config.labels` selects the labels: one label per
+    sentence (its language), or one label per character (whether it was a capital letter).
 
     Languages alternate, so that the first few examples cover all of them.
     """

@@ -102,8 +102,11 @@ def _is_missing(record: dict[str, Any], key: str) -> bool:
 
 
 def _source_hint(source: Any, table: str) -> str:
-    """Return a hint for the error message. If the source is null or a list of strings, the hint
-    names the setting that allows such sources."""
+    """Return a hint to append to the error message about a source.
+
+    If the source is null or a list of strings, the hint names the setting that allows such
+    sources. For other sources, the hint is empty.
+    """
     if source is None:
         return f"; {table}.source_fallback names another key for such lines"
     if _is_list_of_strings(source):
