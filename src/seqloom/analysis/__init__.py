@@ -6,7 +6,7 @@ gradient_flow       the complete gradients at every step, for any model and batc
 error_propagation   the effect of the first wrong token on the rest of an output
 search_inspection   traces a search, lists alternative tokens, replaces a token
 comparison          compares two runs on the same sentences
-attention           checks whether a run has attention that a command can show
+attention           checks whether a run has attention over source tokens
 """
 
 from seqloom.analysis.comparison import RunComparison, compare_runs

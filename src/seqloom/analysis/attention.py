@@ -1,4 +1,4 @@
-"""Checks that a run has attention over source tokens that can be shown."""
+"""Checks that a run has attention over source tokens, which commands can then display."""
 
 from typing import assert_never
 
@@ -11,7 +11,7 @@ from seqloom.runs.run import Run
 
 
 def check_has_text_source(run: Run) -> None:
-    """Raise ConfigError unless the run reads a source text."""
+    """Raise ConfigError if the run reads no source (a language model) or reads images."""
     source = run.task.signature.source
     if isinstance(source, NoSource):
         raise ConfigError(
@@ -26,7 +26,10 @@ def check_has_text_source(run: Run) -> None:
 
 
 def no_attention_error(run: Run) -> ConfigError:
-    """Build the error for a run without attention. It names the setting that adds attention."""
+    """Return the error for a run without attention.
+
+    The message names the setting to change so that the model has attention.
+    """
     decoder = run.config.model.decoder
     match decoder:
         case RecurrentDecoderConfig() | TransformerDecoderConfig():

@@ -21,7 +21,7 @@ class OutputPair:
 
     number:    position of the sentence in the data, counted from 1
     qualities: chrF of both outputs, or None if the sentence has no references
-    distance:  100 - chrF of the second output, where the first output serves as the reference
+    distance:  100 minus the chrF of the second output with the first output as its reference
     """
 
     number: int
@@ -33,7 +33,7 @@ class OutputPair:
 
     @property
     def gain(self) -> float:
-        """chrF of the second output minus chrF of the first; 0 if there are no references."""
+        """chrF of the second output minus chrF of the first output. 0 without references."""
         return 0.0 if self.qualities is None else self.qualities[1] - self.qualities[0]
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _source_texts(run: Run, examples: Sequence[Example]) -> list[str]:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise ConfigError unless the runs have the same task and read a source.
+    """Raise ConfigError unless both runs have the same task and this task has a source.
 
     Call this before decoding, so that no time is spent on runs that cannot be compared.
     """

@@ -46,11 +46,13 @@ class SentenceErrors:
 
     error_index:      index of the first wrong token; None if the output equals the reference
     reference_pieces: tokens of the reference, END included
-    wrong_piece:      output token at `error_index`; "" if the output is too short to have one
+    wrong_piece:      output token at `error_index`; "" if the output ends before it
     after_reference:  log p of each reference token if the decoder reads the reference
-    after_error:      the same if the decoder reads the reference with one wrong token. Ends at the
-                      error if the wrong token is END, because no token follows END.
-    after_output:     the same if the decoder reads its own output. Ends where the output ends.
+    after_error:      log p of each reference token if the decoder reads the reference with one
+                      wrong token. If the wrong token is END, the sequence ends at the error,
+                      because no token follows END.
+    after_output:     log p of each reference token if the decoder reads its own output. The
+                      sequence ends where the output ends.
 
     The three sequences of log p are equal up to and including `error_index`.
     """
@@ -68,7 +70,7 @@ class SentenceErrors:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Means of log p at one distance from the error, over all sentences that are long enough.
+    """Means of log p at one distance from the error, over all sentences that reach this distance.
 
     distance:         number of tokens after the error; negative before the error
     sentences:        number of sentences in the means `after_reference` and `after_error`
@@ -140,7 +142,10 @@ def check_has_source(run: Run) -> None:
 
 
 def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int], list[ModelInput]]]:
-    """Yield batches of examples with similar source lengths, with the indices of the examples."""
+    """Yield (indices, inputs) for batches of examples with similar source lengths.
+
+    `indices` are the positions of these examples in `examples`.
+    """
     prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
     run.predictor.check_input_lengths(prepared)
     order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
@@ -198,7 +203,10 @@ def _measure_batch(
 
 
 def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> list[Tokens]:
-    """Return the greedy output for each source. It ends with END if the search reached END."""
+    """Return the greedy output for each source.
+
+    An output ends with END if the search generated END before the length limit.
+    """
     decoding: GreedyConfig = greedy_config(run.config.decoding)
     request = SearchRequest(
         max_lengths=[output_limit(prepared, decoding, run.model, None) for prepared in batch],
@@ -213,7 +221,8 @@ def _reference_log_probabilities(
 ) -> list[list[float]]:
     """Return log p of every token of each reference.
 
-    The probability of reference token t is computed after the first t - 1 tokens of the prefix.
+    The probability of reference token t is computed after the decoder has read the first t - 1
+    tokens of the prefix in the same row.
     """
     length = max(map(len, references))
     # END is never a decoder input. `_measure_batch` cuts off the values at positions after END.
@@ -245,7 +254,8 @@ def mean_curve(
 ) -> list[CurvePoint]:
     """Average log p by distance from the error, from -`before` to `after`.
 
-    At distances up to 0 the three prefixes are equal, so means over the same sentences are equal.
+    At distances up to 0 the three prefixes are equal. Therefore the means for the three prefixes
+    are equal too, if they are computed over the same sentences.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

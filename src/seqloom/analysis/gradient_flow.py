@@ -63,8 +63,8 @@ class GradientFlow:
 def measure_gradients(model: Model, batch: Batch, step: int | None = None) -> GradientFlow:
     """Differentiate the loss of a batch with respect to the inputs of all steps.
 
-    step: differentiate only the loss of this prediction, counted from 1. Rows with fewer steps
-          have no loss. Default: the losses of all predictions.
+    step: differentiate only the loss of this prediction, counted from 1. For rows with fewer
+          steps, the loss is 0. Default: differentiate the losses of all predictions.
 
     The parameters of the model do not change, and their gradients are not accumulated.
     """
@@ -101,7 +101,7 @@ def _check_model(model: Model) -> None:
 
 
 def _embedder(part: nn.Module | None) -> Embedder | None:
-    """Return the module that embeds the inputs of an encoder or decoder; None if there is none."""
+    """Return the module that embeds the inputs of an encoder or decoder, or None."""
     match part:
         case RecurrentEncoder() | TransformerEncoder() | RecurrentDecoder() | TransformerDecoder():
             return part.embedder
@@ -179,7 +179,7 @@ def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
 def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
     """Return the gradient of each step's loss at the input of the same step.
 
-    (B, T), (B, T, E) -> (B, T, E)
+    losses (B, T), inputs (B, T, E) -> gradients (B, T, E)
     """
     own = [
         _gradients(loss.sum(), (inputs,))[0][:, step] for step, loss in enumerate(losses.unbind(1))
@@ -188,10 +188,10 @@ def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient at the inputs of the encoder: (B, S, D)
+    """Return the gradient of the loss at the inputs of the encoder: (B, S, D)
 
     output:   one of the outputs of the encoder
-    gradient: gradient at this output
+    gradient: gradient of the loss at this output
     """
     if not output.requires_grad:
         return torch.zeros_like(inputs)
@@ -202,10 +202,13 @@ def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tenso
 def attention_gradients(
     attention: MultiHeadAttention, states: Tensor, source: Tensor, mask: Tensor
 ) -> dict[str, Tensor]:
-    """Gradients of ½‖context‖² with respect to "queries", "keys" and "values".
+    """Return the gradients of ½‖context‖² with respect to "queries", "keys" and "values".
 
-    states (B, T, Dq), source (B, S, Dk), mask broadcast to (B, H, T, S). A gradient is zero if the
-    context does not depend on the tensor: hard attention gives no gradient to queries and keys.
+    states: (B, T, Dq) vectors from which the queries are computed
+    source: (B, S, Dk) vectors from which the keys and values are computed
+    mask:   broadcast to (B, H, T, S)
+
+    With hard attention, the gradients of queries and keys are zero.
     """
     with torch.enable_grad():
         attended = attention.trace(_leaf(states), _leaf(source), mask)

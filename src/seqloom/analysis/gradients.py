@@ -1,4 +1,4 @@
-"""Gradient norms at every step of a run, for one sentence or averaged over many."""
+"""Gradient norms at every encoder and decoder step, for one sentence or averaged over many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ BATCH_SIZE = 16
 
 @dataclass(frozen=True)
 class StepGradients:
-    """Gradient norms at the steps of the source or of the target.
+    """Gradient norms at all steps of the encoder or at all steps of the decoder.
 
     labels: token of each step; in a `GradientProfile`, the distance of each step from the last step
     whole:  norm of the gradient at each step
@@ -67,11 +67,11 @@ class GradientTrace:
 
 @dataclass(frozen=True)
 class GradientProfile:
-    """Gradient norms averaged over many sentences, which are aligned at their last steps.
+    """Gradient norms averaged over many sentences, by distance from the last step.
 
-    Label 0 is the last step of the source (its END) or of the target. Each mean is over the
-    sentences that are long enough. `counts` holds their number for each step, under the keys
-    "source" and "target".
+    The last step of the source (its END) and the last step of the target have the label 0. The
+    mean at a step is over all sentences that have this step. `counts` holds the number of these
+    sentences for each step, under the keys "source" and "target".
     """
 
     sentences: int
@@ -97,7 +97,8 @@ def trace_gradients(
     """Differentiate the loss of a target text and return the gradient norms.
 
     target:   target text. Default: the output that the search returns.
-    step:     differentiate only the loss of this prediction, counted from 1. Default: all.
+    step:     differentiate only the loss of this prediction, counted from 1. Default: the
+              losses of all predictions.
     decoding: options of the search. Default: the options of the run.
     """
     output = decode_output(run, text, target, decoding)
@@ -183,7 +184,12 @@ def _target_gradients(flow: GradientFlow, row: int, labels: Sequence[str]) -> St
 def _step_gradients(
     whole: Tensor, parts: Mapping[str, Tensor], labels: Sequence[str]
 ) -> StepGradients:
-    """Compute the norms of gradients (S, D). Steps without a label are padding and are left out."""
+    """Compute the norm of the gradient at each step of one sentence.
+
+    whole:  (N, D) gradients of the loss with respect to the D-dimensional inputs of N steps
+    parts:  (N, D) the two summands of `whole`
+    labels: one label per step. Steps after the last label are padding and are left out.
+    """
 
     def norms(gradient: Tensor) -> tuple[float, ...]:
         return tuple(gradient[: len(labels)].norm(dim=-1).tolist())

@@ -42,7 +42,7 @@ SUGGESTIONS = 5
 EXHAUSTIVE_OUTPUTS = 5
 """Default number of outputs of an exhaustive search."""
 MAX_TRACED_SEQUENCES = 20_000
-"""Maximum number of sequences of a traced exhaustive search. The trace stores all of them."""
+"""Maximum number of sequences in a traced exhaustive search. The trace stores each sequence."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class InspectedSearch:
     record:  trace of the search
     outputs: outputs of the search, best first
     pieces:  display name of each token in the trace
-    written: for each step and candidate, the text from the first token up to the candidate
+    written: for each step and candidate, the output text up to and including the candidate
     """
 
     text: str
@@ -89,7 +89,8 @@ class TokenReplacement:
 
     step:         position of the token, counted from 1
     original:     best output of the search
-    changed:      best output that starts with the tokens before the step and the new token
+    changed:      best output that starts with the tokens of `original` before the step, followed by
+                  the new token
     alternatives: most probable tokens at this step, given the earlier tokens of `original`
     """
 
@@ -110,7 +111,7 @@ class TokenReplacement:
 
 @dataclass(frozen=True)
 class SearchInspection:
-    """Inspects searches of a run for one text, which is encoded only once."""
+    """Inspects the searches of a run for one text. The text is encoded only once."""
 
     run: Run
     text: str
@@ -151,7 +152,7 @@ class SearchInspection:
     def search(self, n_best: int | None = None, prefix: Sequence[int] = ()) -> InspectedSearch:
         """Search for outputs and trace the search.
 
-        n_best: number of outputs. Default: as many as the search can return.
+        n_best: number of outputs. Default: see `default_n_best`.
         prefix: tokens that every output starts with
         """
         count = default_n_best(self.decoding) if n_best is None else n_best
@@ -181,7 +182,10 @@ class SearchInspection:
         )
 
     def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
-        """Return the most probable tokens at each position of an output, and after its end."""
+        """Return the most probable tokens at each position of an output.
+
+        The last list is for the position after the end of the output.
+        """
         with torch.inference_mode():
             steps = alternatives(self.run.model.decoder, self.memory, tokens, count)
         return [
@@ -278,7 +282,7 @@ class SearchInspection:
 
 
 def default_n_best(decoding: SearchConfig) -> int:
-    """Return the number of outputs that a search returns by default."""
+    """Return the number of outputs that `SearchInspection.search` returns by default."""
     match decoding:
         case BeamConfig(width=width):
             return width

@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value. `condition` and `name` identify our measured value to compare with it."""
+    """A published value, to be compared with the value `name` that we measure under `condition`."""
 
     label: str
     value: float

@@ -53,15 +53,15 @@ class Results:
         return self.between((higher, name), (lower, name))
 
     def between(self, higher: tuple[str, str], lower: tuple[str, str]) -> list[float]:
-        """Return one measured value minus another, one difference per seed.
+        """Return the value `higher` minus the value `lower`, one difference per seed.
 
-        Each value is given as (condition, name). `lower` is subtracted from `higher`.
+        Each of the two values is identified by (condition, name).
         """
         pairs = zip(self.over_seeds(*higher), self.over_seeds(*lower), strict=True)
         return [first - second for first, second in pairs]
 
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
-        """Return the points of a line in a chart: for each name, the values of all seeds."""
+        """Return the points of a line in a chart: for each name, one value per seed."""
         return [self.over_seeds(condition, name) for name in names]
 
 

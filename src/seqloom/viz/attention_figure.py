@@ -11,7 +11,7 @@ from seqloom.viz.figures import create_figure, save_figure
 
 _CELL_INCHES = 0.36
 _MAX_MATRIX_INCHES = 30.0
-"""Maximum length of the longer side of a matrix. Cells are made smaller to stay within it."""
+"""Maximum length of the longer side of a matrix. Cells of larger matrices are made smaller."""
 _MAX_LABEL_LENGTH = 40
 _LETTER_INCHES = 0.09
 
@@ -72,7 +72,8 @@ def _draw_panel(axes: Any, panel: AttentionPanel) -> None:
     sources = [_shorten(token) for token in panel.sources]
     if panel.title:
         axes.set_title(panel.title, parse_math=False)
-    if not panel.outputs:  # a blank input line: only the title is shown
+    # A blank input line has no tokens. Only the title is shown.
+    if not panel.outputs:
         axes.axis("off")
         return
     axes.imshow(panel.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")

@@ -55,7 +55,10 @@ def save_caption_attention(path: Path, captions: Sequence[CaptionAttention]) -> 
 
 
 def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.float64]:
-    """Convert weights (cells,) to the brightness of pixels (size, size): 1 at the largest weight."""
+    """Convert weights (cells,) to the brightness of pixels (size, size).
+
+    The brightness is 1 in the cell with the largest weight.
+    """
     side = math.isqrt(len(weights))
     assert side * side == len(weights), "the grid of an image is square"
     grid = np.asarray(weights, dtype=np.float64).reshape(side, side)

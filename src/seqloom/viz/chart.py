@@ -39,7 +39,7 @@ class LineChart:
     """Lines with common axes. A line shows means, with a band from the lowest to the highest value.
 
     Attributes:
-        zero: include 0 in the y axis, unless it is logarithmic. Default: True.
+        zero: True if the y axis includes 0. Ignored if the axis is logarithmic. Default: True.
     """
 
     x_label: str
@@ -55,7 +55,7 @@ class BarChart:
     """One bar for each name. The bar shows the mean of the values, and dots show the single values.
 
     Attributes:
-        zero: include 0 in the axis. Default: True.
+        zero: True if the axis includes 0. Default: True.
     """
 
     label: str
@@ -151,7 +151,7 @@ def _bar_chart(chart: BarChart) -> tuple[float, str]:
 
 
 def _legend(names: Sequence[str]) -> tuple[str, int]:
-    """Return the SVG elements of the legend, and its number of rows."""
+    """Return the SVG elements of the legend, and the number of rows of the legend."""
     elements, x, row = [], 16.0, 0
     for number, name in enumerate(names):
         width = 30 + _LETTER * len(name)

@@ -37,7 +37,9 @@ _LEADING_NUMBERS = 5
 _BAR_CELLS = 20
 _MAX_TOKEN_CELLS = 18
 _MAX_LINE_CELLS = 100
-"""Maximum line width. In longer lines, the shape at the right end is too far from the name."""
+"""Maximum line width. In a longer line, the shape at the right end would be hard to match with the
+name at the left end.
+"""
 _MARGIN = 4
 """Indentation of the values below a name."""
 
@@ -66,9 +68,9 @@ def draw_explanation(
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
     """Group consecutive values that have one number for each token, to print them as one table.
 
-    A scalar inside such a sequence, such as the scale of a dot product, belongs to the group too. A
-    group ends after a distribution, that is, numbers that sum to one, such as attention weights.
-    Every other value is a group of its own.
+    A scalar between two such values, such as the scale of a dot product, belongs to the group too.
+    A group ends after a distribution: numbers that sum to one, such as attention weights. Each of
+    the other values forms its own group.
     """
     group: list[TracedValue] = []
     for part in parts:

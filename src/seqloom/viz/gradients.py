@@ -102,7 +102,10 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw the norms of both parts of each step as one bar. The longest has `_BAR_CELLS` cells."""
+    """Draw one bar per step, stacked from the norms of the two parts of the gradient.
+
+    The longest bar has `_BAR_CELLS` cells.
+    """
     marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
     rows = list(zip(*steps.parts.values(), strict=True))
     longest = max(map(sum, rows)) or 1.0

@@ -28,8 +28,8 @@ class TreeNode:
         index: index of the candidate among all candidates of its step.
         row: vertical position, in rows below the root. Negative above the root.
         wins: True if the candidate is part of the best output.
-        rank: rank of the output that ends with this candidate, 1 for the best. 0 if no output ends
-            with it.
+        rank: rank of the output that ends with this candidate; 1 for the best output, 0 if no
+            output ends with this candidate.
     """
 
     step: int
@@ -75,8 +75,8 @@ def layout_search_tree(
 ) -> SearchTreeLayout:
     """Compute the positions of all nodes.
 
-    Nodes of a step are in the same order as their parents. Each is placed close to its parent, but
-    nodes do not overlap.
+    The nodes of a step are in the same order as their parents. Each node is placed as close to its
+    parent as possible without overlapping another node.
     """
     record = searched.record
     paths = record.best()
@@ -143,7 +143,8 @@ def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
     The order does not change, and rows stay as close to their desired positions as possible. Rows
     that would overlap form a group, which is centred on the mean of their desired positions.
     """
-    groups: list[tuple[float, int]] = []  # mean start of a group, and its size
+    # For each group: the mean start of its rows, and the number of its rows.
+    groups: list[tuple[float, int]] = []
     for index, row in enumerate(desired):
         start, size = row - gap * index, 1
         while groups and groups[-1][0] >= start:

@@ -26,7 +26,7 @@ _MARKS = {Fate.KEPT: "●", Fate.FINISHED: "■", Fate.STOPPED: "□", Fate.DROP
 _ASCII_MARKS = {Fate.KEPT: "o", Fate.FINISHED: "*", Fate.STOPPED: "+", Fate.DROPPED: "."}
 _STYLES = {Fate.KEPT: "", Fate.FINISHED: "cyan", Fate.STOPPED: "blue", Fate.DROPPED: "dim"}
 _MAX_PREFIX_LENGTH = 44
-"""Maximum number of characters in the column "text so far". Longer texts lose their start."""
+"""Maximum number of characters in the column "text so far". Longer texts are cut at the start."""
 
 
 def draw_search_steps(

@@ -55,7 +55,7 @@ def format_number(value: float) -> str:
 
 
 def format_column(values: Sequence[float]) -> list[str]:
-    """Format a column: all numbers as integers if possible, otherwise with three decimals.
+    """Format a column of numbers: no decimals if all are integers, otherwise three decimals.
 
     If one of the numbers is too small for three decimals, `format_number` formats all of them.
     """
@@ -72,5 +72,5 @@ def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:
         return "#" * round(fraction * cells)
     eighths = round(fraction * cells * 8)
     if fraction >= 0.0005:
-        eighths = max(eighths, 1)  # a value that is printed as 0.001 or more gets a visible bar
+        eighths = max(eighths, 1)  # A value that is printed as 0.001 or more has a visible bar.
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

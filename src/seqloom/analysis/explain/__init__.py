@@ -4,7 +4,7 @@ explainer         `explain` for a step of a run, `explain_step` for a step of an
 explanation       the types: `Explanation`, which contains a `TracedValue` for each value
 step_trace        collects the values, and traces the input, attention and output of a step
 recurrent, transformer, labels
-                  each traces a complete step of one kind of decoder
+                  one module per kind of decoder; traces a complete step of this decoder
 formulas          formulas as text
 lecture_example   self-attention with numbers small enough to check by hand
 """

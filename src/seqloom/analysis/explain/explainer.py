@@ -197,7 +197,7 @@ def _source_labels(output: Prediction, memory: Memory) -> tuple[str, ...]:
 
 
 def _pieces(run: Run, tokens: Sequence[int]) -> list[str]:
-    """Return the piece of each token id. Special tokens have pieces too."""
+    """Return the piece of each token id, including special tokens such as END."""
     pieces = run.task.target_tokenizer.pieces
     return [
         SPECIAL_TOKENS[id_] if id_ < len(SPECIAL_TOKENS) else pieces([id_])[0] for id_ in tokens

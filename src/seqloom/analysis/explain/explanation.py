@@ -116,7 +116,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class PositionLabels:
-    """Labels for positions: the source tokens, and the tokens that the decoder reads."""
+    """Labels of the positions in an explanation: source tokens and decoder input tokens."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]

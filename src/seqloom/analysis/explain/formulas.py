@@ -71,9 +71,9 @@ def with_position(positions: PositionTable) -> str:
 
 
 def fitted(vector: str, fit: nn.Module) -> str:
-    """Formula that projects the vector to the width of the network.
+    """Formula of the vector after its projection to the width of the network.
 
-    Without a projection, the formula is the vector itself.
+    If `fit` does not project, the formula is the symbol of the vector.
     """
     return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
 
@@ -108,7 +108,7 @@ def value(attention: MultiHeadAttention, state: str, head: int) -> str:
 def _projected(module: nn.Module, letter: str, state: str) -> str:
     """Formula of a projected state, for example Wq s + bq. A bias of zero is omitted.
 
-    If the module is not a linear projection, the formula is the state itself.
+    If the module is not a linear projection, the formula is the symbol of the state.
     """
     if not isinstance(module, nn.Linear):
         return state
@@ -131,7 +131,7 @@ def _activated(plan: MultiHeadAttention, projected: str) -> str:
 def _slice(formula: str, head: int, heads: int, width: int) -> str:
     """Append the range of dimensions that belong to one head: head 0 of width 16 -> [1…16]
 
-    If there is only one head, the formula does not change.
+    If there is only one head, the formula is returned unchanged.
     """
     if heads == 1:
         return formula
@@ -141,7 +141,7 @@ def _slice(formula: str, head: int, heads: int, width: int) -> str:
 
 
 def score(score: AttentionScore, width: int) -> str:
-    """Formula of the score of q and k. width: width of the query"""
+    """Formula of the attention score of query q and key k. width: width of the query"""
     match score:
         case DotScore():
             return "q · k" if score.divisor == 1 else f"q · k / {divisor(score, width)}"
@@ -161,7 +161,7 @@ def divisor(score: DotScore, width: int) -> str:
 
 
 def score_note(score: AttentionScore) -> str:
-    """Return a remark about the parameters or the meaning of a score; may be empty."""
+    """Return a remark on the parameters or the meaning of a score function, or ""."""
     match score:
         case BilinearScore(weight=weight):
             _, rows, columns = weight.shape

@@ -10,14 +10,14 @@ _SUMMARIES: dict[VectorSelector, str] = {
     select_last: "the encoder's last state",
     select_mean: "the mean of the encoder's states",
 }
-"""Formulas of the selectors that return one vector for the complete source.
+"""Formulas of the vector selectors that return one vector for the complete source.
 
 All other selectors return one vector for each position.
 """
 
 
 def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:
-    """Trace one step. Returns the probabilities of the next label: (V,)"""
+    """Trace one step of a label decoder. Returns the probabilities of the next label: (V,)"""
     vectors, counts = decoder.select_vectors(trace.memory)  # (1, N, D), (1,)
     last = max(int(counts) - 1, 0)
     index = min(trace.step - 1, last)

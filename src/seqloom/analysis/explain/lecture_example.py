@@ -3,7 +3,7 @@
     h₁ = (5, 1)   h₂ = (4, 3)   h₃ = (-2, 6)      q = Wq h,  k = Wk h,  v = Wv h
 
 The second state attends to all three states. The lecture computes scores q · k and selects the key
-with the highest score. The parameter `score` selects another score function.
+with the highest score. The functions here have a parameter `score` for other score functions.
 """
 
 from typing import Literal, assert_never
@@ -111,7 +111,7 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
     memory = Memory(states, mask, states[:, :0])
     tokens = torch.zeros(
         1, QUERY_STATE, dtype=torch.long
-    )  # only the number of tokens is used: it makes this step 2
+    )  # The token ids are not used. Their number makes this step 2.
     trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
     attention = lecture_attention(score, selection)
     query_state = formulas.indexed("h", QUERY_STATE)

@@ -1,8 +1,8 @@
 """Traces one step of a recurrent decoder.
 
-The decoder itself processes the tokens before the step. This module then computes the step with the
-layers of the decoder and traces every value. A test compares the result with
-`RecurrentDecoder.step`.
+`RecurrentDecoder.step` processes the tokens before the step. This module then computes the step to
+explain with the layers of the decoder and traces every value. A test checks that the result equals
+the result of `RecurrentDecoder.step`.
 """
 
 import torch
@@ -67,7 +67,7 @@ class _RecurrentStep:
 
     def _trace_previous_state(self) -> None:
         trace, is_first = self.trace, self.trace.step == 1
-        # Without attention the decoder receives nothing else from the source.
+        # Without attention, the encoder summary is all that the decoder receives from the source.
         if trace.labels.source and (is_first or self.decoder.attention is None):
             summary = trace.memory.summary
             labels = _layer_labels(summary.shape[1])
@@ -91,8 +91,9 @@ class _RecurrentStep:
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
         """Trace attention with the state (1, C) as its query.
 
-        Returns the state. If the decoder uses the context vector as a state ("state" in
-        `context_uses`), the hidden part of the returned state is computed from the context vector.
+        Returns the state with which the step continues. If `context_uses` contains "state", the
+        hidden part of this state is replaced by a vector computed from the context vector.
+        Otherwise the state is returned unchanged.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None

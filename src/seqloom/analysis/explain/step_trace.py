@@ -1,7 +1,7 @@
 """Defines `StepTrace`, which collects the values of one decoder step.
 
-The functions here trace what several kinds of decoder have in common: the embedded input, attention,
-and the output layer with its optional copying.
+The functions here trace the parts that several kinds of decoder have in common: the embedded input,
+attention, the output layer, and copying if the decoder copies source tokens.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class StepTrace:
     def add(
         self, name: str, formula: str, values: Tensor, labels: Sequence[str] = (), note: str = ""
     ) -> None:
-        """Append a value to the current section. Values have no batch dimension."""
+        """Append a value to the current section. `values` has no batch dimension."""
         values = values.detach().cpu()
         assert not labels or len(labels) == len(values), "expected one label per row"
         self.parts.append(TracedValue(self.section, name, formula, values, tuple(labels), note))
@@ -156,7 +156,7 @@ def trace_output(
     """
     readout = decoder.readout
     trace.begin_section("output")
-    # The last feature of a label decoder only marks where the labels end (see `LabelReadout`).
+    # In a label decoder, the last feature only marks the end of the labels (see `LabelReadout`).
     inputs = features[:, :-1] if isinstance(readout, LabelReadout) else features
     trace.add("features", f"{trace.current('f')} = {formula}", inputs[0])
     symbol = trace.current("f")
@@ -183,7 +183,7 @@ def _impossible_tokens(logits: Tensor) -> str:
 
 
 def trace_copying(copying: Copying, features: Tensor, source: Copyable, trace: StepTrace) -> None:
-    """Trace copying: the attention weights with which source tokens are copied, and the gate.
+    """Trace copying: the copy weights of the source tokens, and the gate of the copy mechanism.
 
     features: (1, 1, F) input of the output layer
     """

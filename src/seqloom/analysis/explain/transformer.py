@@ -1,4 +1,8 @@
-"""Traces one step of a Transformer decoder. The layers process all positions up to the step."""
+"""Traces one step of a Transformer decoder.
+
+Every layer processes all positions up to the step. Among the layers, only the selected one is
+traced.
+"""
 
 import torch
 from torch import Tensor

@@ -53,7 +53,7 @@ class AlignmentSettings:
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence pair with its alignment: for each target token the index of its source token."""
+    """A sentence pair with its alignment: the index of the source token for each target token."""
 
     source: str
     target: str
@@ -139,9 +139,11 @@ def _test_pairs(trial: Trial[AlignmentSettings]) -> list[AlignedPair]:
 
 
 def compare_with_alignment(weights: Tensor, source_index: int, row: int) -> Numbers:
-    """Compare the attention weights (S,) of target token `row` with its correct source token.
+    """Compare the attention weights of one target token with the known alignment.
 
-    The last source token is END.
+    weights:      (S,) attention weights over the source tokens, END included
+    source_index: index of the correct source token
+    row:          index of the target token
     """
     near = {
         name: float(weights[source_index + offset])

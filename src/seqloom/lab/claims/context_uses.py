@@ -28,7 +28,10 @@ USES: dict[str, tuple[str, ...]] = {
 
 
 def configure(trial: Trial[CopySettings]) -> RunConfig:
-    """All decoders have two layers, because one condition feeds the context to the second layer."""
+    """Return the recipe of a GRU that copies strings of letters.
+
+    All decoders have two layers, because one condition feeds the context vector to the second one.
+    """
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
     if trial.condition == NONE:
         return copy_recipe(trial, {"layers": 2, "attention": NO_ATTENTION})

@@ -31,7 +31,10 @@ class CostSettings:
 
 
 def measure(trial: Trial[CostSettings]) -> Numbers:
-    """Measure operations and seconds at each length, and the exponents with which they grow."""
+    """Measure the number of operations and the time at each length.
+
+    Also returns the exponents p such that operations and time grow with length^p.
+    """
     settings = trial.settings
     torch.manual_seed(trial.seed)
     layer = RecurrentLayer("gru", settings.width, settings.width).eval()
@@ -68,7 +71,10 @@ def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
 
 
 def _shortest_time(condition: str, states: Tensor, layer: RecurrentLayer, repeats: int) -> float:
-    """Return the shortest of several times, because other load can only lengthen a measurement."""
+    """Run the layer several times and return the shortest time in seconds.
+
+    Other load on the machine can only lengthen a measurement, so the shortest one is the best.
+    """
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

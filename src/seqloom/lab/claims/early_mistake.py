@@ -30,11 +30,14 @@ ACCURACIES = [f"accuracy {distance} words later" for distance in DISTANCES]
 MAX_WORDS = 100
 """Upper bound on the number of words of a sentence."""
 CANDIDATES = 10
-"""Number of hypotheses per sentence that are searched for a wrong first word."""
+"""Number of hypotheses per sentence in which to look for a wrong first word."""
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure greedy or beam search, or the output after a correct or a wrong first word."""
+    """Measure outputs of greedy search, of beam search, or after a given first word.
+
+    The condition selects one of these. The given first word is correct or wrong.
+    """
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
     if trial.condition in (GREEDY, BEAM):
@@ -90,7 +93,7 @@ def _first_word(text: str) -> str:
 
 
 def _measure_rest(run: Run, sentences: Sequence[Example], first_words: Sequence[str]) -> Numbers:
-    """Decode with greedy search after the given first words, and score the words after them."""
+    """Decode each sentence greedily after a given first word, and score the words after it."""
     if not sentences:
         return dict.fromkeys(("rest", "later", "sentences", *ACCURACIES), 0.0)
     outputs = run.translate(

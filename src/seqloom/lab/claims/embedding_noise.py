@@ -85,7 +85,7 @@ def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
 
 
 def measure(trial: Trial[NoiseSettings]) -> Numbers:
-    """Measure the perplexity of training and unseen sentences, and BLEU on the unseen ones."""
+    """Measure perplexity on training sentences, and perplexity and BLEU on unseen sentences."""
     training_sentences = _write_training_sentences(trial)
     run = train_once(trial, configure(trial))
     unseen = Random(0).sample(list(read_bundled(_CORPUS, "test")), trial.settings.tests)

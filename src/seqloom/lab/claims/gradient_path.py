@@ -1,4 +1,6 @@
-"""A gradient passes one step through attention, but one step per word along a recurrence."""
+"""Through attention, a gradient reaches every word in one step; through a recurrence, it needs one
+step per word.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -58,7 +60,10 @@ def measure(trial: Trial[GradientPathSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def decay(condition: str) -> list[float]:
-        """Orders of magnitude by which the gradient falls from the shortest source to the longest."""
+        """Return, for each seed, by how many orders of magnitude the gradient norm falls.
+
+        The norm for the longest source is compared with the norm for the shortest source.
+        """
         shortest, longest = (results.over_seeds(condition, GRADIENTS[index]) for index in (0, -1))
         return _log_ratios(shortest, longest)
 

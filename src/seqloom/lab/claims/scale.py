@@ -30,8 +30,8 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
     """Measure attention weights α of random queries over random keys, for each width d.
 
     largest at d: largest weight
-    slope at d:   Σ α (1 - α), a measure of the gradient of the softmax, divided by its value for
-                  uniform weights
+    slope at d:   Σ α (1 - α), a measure of the gradient of the softmax. It is divided by the value
+                  of the same sum for uniform weights.
     matched at d: weight of the first key if this key equals the query
     """
     generator = torch.Generator().manual_seed(trial.seed)
@@ -53,7 +53,7 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
-        """Slope at the largest width divided by the slope at the smallest, one ratio per seed."""
+        """Return "slope" at the largest width divided by "slope" at the smallest, for each seed."""
         narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
         wide = results.over_seeds(condition, f"slope at {WIDEST}")
         return [last / first for first, last in zip(narrow, wide, strict=True)]

@@ -26,7 +26,7 @@ MULTIPLICATIVE, NONLINEAR, ADDITIVE = "multiplicative", "nonlinear", "additive"
 FIXED = (DOT, SCALED, RBF)
 LEARNED = (MULTIPLICATIVE, NONLINEAR, ADDITIVE)
 MAX_DIFFERENCE = 0.1
-"""Scores count as equally good if their accuracies differ by less than this."""
+"""Two score functions count as equally good if their accuracies differ by less than this."""
 
 
 def attention_tables(condition: str, width: int) -> Tables:

@@ -25,7 +25,7 @@ BEAM_5 = WIDTHS.index(5)
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure output words per reference word, and BLEU, at each beam width."""
+    """Measure BLEU and the number of output words per reference word, at each beam width."""
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
     sources = [each.source for each in sentences]

@@ -1,6 +1,6 @@
 """A model learns faster with teacher forcing than with free running.
 
-With scheduled sampling it is more robust to its own errors.
+A model trained with scheduled sampling is more robust to its own errors.
 """
 
 from dataclasses import dataclass

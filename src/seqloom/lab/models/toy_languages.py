@@ -82,7 +82,7 @@ def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
 def _order_noun_phrase(
     phrase: list[NumberedConcept], language: ToyLanguage
 ) -> list[NumberedConcept]:
-    """Order article, adjectives and noun as the language does.
+    """Return the article, adjectives and noun of a phrase in the word order of the language.
 
     If the noun comes first, the adjectives follow in reverse order. Example: "European economic
     area" becomes "zone économique européenne".
@@ -115,7 +115,7 @@ def clauses(split: Literal["train", "test"], seed: int, nouns: int) -> Iterator[
 
 
 def pair_name(first: ToyLanguage, second: ToyLanguage) -> str:
-    """Return the name of a language pair. It is the same for both directions."""
+    """Return the name of a language pair. Both directions of a pair have the same name."""
     return "-".join(sorted((first.name, second.name)))
 
 

@@ -1,6 +1,6 @@
 """Trains and caches the models of the experiments.
 
-Contains the recipes that several claims share: GRUs that copy letters, and German to English
+Also contains the recipes that several claims share: GRUs that copy letters, and German to English
 translation.
 """
 
@@ -88,7 +88,7 @@ def build_recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
 
 
 def letter_corpus(task: str, shortest: int, longest: int, symbols: int = 26) -> Tables:
-    """Return the table of a synthetic corpus of letter strings, without the number of examples.
+    """Return the options of a synthetic corpus of letter strings, without the number of examples.
 
     symbols: size of the alphabet
     """

@@ -30,7 +30,7 @@ class PublishedComparison:
 
     where:   publication and table
     what:    metric and experiment
-    swapped: pairs of labels whose order in our results is the reverse of the published order
+    swapped: pairs of labels that our results rank in the opposite order to the published results
     """
 
     where: str

@@ -29,7 +29,10 @@ def code_digest(name: str) -> str:
 
 
 def _imported_modules(module: ModuleType) -> list[ModuleType]:
-    """Return the lab modules that a claim imports directly, except those that only define types."""
+    """Return the lab modules that a claim's module imports directly.
+
+    Modules that only define types are left out.
+    """
     names = {
         node.module
         for node in ast.walk(ast.parse(inspect.getsource(module)))

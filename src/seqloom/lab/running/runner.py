@@ -156,7 +156,7 @@ def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outco
 
 
 def _error_of(future: "Future[SeqloomError | None]") -> SeqloomError | None:
-    """Return the error of a job, if any. A killed process counts as an error of the job."""
+    """Return the error of a job, or None. If its process was killed, that is an error too."""
     try:
         return future.result()
     except BrokenProcessPool:
