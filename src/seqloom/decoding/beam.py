@@ -1,4 +1,4 @@
-"""Beam search: keeps the `width` most probable partial outputs of a source and extends them together.
+"""Beam search: keeps the `width` most probable partial outputs of a source and extends them all.
 
 Each step takes the `width` most probable tokens of each of the `width` hypotheses and sorts these
 width² candidates by total log-probability. Candidates with END that are among the `width` best are
@@ -31,8 +31,8 @@ class Beam:
     """Beam search. With a width of 1 it equals greedy search.
 
     width:    number of hypotheses per source that each step extends
-    finished: number of hypotheses with END after which the search stops for a source. Default:
-              None, which means `width`.
+    finished: the search for a source stops once this many of its hypotheses have generated END.
+              Default: None, which means `width`.
     """
 
     width: int
@@ -44,8 +44,11 @@ class Beam:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return at most n_best hypotheses per source, finished before unfinished ones, each group
-        best first."""
+        """Return at most n_best hypotheses per source.
+
+        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
+        best first.
+        """
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
         tree = TokenTree(request.keep_attention, memory.mask)
@@ -79,7 +82,10 @@ class Beam:
         saved: "SavedHypotheses",
         tracer: Tracer | None,
     ) -> "ActiveHypotheses | None":
-        """Extend every hypothesis by one token. Return None if no source needs a further step."""
+        """Extend every hypothesis by one token.
+
+        Return the hypotheses of the next step, or None if no source needs a further step.
+        """
         (sources, hypotheses), length = active.totals.shape, active.generated.shape[1]
         step = decoder.step(active.generated[:, -1], active.state)
         tree.begin_step(step.attention, sources * hypotheses)
@@ -165,6 +171,8 @@ class SelectedCandidates:
 class BeamSelection:
     """The result of `select_candidates`.
 
+    K' is the beam width, or the number of candidates per source if that number is smaller.
+
     best:       (B, K') the best candidates of each source, best first
     ended:      (B, K') True for each candidate of `best` that ends in END. These are saved
     continuing: (B, K') the best candidates without END. If fewer than K' exist, the others have a
@@ -176,8 +184,10 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self) -> NDArray[np.bool_]:
-        """Copy two flags per candidate to the host, (2, B, K'): `ended`, and True for each
-        candidate of `continuing` that exists.
+        """Copy two tables of flags to the host: (2, B, K').
+
+        The first table is `ended`. The second table is True for each candidate of `continuing` that
+        exists.
 
         The host needs these values to decide when a search stops. This is the only point of a step
         at which the host waits for the device.
@@ -186,7 +196,7 @@ class BeamSelection:
 
 
 def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
-    """Select the `width` best candidates, and the `width` best candidates without END."""
+    """For each source, select the `width` best candidates and the `width` best without END."""
     totals = candidates.totals
     count = min(width, totals.shape[1])
     # Each of the `width` hypotheses has at most one candidate with END. So the 2 · width best

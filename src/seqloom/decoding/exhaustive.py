@@ -1,4 +1,7 @@
-"""Exhaustive search: scores every possible output. Finds the optimum, to check other searches."""
+"""Exhaustive search: scores every possible output and returns the best ones.
+
+It is used to check the results of other searches.
+"""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,8 +37,10 @@ class Exhaustive:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the n_best outputs per source, finished before unfinished ones, each group best
-        first."""
+        """Return the n_best outputs per source.
+
+        Finished outputs come before unfinished ones. Both groups are sorted by score, best first.
+        """
         sources = memory.mask.shape[0]
         request.check(sources)
         return [
@@ -46,8 +51,10 @@ class Exhaustive:
     def _search(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[Hypothesis]:
-        """Search one source. Each row is a hypothesis, and every step extends it by every allowed
-        token."""
+        """Return the n_best outputs of one source.
+
+        Each row is a hypothesis. Every step extends every hypothesis by every allowed token.
+        """
         device, [limit] = memory.mask.device, request.max_lengths
         prefixes = ForcedPrefixes(request.prefixes, device)
         tree = TokenTree(request.keep_attention, memory.mask)

@@ -1,4 +1,7 @@
-"""Forced decoding: computes the probability of a given output, and of other tokens at each step."""
+"""Forced decoding: computes the probability of a given output.
+
+`alternatives` returns the tokens that are most probable at each step of that output.
+"""
 
 from collections.abc import Sequence
 
@@ -21,7 +24,7 @@ def force(
     length_penalty: float = 1.0,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """Return one hypothesis per source: the target, with log-probabilities of its tokens and END.
+    """Return each target as a hypothesis, with the log-probabilities of its tokens and of END.
 
     log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 

@@ -46,8 +46,8 @@ def generate(
 
     choose:      chooses the next token of every row
     rules:       forbid tokens. Default: None, which allows every token
-    description: describes the search for `request.tracer`. Default: None; a tracer is then not
-                 supported
+    description: describes the search for `request.tracer`. Default: None; without a description, a
+                 tracer is not supported
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
@@ -150,8 +150,8 @@ class RowTracker:
         self._max_lengths = np.repeat(max_lengths, outputs_per_source)
         self.leaves = np.full(len(self._max_lengths), ROOT)
         self._outputs_per_source = outputs_per_source
-        self._rows = np.arange(len(self._max_lengths))  # indices of the rows in the batch
-        self._unfinished = np.ones(len(self._max_lengths), dtype=bool)  # one value per such row
+        self._rows = np.arange(len(self._max_lengths))  # rows still in the batch
+        self._unfinished = np.ones(len(self._max_lengths), dtype=bool)  # for each of `_rows`
 
     @property
     def unfinished(self) -> list[bool]:

@@ -50,7 +50,7 @@ class Rules:
     def __call__(
         self, log_probabilities: Tensor, generated: Tensor, forced: Tensor | None
     ) -> Tensor:
-        """Like `forbid`, but changes and returns a copy of the log-probabilities."""
+        """Apply `forbid` to a copy of the log-probabilities and return the copy."""
         allowed = log_probabilities.clone()
         self.forbid(allowed, generated, forced)
         return allowed

@@ -91,7 +91,9 @@ class Search(Protocol):
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return at most n_best hypotheses per source, finished before unfinished ones, each group
+        """Return at most n_best hypotheses per source.
+
+        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
         best first.
 
         Sampling is an exception: it returns all samples in the order in which they were drawn.

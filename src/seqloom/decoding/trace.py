@@ -74,7 +74,7 @@ class TracedCandidate:
 
     @property
     def is_leaf(self) -> bool:
-        """True if an output ends here."""
+        """True if an output ends with this candidate."""
         return self.fate in (Fate.FINISHED, Fate.STOPPED)
 
 
@@ -116,7 +116,7 @@ class SearchTrace:
         return path[::-1]
 
     def leaves(self) -> Iterator[CandidateIndex]:
-        """Yield the last candidate of each saved output, in the order in which they were saved."""
+        """Yield the last candidate of each output, in the order in which the outputs were saved."""
         for step, candidates in enumerate(self.steps):
             for fate in (Fate.FINISHED, Fate.STOPPED):
                 for position, candidate in enumerate(candidates):

@@ -27,7 +27,7 @@ class SearchDescription:
     kind:         beam, greedy, sample or exhaustive
     width:        beam width or number of samples; 1 for greedy and exhaustive search
     initial_rows: number of rows per source in the first step
-    stop_after:   number of finished hypotheses after which the search stops for a source; None if
+    stop_after:   the search for a source stops once it has this many finished hypotheses; None if
                   there is no such limit
     sampled:      True if tokens are drawn at random
     ranked:       True if outputs are sorted by score, False if they are in the order of their rows
@@ -133,7 +133,7 @@ class Tracer:
     def start_search(
         self, search: SearchDescription, n_best: int, prefixes: Sequence[Sequence[int]]
     ) -> None:
-        """Called at the start of a search. Starts one trace per source.
+        """Start one trace per source. A search calls this method before its first step.
 
         prefixes: forced prefix of each source; empty for a source without a prefix
         """

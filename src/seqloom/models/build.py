@@ -63,9 +63,12 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
 
 
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
-    """Return an error message for each side with one-hot positions wider than one-hot tokens.
+    """Return an error message for each side whose one-hot positions are too wide.
 
-    The width of one-hot tokens is the vocabulary size, so the config alone does not show this.
+    The sides are encoder and decoder. One-hot positions that are added to one-hot tokens must not
+    be wider than the tokens.
+    This cannot be checked with the config alone, because the width of one-hot tokens is the size of
+    the vocabulary.
     """
     sides = (
         ("encoder", config.encoder, signature.source),
@@ -213,7 +216,7 @@ def _recurrent_embedder(
 def _recurrent_layers(
     part: RecurrentEncoderConfig | RecurrentDecoderConfig, widths: list[int]
 ) -> list[RecurrentLayer]:
-    """widths: input width of each layer"""
+    """Build one recurrent layer for each input width in `widths`."""
     return [RecurrentLayer(part.cell, width, part.width, part.weight_dropout) for width in widths]
 
 
@@ -309,18 +312,18 @@ def _build_label_decoder(
 
 
 def _input_spec(signature: Signature) -> Tokens | Vectors:
-    """Return the type of the decoder input: tokens, or vectors with context values appended."""
+    """Return the type of the decoder input: tokens, or vectors with appended context values."""
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
 
 
 def _output_count(target: Tokens | Vectors) -> int:
-    """Return the number of outputs of the readout: one per token, or one per entry of a vector."""
+    """Return the output width of the readout: the vocabulary size or the width of a vector."""
     return target.count if isinstance(target, Tokens) else target.width
 
 
 def _summary_width(config: ModelConfig) -> int:
-    """Return the width of `Memory.summary` for one layer, or 0 if the model has no source."""
+    """Return the width of one layer's state in `Memory.summary`; 0 if there is no source."""
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)

@@ -31,7 +31,10 @@ from seqloom.nn.losses import cross_entropy_sum
 
 @dataclass(frozen=True)
 class EnsembleMemory(Memory):
-    """The encoder outputs of all members. The fields of `Memory` are those of the first member."""
+    """The encoder outputs of all members.
+
+    The fields inherited from `Memory` hold the encoder output of the first member.
+    """
 
     members: tuple[Memory, ...] = ()
 
@@ -61,7 +64,7 @@ class IdentityReadout(Readout):
     """A readout that returns its features unchanged, because they are log-probabilities already."""
 
     def __init__(self) -> None:
-        nn.Module.__init__(self)  # without the parameters of Readout
+        nn.Module.__init__(self)  # skips Readout.__init__, which creates parameters
 
     def forward(self, features: Tensor) -> Tensor:
         return features

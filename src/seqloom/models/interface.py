@@ -131,7 +131,7 @@ class DecoderOutput:
     """The result of `Decoder.forward`: features (B, T, D) and the readout that maps them to logits.
 
     Logits over the vocabulary are the largest tensor of a training step. They are computed only
-    when `logits` is called. `loss` can work without holding all of them in memory.
+    when `logits` is called. `loss` does not need to hold the logits of all positions in memory.
     """
 
     features: Tensor
@@ -184,7 +184,10 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        """Consume one token per hypothesis (R,). Every source has the same number of hypotheses."""
+        """Consume one token per hypothesis (R,). Return the next logits and the new state.
+
+        Every source has the same number of hypotheses.
+        """
         ...
 
     def forward(
@@ -241,7 +244,7 @@ class DecoderModule(nn.Module):
         """The copy mechanism; None if the decoder only generates."""
 
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
-        """Return the source tokens that can be copied; None without a copy mechanism.
+        """Return the source tokens that can be copied; None if there is no copy mechanism.
 
         mask: (B, 1 or T, S) True where a target position may copy the source position. Default:
               None, which allows all source positions except padding

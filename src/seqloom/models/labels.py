@@ -33,7 +33,10 @@ def select_positions(memory: Memory) -> tuple[Tensor, Tensor]:
 
 
 def select_last(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Select the encoder's final state (`Memory.summary` of the top layer) to predict one label."""
+    """Select the encoder's final state, to predict one label per source.
+
+    The final state is the `Memory.summary` of the top layer.
+    """
     return memory.summary[:, -1:], _one_per_row(memory)
 
 
@@ -113,10 +116,12 @@ class LabelDecoder(DecoderModule):
         return self.output(self._features(labelled, tokens), None)
 
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
-        """Append the embedding of the previous label, if it is used, and apply dropout.
+        """Compute the features of the readout: (…, D + 1), (…) -> (…, D' + 1)
 
-        vectors with an end flag (see `_gather_labelled`) (…, D + 1), previous labels (…) ->
-        (…, D' + 1)
+        If `previous` is given, append the embedding of the previous label. Then apply dropout.
+
+        labelled: (…, D + 1) vectors with an end flag, see `_gather_labelled`
+        tokens:   (…) previous labels
         """
         vectors, ends = labelled[..., :-1], labelled[..., -1:]
         if self.previous is not None:

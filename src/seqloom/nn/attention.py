@@ -1,7 +1,7 @@
 """Attention scores, and the function that converts scores to attention weights.
 
     e_ts = score(q_t, k_s)        similarity of query t and key s: `AttentionScore`
-    α_t  = softmax(e_t)           or all weight on the best key: `attention_weights`
+    α_t  = softmax(e_t)           or argmax, all weight on the best key: `attention_weights`
     a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
 `MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or

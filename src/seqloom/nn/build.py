@@ -34,7 +34,7 @@ def build_lookup(
 ) -> Lookup:
     """Build the first layer of a network: an embedding of token ids, or a projection of vectors.
 
-    width:  output width. The config of a learned embedding may set another one
+    width:  output width, unless the config of a learned embedding sets another width
     scaled: see `LearnedLookup`
     """
     if isinstance(inputs, Vectors):

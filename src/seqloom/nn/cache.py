@@ -33,7 +33,7 @@ class Cache(Protocol):
 
     @property
     def mask(self) -> Tensor | None:
-        """(1, capacity) True for filled positions. None: `append` returns only filled positions."""
+        """(1, capacity) True for filled positions; None if `append` returns no other positions."""
         ...
 
     def append(self, new: KeysValues) -> KeysValues:

@@ -145,8 +145,8 @@ def _copy_gain(
 ) -> Tensor:
     """Sum log p(v) - log(g · softmax(W f)_v) over the distinct tokens v of the source: (B, T)
 
-    By this amount copying increases Σ log p over the vocabulary. The code sums over source
-    positions, so a token that occurs n times is counted n times, each time with weight 1/n.
+    This is the amount by which copying increases Σ log p over the vocabulary. The code sums over
+    source positions, so a token that occurs n times is counted n times, each time with weight 1/n.
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)

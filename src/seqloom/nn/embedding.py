@@ -99,7 +99,7 @@ class Embedder(nn.Module):
     """Computes the input vectors of a network: token vectors, with positions added or appended.
 
     width:  output width. If the vectors with positions have another width, a linear layer projects
-            them to this one. None: no projection
+            them to `width`. None: no projection
     locked: use one dropout mask per sequence (`LockedDropout`). Default: False
     """
 

@@ -1,7 +1,7 @@
 """Losses as sums over positions.
 
-The training step divides the sum by the global number of targets: `training/step.py`, and for
-captured steps `training/fast/cuda_graphs.py`.
+The training step divides the sum by the number of targets in all batches on all ranks. This is done
+in `training/step.py` and, for captured steps, in `training/fast/cuda_graphs.py`.
 """
 
 import torch

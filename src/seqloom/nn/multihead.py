@@ -8,7 +8,7 @@ h.
 Each head uses its own part, of width D/H, of the queries, keys and values.
 
 In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
-that every key is visible. `is_causal` hides all keys after the position of a query.
+that every key is visible. `is_causal` hides from each query all keys after its position.
 """
 
 from dataclasses import dataclass

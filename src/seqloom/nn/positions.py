@@ -110,8 +110,9 @@ class PositionTable(Positions):
     def forward(self, vectors: Tensor, position_ids: PositionIds) -> Tensor:
         size, length = vectors.shape[:2]
         if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
-            # In packed rows, positions are counted from the start of each pair, and no pair is
-            # longer than its row. So a table of the first `length` positions suffices.
+            # A packed row holds several pairs of source and target. Positions are counted from the
+            # start of each pair, and no pair is longer than the row. So a table of the first
+            # `length` positions suffices.
             needed = length if self.max_length is None else min(length, self.max_length)
             table = self.rows(torch.arange(needed, device=vectors.device))
             rows = table.to(vectors.dtype)[position_ids]  # (B, T, P)

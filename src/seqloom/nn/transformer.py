@@ -151,7 +151,7 @@ class DecoderLayer(nn.Module):
         causal_mask: Tensor | None = None,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """All positions at once: (B, T, D) -> (B, T, D)
+        """Compute all positions at once: (B, T, D) -> (B, T, D)
 
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
         causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
@@ -179,7 +179,7 @@ class DecoderLayer(nn.Module):
         projections: PackedLinear | None,
         source: CrossAttentionInput | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """One position: (R, D) -> (R, D), cross-attention weights (R, H, S) or None
+        """Compute one position: (R, D) -> (R, D), and cross-attention weights (R, H, S) or None
 
         projections: the result of `fast.multihead.joined_projections` for self-attention
         """

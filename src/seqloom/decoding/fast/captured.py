@@ -30,7 +30,7 @@ from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 
 CHECK_INTERVAL = 8
-"""On a GPU, the host checks once every this many steps whether all sources are done."""
+"""Number of steps on a GPU after which the host checks again whether all sources are done."""
 MAX_PROGRAMS = 8
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
@@ -55,7 +55,7 @@ def round_up_length(length: int) -> int:
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """The fixed properties of a `SearchProgram`. Programs are cached with this key.
+    """The fixed properties of a `SearchProgram`. They are also its key in the cache of programs.
 
     A batch with fewer sources, shorter sources or fewer steps is padded to these sizes.
     """
@@ -213,7 +213,7 @@ def capture_graphs(
     """
     stream = _warmup_stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):  # The first runs compile kernels and initialise libraries.
+    with torch.cuda.stream(stream):  # Warm-up: the first runs compile kernels.
         for _ in range(2):
             begin()
             advance()
@@ -228,9 +228,10 @@ def capture_graphs(
 
 @cache
 def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the stream for warm-up runs. All runs on a device use the same stream.
+    """Return the stream for warm-up runs on this device.
 
-    The allocator reuses freed memory only within a stream.
+    All warm-up runs use the same stream, because the allocator reuses freed memory only within a
+    stream.
     """
     return torch.cuda.Stream(device)
 
@@ -256,7 +257,7 @@ class CapturedSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as `search`."""
+        """Return the same hypotheses as the plain search, `self.search`."""
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])

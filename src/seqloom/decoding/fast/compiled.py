@@ -55,7 +55,7 @@ INDUCTOR_SETTINGS: dict[str, Any] = {
 
 
 def unsupported_reason() -> str | None:
-    """Return the reason why this version of torch cannot compile a search; None if it can."""
+    """Return an error message if this version of torch cannot compile a search, otherwise None."""
     version = torch.__version__
     major, minor = (int(number) for number in version.split(".")[:2])
     if (major, minor) >= REQUIRED_TORCH:
@@ -88,9 +88,9 @@ _COMPILED_STEPS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CompiledSearch:
-    """A greedy or beam search whose step is compiled for batches of one source, on first use.
+    """A greedy or beam search with a compiled step for batches of one source.
 
-    Larger batches use the plain search.
+    The step is compiled when it is first used. Larger batches use the plain search.
     """
 
     search: Greedy | Beam
@@ -99,7 +99,7 @@ class CompiledSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as `search`."""
+        """Return the same hypotheses as the plain search, `self.search`."""
         if len(memory.mask) > 1 or not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(1)
@@ -194,7 +194,7 @@ def weight_versions(decoder: StepDecoder) -> WeightVersions:
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:
-    """Yield all tensors of a program except weights, always in the same order."""
+    """Yield all tensors in a program, or in a part of it, except weights. The order is fixed."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):

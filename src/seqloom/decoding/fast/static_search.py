@@ -55,7 +55,8 @@ class StaticSearch:
     def load_request(self, request: SearchRequest) -> None:
         """Copy the maximum lengths and prefixes of a request to the device.
 
-        A program may have more sources than the request. The unused ones get a maximum length of 1.
+        A program may have more sources than the request. Its unused sources get a maximum length of
+        1.
         """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths

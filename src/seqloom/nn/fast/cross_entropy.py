@@ -79,7 +79,7 @@ def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Ten
     target_logits = logits.gather(1, targets)
     best = logits.amax(1, keepdim=True)
     mean = logits.mean(1, keepdim=True) if smoothing else torch.zeros_like(target_logits)
-    total = logits.sub_(best).exp2_().sum(1, keepdim=True)  # at least 1, from the best logit
+    total = logits.sub_(best).exp2_().sum(1, keepdim=True)  # at least 1: 2^0 for the best logit
     normaliser = best + total.log2()
     logits.mul_(total.reciprocal())
     if smoothing:

@@ -1,4 +1,4 @@
-"""The conditions under which a fast version replaces the plain one.
+"""The conditions under which a fast version of a function replaces the plain version.
 
 Most fast versions run only on a CPU, because a GPU has its own kernels for the same work. They also
 run only without autocast, because they always compute in the precision of their inputs, while
@@ -26,7 +26,7 @@ def on_cpu_without_autocast(tensor: Tensor) -> bool:
 
 
 def trains_on_cpu(tensor: Tensor, weight: Tensor) -> bool:
-    """Return True if `on_cpu_without_autocast(tensor)` and `weight` gets a gradient."""
+    """Return True if `on_cpu_without_autocast(tensor)` is True and `weight` gets a gradient."""
     return torch.is_grad_enabled() and weight.requires_grad and on_cpu_without_autocast(tensor)
 
 

@@ -54,7 +54,7 @@ class _Gru(torch.autograd.Function):
         steps, _, width = grad_hidden.shape
         # Gradients of W x and of U h, each with its bias.
         grad_gates, grad_from_state = torch.empty_like(gates), torch.empty_like(gates)
-        grad_later = torch.zeros_like(hidden[0])  # (B, N) from the steps after this one
+        grad_later = torch.zeros_like(hidden[0])  # (B, N) gradient from later steps
         for step in range(steps - 1, -1, -1):
             reset, update, new = gates[step].chunk(3, dim=1)
             grad_reset, grad_update, grad_new = grad_gates[step].chunk(3, dim=1)

@@ -95,7 +95,7 @@ class PackedLinearCache:
         self._entry: tuple[list[_TensorVersion], PackedLinear] | None = None
 
     def get(self, layers: Sequence[nn.Linear]) -> PackedLinear | None:
-        """Return the packed weights; None if they must not be packed (see the class)."""
+        """Return the packed weights of these layers, or None if this class does not pack them."""
         # Weights and biases. Reading `_parameters` is ten times as fast as `layer.weight`.
         parameters = [layer._parameters.values() for layer in layers]
         tensors = [tensor for pair in parameters for tensor in pair if tensor is not None]

@@ -1,4 +1,4 @@
-"""Work done once before decoding to make `MultiHeadAttention.step` and `.step_cross` faster."""
+"""Prepares tensors once, so that `MultiHeadAttention.step` and `.step_cross` run faster."""
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +47,8 @@ def prepare_steps(
 ) -> KeysValues:
     """Return keys and values whose gradient is computed once for all calls of `step_cross`.
 
-    This is possible only in training on a CPU and only if `attention.is_plain_softmax`. Otherwise
-    return `memory` itself. See `fast/repeated_attention.py`.
+    Only for training on a CPU and only if `attention.is_plain_softmax`. In all other cases
+    `memory` is returned unchanged. See `fast/repeated_attention.py`.
 
     steps: maximum number of calls
     """

@@ -37,7 +37,7 @@ class RepeatedKeysValues(KeysValues):
 def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
     """Return keys and values whose gradient is computed once for all steps.
 
-    If the model is not in training on a CPU, return `memory` unchanged.
+    Only for training on a CPU. In all other cases `memory` is returned unchanged.
 
     mask:  (B, 1, 1, S) added to the scores, -inf where a key is hidden; None: all keys are visible
     scale: factor of the scores

@@ -11,7 +11,7 @@ class SlotTable:
 
     A cache has one slot per position and row, capacity · R in all. Each row writes to slots that no
     other row writes to. When beam search moves a hypothesis to another row, its keys and values
-    stay in their slots; only its row of this table moves. One table serves the caches of all
+    stay in their slots; only its row in this table moves. One table serves the caches of all
     layers.
 
     position: () the decoder state's position, a tensor that is incremented in place
