@@ -1,4 +1,4 @@
-"""Draw the figures of the README and of docs/inside from a trained translation run.
+"""Draw the figures of the README and of docs/analysis from a trained translation run.
 
 python tools/pictures.py runs/demo docs/pictures
 """
