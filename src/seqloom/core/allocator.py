@@ -1,9 +1,9 @@
-"""Memory allocator settings that keep freed memory for reuse.
+"""Changes settings of the memory allocators so that they keep freed memory for reuse.
 
 A training step allocates and frees the same hundreds of megabytes every time. With default settings
 the allocators return this memory to the operating system, which fills every page with zeros before
 a process can use it again. On a CPU, this takes up to a tenth of the time of a step. This module
-does not change settings that the environment already contains.
+does not change settings that are already made in environment variables.
 """
 
 import ctypes
@@ -11,7 +11,8 @@ import os
 from contextlib import suppress
 
 PURGE_DELAY_MS = "10000"
-"""Time for which mimalloc keeps freed memory, in milliseconds. A step seldom takes longer."""
+"""Time for which mimalloc keeps freed memory, in milliseconds. A training step seldom takes
+longer."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Numbers of two parameters of glibc's function `mallopt`. M_TRIM_THRESHOLD: maximum number of free
 bytes that the allocator keeps at the top of the heap. M_MMAP_THRESHOLD: minimum size of a block

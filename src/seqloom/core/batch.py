@@ -106,8 +106,8 @@ class Packing:
     def cross_mask(self) -> Tensor:
         """(B, 1, T, S), True where a target position may attend to a source position.
 
-        Target padding attends to all source positions. If it attended only to source padding, it
-        would attend to nothing in a row without source padding, and its softmax would be NaN.
+        Target padding attends to all source positions. Source padding alone is not enough:
+        a row may have none, and then the softmax of its target padding would be NaN.
         """
         padding = (self.target_pairs == 0)[:, None, :, None]
         return _same_pair(self.target_pairs, self.source_pairs) | padding
@@ -161,7 +161,10 @@ class Batch:
         return int(counted.sum())
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return a copy with `function` applied to every tensor. Dimension 0 of each is B."""
+        """Return a copy with `function` applied to every tensor.
+
+        Dimension 0 of every tensor has size B.
+        """
         source = None if self.source is None else self.source.map(function)
         packing = None if self.packing is None else self.packing.map(function)
         lead = None if self.lead is None else function(self.lead)

@@ -45,4 +45,5 @@ class StorageError(SeqloomError):
 
 
 class TrainingError(SeqloomError):
-    """Training failed: a loss, gradient or weight is NaN or infinite, or memory is too small."""
+    """Training failed: a loss, gradient or weight is NaN or infinite, or there is too little
+    memory."""

@@ -9,8 +9,9 @@ from seqloom.core.errors import NotFoundError
 def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
     """Import a module whose package is installed with the optional extra `extra`.
 
-    Raises NotFoundError with the install command if the package is not installed. `purpose`, the
-    start of that message, names what needs the package, for example "seqloom serve".
+    Raises NotFoundError with the install command if the package is not installed. The message
+    starts with `purpose`, which names the feature that needs the package, for example "seqloom
+    serve".
     """
     try:
         return importlib.import_module(module)

@@ -111,8 +111,9 @@ def write_manifest(folder: Path, **facts: Any) -> None:
 def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
     """Replace one file of a folder together with its entry in the manifest.
 
-    While the file is replaced, the manifest lists the old and the new content and accepts either.
-    So the folder passes the integrity check even if the process dies in between.
+    While the file is being replaced, its entry describes both the old and the new content, and the
+    integrity check accepts either. So the folder passes the check even if the process dies during
+    the replacement.
     """
     content = read_manifest(folder)
     entry = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -190,7 +191,7 @@ def _restore_or_remove(retired: Path, path: Path) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder.
 
-    Raises NotFoundError if there is none, and StorageError if it is damaged.
+    Raises NotFoundError if the folder has no manifest, and StorageError if the manifest is damaged.
     """
     path = folder / MANIFEST
     if not path.is_file():

@@ -23,7 +23,7 @@ def align_words(
 ) -> Alignment:
     """Link each target word to the source word with the largest attention weight.
 
-    attention:    (T, S) weights of each target position
+    attention:    (T, S) attention weights of each target position over the source positions
     target_words: word index of each of the T positions, -1 for a position that belongs to no word
     source_words: the same for the S positions
 
@@ -132,8 +132,8 @@ def symmetrise(
 
 
 def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
-    """Repeatedly add links of the union that are adjacent to a chosen link and contain a word
-    without a link."""
+    """Return `links`, extended with links of `union` until none can be added. A link can be added
+    if it is adjacent to a chosen link and if one of its two words has no link yet."""
     links = set(links)
     queue = sorted(links)
     while queue:

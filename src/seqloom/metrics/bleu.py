@@ -30,10 +30,11 @@ def bleu_metric(
     effective_order: bool = False,
     references: Sequence[Sequence[str]] | None = None,
 ) -> "BLEU":
-    """Return sacrebleu's BLEU.
+    """Return sacrebleu's BLEU metric.
 
     references: optional result of `reference_columns`. Pass it if the metric scores several sets of
-                outputs with the same references: it then counts their n-grams only once.
+                outputs with the same references. The n-grams of the references are then counted
+                only once.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -50,7 +51,7 @@ def bleu_metric(
 def chrf_metric(
     lowercase: bool = False, references: Sequence[Sequence[str]] | None = None
 ) -> "CHRF":
-    """Return sacrebleu's chrF. references: as in `bleu_metric`"""
+    """Return sacrebleu's chrF metric. references: as in `bleu_metric`"""
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(lowercase=lowercase, references=references)

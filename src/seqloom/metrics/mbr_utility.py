@@ -23,7 +23,7 @@ CHRF_BETA = 2
 
 
 def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
-    """Score every pair of texts -> (N, N), 0 to 100
+    """Return the score of every pair of the N texts: (N, N), each from 0 to 100.
 
     Entry (i, j) is the score of text i with text j as its reference.
     """
@@ -66,7 +66,7 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
         ]
         for sequence in sequences
     ]
-    # Each sequence is compared with the whole table below. This is faster with 16-bit integers.
+    # 16-bit integers make the comparison of each row with the whole table (see below) faster.
     table = np.zeros((len(sequences), max(len(ids), 1)), np.uint16)
     for row, sequence_ngrams in enumerate(ngrams):
         np.add.at(table[row], sequence_ngrams, 1)

@@ -86,7 +86,7 @@ def _count_operations(
 
 
 def _new(ngrams: Ngrams, source: Ngrams) -> Ngrams:
-    """Return the n-grams that the source does not have, each with a count of 1."""
+    """Return the n-grams of `ngrams` that are not in `source`, each with a count of 1."""
     return Ngrams(set(ngrams) - set(source))
 
 

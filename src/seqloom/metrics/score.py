@@ -1,4 +1,4 @@
-"""Score: the value of a metric, with its name and how it was computed."""
+"""Score: the value of a metric, the name of the metric, and how the value was computed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

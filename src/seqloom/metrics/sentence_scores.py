@@ -36,7 +36,8 @@ def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> l
 class DiffSpan:
     """Consecutive words of one text, and the words of another text that correspond to them.
 
-    The words are equal if the texts agree here. If not, the words of one text may be empty.
+    If the texts agree here, the words of both are equal. If they differ, one text may have no words
+    here.
     """
 
     ours: tuple[str, ...]

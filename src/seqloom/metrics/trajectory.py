@@ -11,7 +11,7 @@ SIGNATURE = "standardised by the training split"
 
 
 def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """Mean squared error of all values, after division by the standard deviation of their column.
+    """Mean squared error of all values, each divided by the `deviation` of its column.
 
     deviation: (D,) standard deviation of each column in the training split
     """
@@ -19,7 +19,7 @@ def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Sco
 
 
 def absolute_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """Mean absolute error of all values, after division by the standard deviation of their column.
+    """Mean absolute error of all values, each divided by the `deviation` of its column.
 
     deviation: (D,) standard deviation of each column in the training split
     """
@@ -45,12 +45,15 @@ def _distances(outputs: Numbers, targets: Numbers) -> Numbers:
 
 
 def predict_last_value(observed: Numbers, steps: int) -> Numbers:
-    """Repeat the last observed value: (N, S, D) -> (N, T, D)"""
+    """Repeat the last observed value T = `steps` times: (N, S, D) -> (N, T, D)"""
     return np.repeat(observed[:, -1:], steps, axis=1)
 
 
 def extrapolate_linearly(observed: Numbers, steps: int) -> Numbers:
-    """Continue the least-squares line through the observed values: (N, S, D) -> (N, T, D)"""
+    """Continue the least-squares line through the observed values for T = `steps` steps.
+
+    (N, S, D) -> (N, T, D)
+    """
     length = observed.shape[1]
     if length == 1:
         return predict_last_value(observed, steps)

@@ -1,4 +1,4 @@
-"""Training a tokenizer from a [text] section, and loading a saved one."""
+"""Trains the tokenizers that a [text] section describes, and loads saved tokenizers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,10 +24,10 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer on `lines`, which are read once.
 
-    Character and word tokenizers count characters or words, so memory grows with the number of
-    distinct ones. Subword tokenizers learn from all lines, or from a random sample of two million
-    lines if there are more. With `lowercase` the tokenizer also lowercases every text that it
-    encodes.
+    Character and word tokenizers count characters or words, so the required memory grows with the
+    number of distinct characters or words. Subword tokenizers learn from all lines, or from a
+    random sample of two million lines if there are more. With `lowercase` the tokenizer also
+    lowercases every text that it encodes.
     """
     tag_set = Tags(tags)
     text = _non_blank_lines(lines)

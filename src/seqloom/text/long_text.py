@@ -7,8 +7,8 @@ from typing import ClassVar
 from seqloom.text.tokenizer import Tokenizer, content_digest, write_content
 
 NEWLINE_PIECE = "<eol>"
-"""Label that `pieces` returns for the newline token. `decode` returns a newline character for
-it."""
+"""Label that `pieces` returns for the newline token. `decode` converts the token to a newline
+character."""
 
 
 class LongTextTokenizer:
@@ -20,7 +20,8 @@ class LongTextTokenizer:
     """
 
     kind: ClassVar[str] = "running-text"
-    """Name of this tokenizer in its file and in `digest`. Saved tokenizers depend on it."""
+    """Name of this type of tokenizer. Saved files and `digest` contain it, so it must not
+    change."""
 
     def __init__(self, line_tokenizer: Tokenizer) -> None:
         self.line_tokenizer = line_tokenizer

@@ -85,7 +85,7 @@ class SubwordTokenizer:
                 input_sentence_size=MAX_SENTENCES,
                 shuffle_input_sentence=True,
                 max_sentence_length=MAX_BYTES,
-                num_threads=16,  # stored in the model file, so it must not depend on the machine
+                num_threads=16,  # stored in the model file, so use the same number on all machines
                 minloglevel=4,
             )
         except RuntimeError as error:
@@ -135,8 +135,8 @@ class SubwordTokenizer:
         return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        # sentencepiece adds a space before the first word, so that it is encoded like any other
-        # word. Remove this space.
+        # Remove the space that sentencepiece adds before the first word in order to encode this
+        # word like any other.
         return "".join(self._surfaces(ids)).removeprefix(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -179,9 +179,9 @@ def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
 class SampledSubwordTokenizer(SubwordTokenizer):
     """A subword tokenizer whose `encode` samples one of the possible segmentations of a text.
 
-    BPE skips each merge with probability `alpha` (Provilkov et al. 2020). A unigram model samples
-    a segmentation of probability p in proportion to p^alpha (Kudo 2018). Every segmentation decodes
-    to the same text.
+    With BPE, each merge is skipped with probability `alpha` (Provilkov et al. 2020). With a unigram
+    model, a segmentation of probability p is sampled in proportion to p^alpha (Kudo 2018). Every
+    segmentation decodes to the same text.
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
@@ -208,7 +208,7 @@ _seed_lock = threading.Lock()
 
 
 def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
-    """Run `work` and return its result. `seed` determines the segmentations it samples.
+    """Run `work` and return its result. `seed` determines which segmentations `work` samples.
 
     `work` runs in a new thread, because sentencepiece has one random generator per thread and seeds
     it only once, when the thread samples for the first time.

@@ -12,13 +12,14 @@ from seqloom.core.storage import write_file
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 JOINER = "￭"
-"""Joiner (U+FFED). It is attached to a side of a token where the text has no space."""
+"""Joiner (U+FFED). It is attached to the left or right end of a token to mark that the text has no
+space there."""
 SPACE = "▁"
 """Stands for a space inside a sentencepiece piece (U+2581)."""
 
 
 class Tags:
-    """A set of tags: strings that a tokenizer treats as single tokens. Finds tags in texts.
+    """Finds tags in texts. A tag is a string that a tokenizer treats as a single token.
 
     If one tag is a prefix of another, the longer one matches first.
     """
@@ -66,7 +67,7 @@ class Tokenizer(Protocol):
     tags: Tags
     """Strings that are always encoded as a single token."""
     lowercase: bool
-    """True if the tokenizer lowercases text, so that its outputs have no capitals."""
+    """True if `encode` lowercases the text. Decoded text then has no capitals, except in tags."""
 
     @property
     def size(self) -> int:
@@ -90,7 +91,7 @@ class Tokenizer(Protocol):
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return a label for each token, for figures."""
+        """Return a label for each token. Figures show these labels."""
         ...
 
     def word_of(self, ids: Sequence[int]) -> list[int]:

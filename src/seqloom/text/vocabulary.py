@@ -20,7 +20,7 @@ class Vocabulary:
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        """`pieces` are unique and exclude the special tokens. The first one gets id 4."""
+        """`pieces` are unique and exclude the special tokens. The first piece gets id 4."""
         self.pieces = (*SPECIAL_TOKENS, *pieces)
         self._ids = {piece: id_ for id_, piece in enumerate(pieces, start=len(SPECIAL_TOKENS))}
         assert len(self._ids) == len(pieces), "a piece is listed twice"

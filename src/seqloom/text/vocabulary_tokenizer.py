@@ -1,4 +1,5 @@
-"""The base class of tokenizers that list their vocabulary, and the character tokenizer."""
+"""The base class of tokenizers that look up pieces in a `Vocabulary`, and the character
+tokenizer."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -13,16 +13,16 @@ from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
 
 
 class WordTokenizer(VocabularyTokenizer):
-    """Encodes every word and every punctuation mark as a token. Rare ones are UNKNOWN.
+    """Encodes every word and every punctuation mark as a token. Rare words and marks are UNKNOWN.
 
     The joiner ￭ marks that there is no space between two tokens. It is attached to the punctuation
     mark, so that a word is the same token with and without punctuation next to it:
 
         He said: "Don't go!"   ->   He said ￭: "￭ Don't go ￭! ￭"
 
-    Where a tag has no space beside it, the joiner is a separate token. For every text of known
-    words, decode(encode(x)) is x with every run of white space replaced by one space. A joiner
-    character in the text itself is UNKNOWN.
+    If there is no space between a tag and its neighbour, the joiner is a separate token. For every
+    text of known words, decode(encode(x)) is x with every run of white space replaced by one space.
+    A joiner character in the text itself is UNKNOWN.
     """
 
     kind: ClassVar[str] = "words"
@@ -47,8 +47,8 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 NO_PIECE = ""
-"""Replaces a token that contains the joiner character, which decoding would remove. No vocabulary
-contains NO_PIECE, so it is encoded as UNKNOWN."""
+"""Replaces a token that contains the joiner character, because decoding would remove that
+character. No vocabulary contains NO_PIECE, so it is encoded as UNKNOWN."""
 
 
 _MARK_CODES = (*range(0x20000), *range(0xE0100, 0xE01F0))
@@ -57,10 +57,10 @@ _MARK_CODES = (*range(0x20000), *range(0xE0100, 0xE01F0))
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return a pattern that matches a word or any other single character except white space.
+    """Return a pattern that matches a word, or one character that is not part of a word.
 
-    Words consist of letters and digits, with apostrophes inside. Combining marks, such as accents,
-    belong to the character before them.
+    White space never matches. Words consist of letters and digits, with apostrophes inside.
+    Combining marks, such as accents, belong to the character before them.
     """
     # Vowel signs of many scripts are combining marks, which \w does not match.
     marks = "".join(chr(code) for code in _MARK_CODES if category(chr(code))[0] == "M")
@@ -78,7 +78,8 @@ def split_chunks(
 ) -> Iterator[str]:
     """Split a text at tags and white space into chunks, then split each chunk with `split`.
 
-    Yields the tags too, and a joiner where there is no space between a tag and its neighbour.
+    Yields the resulting pieces and the tags in the order of the text. If there is
+    no space between a tag and its neighbour, yields a joiner between them.
     """
     normalised = tags.lower(text) if lowercase else text
     after_space = True
@@ -137,8 +138,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     """Splits text at white space only. For labels, phonemes and tokenised text such as "do n't".
 
     decode(encode(x)) is x with every run of white space replaced by one space, for every text of
-    known tokens. The token <unk>, which corpora such as WikiText contain, is UNKNOWN. A tag
-    without a space beside it gets a joiner token, as in `WordTokenizer`.
+    known tokens. The token <unk>, which corpora such as WikiText contain, is UNKNOWN. If there is
+    no space between a tag and its neighbour, a joiner token is between them, as in `WordTokenizer`.
     """
 
     kind: ClassVar[str] = "whitespace"

@@ -59,7 +59,7 @@ _PROBLEMS = {
     "less_than": "must be less than {lt:g}",
     "less_than_equal": "must be at most {le:g}",
 }
-"""Messages by the type of pydantic's error."""
+"""Maps the type of a pydantic error to its message."""
 
 
 def format_problems(problems: Iterable[str]) -> str:
@@ -92,10 +92,12 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the paths of other tables' keys that have this name.
+    """Return the paths of all keys with this name in other tables.
 
-    Return an empty list if there are more than four, or if this table itself would accept the key
-    with another `kind`.
+    path: the path of the unknown key
+
+    Return an empty list if there are more than four such keys, or if the table of the unknown key
+    would accept it with another `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {
@@ -123,7 +125,7 @@ def validation_problems(
 def _locate(
     location: tuple[str | int, ...], tables: dict[str, Any]
 ) -> tuple[KeyPath, FieldSpec | None, type[Section] | None]:
-    """Convert pydantic's location of an error to a path, and return the field and section there.
+    """Return the path, the field and the section of an error, given pydantic's location of it.
 
     The path is the one that the user wrote. Pydantic's location also contains the kinds of tables,
     and an index where the user wrote a single table instead of a list; both are left out.

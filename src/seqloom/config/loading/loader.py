@@ -38,7 +38,7 @@ class ResolvedRecipe:
     """A complete recipe, and where each of its values comes from.
 
     config:  the checked recipe with all defaults
-    origins: the origin of each value by its key, as users write it (data.train[0].path)
+    origins: maps the key of each value, as users write it (data.train[0].path), to its origin
     notes:   messages about settings that have a new name, and about settings of the recipe that
              an override removed
     """

@@ -144,7 +144,8 @@ def _section_of(
 
 
 def _list_entry(entries: list[Any], path: KeyPath, remaining: KeyPath) -> tuple[int, KeyPath]:
-    """Return the index of the list entry that the path refers to, and the path below it."""
+    """Return the index of the list entry that the path refers to, and the path inside this
+    entry."""
     name, (key, *rest) = format_path(path), remaining
     if isinstance(key, int):
         if key >= len(entries):

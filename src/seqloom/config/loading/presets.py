@@ -29,7 +29,7 @@ class ExpandedRecipe:
     tables:        the merged tables
     recipe_tables: the tables of the recipe itself, without `preset`
     overrides:     the overrides except those that set `preset`
-    problems:      a message if there is no such preset
+    problems:      messages about a preset that does not exist; empty if there are no problems
     """
 
     tables: Tables

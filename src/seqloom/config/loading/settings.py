@@ -20,7 +20,7 @@ class Setting:
     key:     its key, as users write it in --set
     value:   its value in TOML; empty if the setting is not set and has no default
     origin:  where the value comes from: the recipe, --set, the preset or the default
-    meaning: its docstring in the schema. A `kind` without a docstring has that of its section
+    meaning: its docstring in the schema or, for a `kind` without a docstring, that of its section
     """
 
     key: str
@@ -45,7 +45,7 @@ def _format_setting(ref: SettingRef) -> str:
 
 
 def describe_field(section: type[Section], name: str) -> str:
-    """Return the docstring of a field. A `kind` without a docstring has that of its section."""
+    """Return the docstring of a field or, for a `kind` without a docstring, that of its section."""
     docstring = _field_docstrings(section).get(name)
     if docstring is None and name == "kind":
         docstring = section.__doc__
@@ -56,8 +56,8 @@ def describe_field(section: type[Section], name: str) -> str:
 def _field_docstrings(section: type[Section]) -> dict[str, str]:
     """Read the docstring under each field of a section from its source code.
 
-    pydantic can collect them too, but does so for every class at every import. That takes a fifth
-    of the time that seqloom needs to report an error in a recipe.
+    pydantic can collect these docstrings too, but it does so for every class at every import. This
+    would take a fifth of the time that seqloom needs to report an error in a recipe.
     """
     docstrings: dict[str, str] = {}
     for base in reversed(section.__mro__):

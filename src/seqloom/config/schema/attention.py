@@ -47,7 +47,7 @@ ScoreConfig = Annotated[
 
 
 def heads_problems(width: int, heads: int) -> list[str]:
-    """Return a message if `width` is not a multiple of `heads`; otherwise an empty list."""
+    """Return the problems with `width`: one if it is not a multiple of `heads`, otherwise none."""
     if width % heads == 0:
         return []
     nearest = max(width // heads, 1) * heads

@@ -10,17 +10,17 @@ from seqloom.config.schema.section import Section
 
 
 def _as_names(value: Any) -> Any:
-    """Accept a single string instead of a list of strings."""
+    """Convert a single string to a tuple. Return any other value unchanged."""
     return (value,) if isinstance(value, str) else value
 
 
 def _as_pair(value: Any) -> Any:
-    """Convert a TOML list to a tuple."""
+    """Convert a list, as TOML has it, to a tuple. Return any other value unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 
 class TaggedCorpusConfig(Section):
-    """Settings that all corpora of text pairs share. They are needed only if a recipe has several
+    """Settings shared by all corpora of text pairs. They are needed only if a recipe has several
     languages or tags."""
 
     tag: str | None = None

@@ -48,8 +48,8 @@ class SamplingRulesConfig(SearchRulesConfig):
     """Settings shared by all methods that sample tokens at random."""
 
     temperature: float = Field(1.0, gt=0)
-    """Temperature of the softmax. Below 1 sharpens the distribution, above 1 flattens it. Default:
-    1.0."""
+    """Temperature of the softmax. Values below 1 sharpen the distribution, values above 1 flatten
+    it. Default: 1.0."""
     top_k: int = Field(0, ge=0)
     """Sample only from the k most probable tokens. 0 means all tokens. Default: 0."""
     top_p: float = Field(1.0, gt=0, le=1)
@@ -84,7 +84,8 @@ class BeamConfig(SearchRulesConfig):
     """Length penalty: hypotheses are ranked by log p / length^penalty. 0 prefers short outputs, 1
     ranks by the mean log p per token. Default: 1.0."""
     finished: int | None = Field(None, ge=1)
-    """Stop after this many finished hypotheses. Default: the width of the beam."""
+    """Stop after this many finished hypotheses of a source, that is, hypotheses that have generated
+    END. Default: the width of the beam."""
 
 
 class ExhaustiveConfig(SearchRulesConfig):

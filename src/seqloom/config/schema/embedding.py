@@ -104,7 +104,8 @@ def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | No
 def position_problems(
     embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
 ) -> list[str]:
-    """Return a message if these positions cannot be joined to these embeddings; otherwise an empty list."""
+    """Return the reasons why this position encoding cannot be joined to these embeddings. The list
+    is empty if it can be joined."""
     if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
         width = _embedding_width(embedding, network_width)
         if width is not None and positions.max_length > width:

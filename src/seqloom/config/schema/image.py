@@ -8,7 +8,8 @@ from seqloom.config.schema.section import Section
 from seqloom.config.schema.transformer import LayerStackConfig
 
 GROUPS = 8
-"""Number of groups in group normalisation. The channels of each stage must be a multiple of it."""
+"""Number of groups in group normalisation. The number of channels of each stage must be a multiple
+of this number."""
 
 
 class ImageAugmentationConfig(Section):

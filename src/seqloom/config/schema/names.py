@@ -1,4 +1,4 @@
-"""Names that the schema and the command line's help share.
+"""Names that both the schema and the help of the command line use.
 
 This module must not import pydantic, because the help of every command imports it.
 """

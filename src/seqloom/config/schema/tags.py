@@ -40,7 +40,7 @@ def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig,
 
 
 def corpus_tag(corpus: CorpusOrHoldOutConfig) -> str | None:
-    """Return the tag of a corpus; None if it has none."""
+    """Return the tag of a corpus, or None if the corpus has no tag."""
     return corpus.tag if isinstance(corpus, TaggedCorpusConfig) else None
 
 

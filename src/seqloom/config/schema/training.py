@@ -188,8 +188,9 @@ class TrainingConfig(Section):
     """Averaging of weights over steps. Default: kind "none"."""
     precision: Literal["fp32", "bf16", "auto"] = "auto"
     """Precision of arithmetic; weights are always stored in fp32. "auto" is bf16 on a GPU that
-    supports it, and on a CPU if a measurement shows that matrix products are faster in bf16. It is
-    fp32 otherwise, and for forecasts, because bf16 has only 8 significant bits. Default: "auto"."""
+    supports it, and on a CPU if a measurement shows that matrix products are faster in bf16. In all
+    other cases "auto" is fp32, and also always for forecasts, because bf16 has only 8 significant
+    bits. Default: "auto"."""
     evaluate_every: int = Field(1_000, ge=1)
     """Number of steps between evaluations on the dev split. Default: 1000."""
     evaluate_examples: int = Field(500, ge=1)

@@ -70,7 +70,7 @@ class LayerStackConfig(Section):
 
 
 class TransformerLayersConfig(LayerStackConfig):
-    """Settings that Transformer encoders and decoders of tokens share."""
+    """Settings shared by Transformer encoders and decoders of token sequences."""
 
     embedding: EmbeddingConfig = LearnedEmbeddingConfig()
     """Embedding of the tokens. Default: kind "learned"."""
