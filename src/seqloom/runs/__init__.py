@@ -1,1 +1,1 @@
-"""Reads and checks run folders, and predicts, scores and evaluates with the trained models."""
+"""Loads and checks run folders. Uses the trained models to predict, score and evaluate."""

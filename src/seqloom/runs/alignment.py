@@ -29,7 +29,7 @@ from seqloom.runs.prediction import Prediction
 ALIGNMENT = "alignment"
 HEADS = "heads.json"
 MAX_AVERAGED = 8
-"""Maximum number of heads in a mean: `find_heads` tries the mean of the best 2, 3, … heads."""
+"""`find_heads` tries the mean of the best 2, 3, … heads, up to this number of heads."""
 SHIFTS = (0, 1)
 """Values of `HeadChoice.shift` that `find_heads` tries."""
 
@@ -38,9 +38,9 @@ SHIFTS = (0, 1)
 class WordAlignment:
     """The alignment of a sentence pair.
 
-    links:   for each target word the source word with the highest weight
-    weights: (target words, source words) attention. Rows may sum to less than 1, because pieces
-             that belong to no word, such as END, are left out
+    links:   each target word, linked to the source word with the highest weight
+    weights: (target words, source words) attention. Rows may sum to less than 1, because the
+             weights of tokens that belong to no word, such as END, are left out
     targets: indices of the target words
     sources: indices of the source words
     """
@@ -80,7 +80,7 @@ def combine_alignments(
 
 @dataclass(frozen=True)
 class ScoredHeads:
-    """A choice of heads and its alignment scores."""
+    """A choice of attention heads, and the scores of the word alignment computed with them."""
 
     choice: HeadChoice
     scores: AlignmentScores
@@ -149,7 +149,7 @@ def _score(
 
 
 def save_alignment_heads(folder: Path, best: ScoredHeads, weights: str) -> Path:
-    """Write the chosen heads to a file in the run folder, atomically. Returns its path.
+    """Write the chosen heads to a file in the run folder, atomically. Returns the file path.
 
     weights: digest of the weights for which the heads were chosen
     """

@@ -1,4 +1,4 @@
-"""Reduces attention weights to the attention maps of a prediction.
+"""Computes the attention maps of a prediction from attention weights.
 
 Attention has the shape (T, L, H, S): weights of T target tokens over S source positions, per layer
 and head.
@@ -21,7 +21,7 @@ Head = tuple[int, int]
 class HeadChoice:
     """The attention heads whose mean is used to align words.
 
-    heads: empty means all heads
+    heads: the chosen heads. An empty tuple means all heads
     shift: 0 aligns a token by the attention of the step that generates the token; 1 aligns it by
            the attention of the next step, which has the token as input (Chen et al. 2020)
     """
@@ -37,9 +37,9 @@ class HeadChoice:
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """Assign to each token the attention row of a step, according to `shift`: (T, S) -> (T, S)
+        """Move each attention row up by `shift`, so that row t aligns token t: (T, S) -> (T, S)
 
-        With shift 1, the last token keeps the row of its own step, because there is no next step.
+        With shift 1, the last row stays in place, because there is no row after it.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]
@@ -59,7 +59,7 @@ class AttentionMaps:
 
     mean:      (T, S) mean over all heads
     alignment: (T, S) mean over the heads that align words
-    heads:     (T, L, H, S) all heads, or None
+    heads:     (T, L, H, S) attention of each layer and head; None if it was not stored
     """
 
     mean: Tensor
@@ -80,7 +80,7 @@ class AttentionReduction:
     choice: HeadChoice = ALL_HEADS
 
     def reduce(self, attention: Tensor) -> Tensor:
-        """Return the part of the attention of R hypotheses that the search stores.
+        """Select the part of the attention of R hypotheses for the search to store.
 
         (R, L, H, S) -> (R, L, H, S) if `all_heads` is set, otherwise (R, number of means, S)
         """
@@ -98,7 +98,7 @@ class AttentionReduction:
 
 
 def choose_heads(layers: int, heads: int, layer: int | None, head: int | None) -> HeadChoice:
-    """Return a choice of heads, selected by the number of their layer and their own number.
+    """Return the heads selected by a layer number and a head number.
 
     layers: number of layers of the model
     heads:  number of heads per layer

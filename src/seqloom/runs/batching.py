@@ -19,17 +19,17 @@ from seqloom.decoding.search import SearchRequest
 from seqloom.tasks.task import ModelInput
 
 CPU_BATCH_TOKENS = 4_096
-"""Token budget of a batch on a CPU: the maximum number of source tokens. The tokens of an input
-count once for each of its hypotheses. Larger batches are not faster."""
+"""Token budget on a CPU: the maximum number of source tokens in a batch. If an input has several
+hypotheses, its tokens are counted once per hypothesis. Larger batches are not faster."""
 LAST_BATCH_FACTOR = 2
 """The last batch may be larger than the token budget by this factor."""
 IMAGE_TOKENS = 64
-"""Number of tokens that one image counts in the token budget. Encoding an image on a CPU takes some
+"""An image counts as this many tokens in the token budget. Encoding an image on a CPU takes some
 megabytes, and batches of more than a few dozen images are not faster."""
 GPU_BYTES_PER_TOKEN = 2**21
 """The token budget on a GPU is the size of the GPU memory, divided by this number of bytes. A large
-model needs about a twentieth of it per token. The rest is left for the CUDA graphs of several batch
-shapes."""
+model needs only about a twentieth of this number per token. The rest of the memory is left for the
+CUDA graphs of several batch shapes."""
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SearchBatch:
-    """Inputs that are decoded together, and the search request.
+    """Inputs that are decoded together, and their search request.
 
     indices: positions of the inputs in the caller's list
     """
@@ -47,7 +47,7 @@ class SearchBatch:
     request: SearchRequest
 
     def only(self, rows: Sequence[int]) -> "SearchBatch":
-        """Return a batch of only these rows."""
+        """Return a batch that contains only these rows of this batch."""
         return SearchBatch(
             [self.inputs[row] for row in rows],
             [self.indices[row] for row in rows],
@@ -60,9 +60,9 @@ class SearchBatch:
 
 
 def batch_token_budget(device: torch.device) -> int:
-    """Return the maximum number of source tokens in a batch.
+    """Return the token budget: the maximum number of source tokens in a batch.
 
-    The tokens of an input count once for each of its hypotheses.
+    If an input has several hypotheses, its tokens are counted once per hypothesis.
     """
     if device.type != "cuda":
         return CPU_BATCH_TOKENS
@@ -85,7 +85,7 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 
 
 def input_tokens(model_input: ModelInput) -> int:
-    """Return the number of tokens that an input counts in the token budget, END included."""
+    """Return the number of tokens, END included, by which an input uses up the token budget."""
     if model_input.image is not None:
         return IMAGE_TOKENS
     source = model_input.prefix if model_input.source is None else model_input.source

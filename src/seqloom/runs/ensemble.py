@@ -13,7 +13,7 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
     """Join bundles into one bundle whose model is the ensemble of their models.
 
     The result has the recipe, the task and the folder of the first bundle. Raises a ConfigError if
-    tasks or tokenizers differ.
+    the tasks or tokenizers of the bundles differ.
     """
     first, *others = bundles
     if not others:

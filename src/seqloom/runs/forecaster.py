@@ -1,4 +1,4 @@
-"""Forecaster: a forecasting model, loaded from its run folder, that forecasts and is evaluated."""
+"""Forecaster: a trained forecasting model, loaded from its run folder."""
 
 import json
 from collections.abc import Sequence
@@ -40,9 +40,9 @@ PLANE_COLUMNS = ("x", "y")
 
 @dataclass(frozen=True)
 class ForecastReport:
-    """Scores of a forecasting run on a split, with the scores of simple baselines.
+    """Scores of a forecasting run on a split, and scores of simple baselines for comparison.
 
-    outputs:   (N, T, D) forecasts in the units of the data
+    outputs:   (N, T, D) forecasts in the units of the data: N windows, T rows, D columns
     baselines: scores of each baseline, by its name
     """
 
@@ -128,8 +128,8 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        More rows may follow the observed rows. They contain values in the context columns only: the
-        context of the time steps to forecast, known in advance.
+        More rows may follow the observed rows, for the time steps to forecast. Such a row has
+        values only in the context columns, which are known in advance.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])
@@ -185,7 +185,7 @@ class Forecaster:
 
 
 def is_forecaster(folder: Path) -> bool:
-    """True for a run folder of task 'forecast'; False for other runs and for other folders."""
+    """Return True if the folder is a run folder of task 'forecast'."""
     try:
         return isinstance(load_recipe(folder / CONFIG).config.task, ForecastConfig)
     except SeqloomError:

@@ -4,7 +4,7 @@
 
 Here h and h' are candidates, and n is their number. The most probable output is often atypical,
 whereas a candidate that resembles many other candidates is typical. MBR compares whole texts, so
-other searches must produce the candidates first.
+the candidates must be produced first, by sampling or beam search.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from seqloom.runs.prediction import Prediction
 
 
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
-    """Return the searches that produce the candidates, each with its number of candidates.
+    """Return the searches that produce the candidates, and the number of candidates of each.
 
     Beam search comes first: of two candidates with equal utility, the earlier one is ranked higher.
     """

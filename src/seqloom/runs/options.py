@@ -1,4 +1,4 @@
-"""Prediction options, and functions that select and check the search and the engine settings."""
+"""Prediction options. Also functions that choose the search and the engine of a prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,14 +28,17 @@ class PredictionOptions:
 
     n_best:        number of outputs per text
     attention:     return attention weights
-    prefixes:      one text per input. The output must start with it. An empty text has no effect
-    first:         index of the first text, if the texts are a chunk of a longer list. It makes line
-                   numbers in errors and random samples independent of the size of the chunks
+    prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
+                   no effect
+    first:         if the texts are a chunk of a longer list, the index of the first text in that
+                   list. Line numbers in errors and random samples are computed from this index, so
+                   they do not depend on the size of the chunks
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
-                   faster with fewer; with "none", its greedy search returns NaN as score
-    to:            target language of a multilingual run. A list translates through each language,
-                   one after the other. None: every text must start with a language tag
-    heads:         with `attention`, also return the weights of every layer and head
+                   faster if it returns fewer. With "none", its greedy search returns NaN as score
+    to:            target language of a multilingual run. If it is a list, each text is translated
+                   into the first language, the result into the second, and so on. If it is None,
+                   every text must start with a language tag
+    heads:         if `attention` is True, also return the weights of every layer and head
     """
 
     n_best: int = 1
@@ -66,7 +69,7 @@ def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
-    """Return greedy search with the rules and the length penalty of `decoding`."""
+    """Return a config of greedy search with the rules and the length penalty of `decoding`."""
     return GreedyConfig(**_shared_settings(decoding))
 
 
@@ -100,7 +103,7 @@ def resolve_decoding(
     """Return the config of the search to use.
 
     recipe:   the search of the recipe, used if `decoding` is None
-    beam:     if given, the result is beam search of this width
+    beam:     if not None, the result is beam search of this width
     decoding: replaces the search of the recipe
     """
     chosen = recipe if decoding is None else decoding

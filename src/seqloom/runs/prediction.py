@@ -22,7 +22,7 @@ class Prediction:
     score:             log p / length^length_penalty or, with minimum Bayes risk decoding, the
                        expected utility from 0 to 100. Higher is better
     pieces:            the tokens of the text, followed by "</s>" if END was generated
-    source_pieces:     the source tokens, followed by "</s>"; empty without a source
+    source_pieces:     the source tokens, followed by "</s>"; empty if there is no source
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads.
                        Rows sum to 1. For an image, the columns are its grid cells in reading
@@ -34,7 +34,7 @@ class Prediction:
                        None if not requested
     alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment;
                        if no heads were selected, the mean of all heads
-    word_of:           for each piece, the index of its word in the text; -1 if it is in no word
+    word_of:           for each piece, the index of its word in the text; -1 for a piece of no word
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
@@ -56,7 +56,7 @@ class Prediction:
     tokens: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the prediction as JSON-compatible values, without `heads` if that is None."""
+        """Return the prediction as JSON-compatible values. `heads` is left out if it is None."""
         values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
         attention = None if self.attention is None else self.attention.tolist()
         heads = {} if self.heads is None else {"heads": self.heads.tolist()}
@@ -67,7 +67,7 @@ class Prediction:
 
         weights: (pieces, …, source pieces) `attention`, `alignment_weights`, `heads`, or a mean of
                  some of these
-        merged:  merge the pieces of each word
+        merged:  True merges the pieces of each word into one row or column
         """
         if not merged:
             return AttentionMap(self.pieces, self.source_pieces, weights.double().numpy())
@@ -89,7 +89,7 @@ def build_prediction(
 ) -> Prediction:
     """Convert a hypothesis to a prediction.
 
-    reduction: the reduction with which the search stored attention; None if it stored none
+    reduction: the `AttentionReduction` of the search; None if the search stored no attention
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
     end = (END,) if hypothesis.finished else ()

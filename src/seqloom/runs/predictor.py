@@ -45,7 +45,7 @@ from seqloom.text.vocabulary import END
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of finished inputs and the total number of inputs. It may raise an
-exception to stop."""
+exception to stop the prediction."""
 
 
 class Engine(Protocol):
@@ -60,8 +60,8 @@ class Engine(Protocol):
     ) -> list[list[Hypothesis] | None]:
         """Return the hypotheses of each input.
 
-        The result is None for an input for which the engine could return another output than torch.
-        The caller decodes this input with torch.
+        If the output for an input might differ from that of torch, the engine returns None for this
+        input. The caller then decodes the input with torch.
         """
         ...
 
@@ -157,8 +157,8 @@ class Predictor:
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
         done = 0
-        # Engines other than torch limit the memory of hypotheses themselves, and they decode small
-        # batches efficiently.
+        # An engine other than torch limits the memory for its hypotheses by itself, and decodes
+        # small batches efficiently.
         width, last_batch_factor = (
             (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
@@ -200,7 +200,7 @@ class Predictor:
     def _search(
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
-        """Search with torch, with the fastest implementation for the device and the request."""
+        """Search with torch. Uses the fastest implementation for the device and the request."""
         search = build_search(decoding)
         with torch.inference_mode():
             memory = self.encode(batch.inputs)

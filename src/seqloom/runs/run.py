@@ -99,9 +99,10 @@ class Run:
         """Return the best output for each text, in order. An empty text has an empty output.
 
         beam:      beam width. Default: the recipe's search
-        decoding:  a search config that replaces the recipe's
+        decoding:  a search config that replaces the search of the recipe
         attention: return attention weights. Default: False if the engine is set to ctranslate2 or
-                   compiled, which cannot return them, otherwise True. False allows faster engines
+                   compiled, because these engines cannot return attention; otherwise True. False
+                   allows faster engines
         prefixes:  one text per input. The output must start with this text
         to:        target language of a multilingual run ("fr"), or a list of languages to
                    translate through (["en", "fr"])
@@ -123,7 +124,10 @@ class Run:
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Prediction]]:
-        """Return the `n_best` outputs for each text, best first. Parameters as in `translate`."""
+        """Return the `n_best` best outputs for each text, best first.
+
+        The other parameters are those of `translate`.
+        """
         options = PredictionOptions(n_best, self._default_attention(attention), prefixes)
         return self.predict(texts, options, beam=beam, decoding=decoding)
 
@@ -213,8 +217,8 @@ class Run:
 
         decoding: a search config. Default: sampling, with the recipe's settings
 
-        A long-text model has no END token: it generates up to `max_length` tokens. If
-        `stop_at_newline` is set, it stops at the first newline.
+        A long-text model has no END token. It generates up to `max_length` tokens or, if
+        `stop_at_newline` is set, stops at the first newline.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -228,10 +232,10 @@ class Run:
         return self.predictor.predict(prompts, chosen, options)
 
     def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
-        """Return the label of each text, or the labels of its tokens.
+        """Return the label of each text or, if the run labels tokens, the labels of its tokens.
 
-        every: return all labels of the vocabulary, ranked by probability, instead of only the best
-               one. Only for runs that assign one label per text
+        every: True returns all labels of the vocabulary, ranked by probability. False returns only
+               the best label. True requires a run that assigns one label per text
 
         An empty text has an empty label.
         """
@@ -255,7 +259,7 @@ class Run:
         """Compute the log-probability of each token of given targets.
 
         sources: one text per target; empty strings for a language model
-        heads:   with `attention`, also return the weights of every layer and head
+        heads:   if `attention` is True, also return the weights of every layer and head
         """
         check_texts(sources)
         check_texts(targets)
@@ -284,8 +288,9 @@ class Run:
         """Compute the scores of the run on a split of the data.
 
         beam:      beam width. Default: the recipe's search
-        decoding:  a search config that replaces the recipe's
-        data:      data of the same kind that replaces the recipe's, such as another folder
+        decoding:  a search config that replaces the search of the recipe
+        data:      replaces the data of the recipe, for example by another folder. The data must
+                   be of the same kind
         lowercase: also compute lowercased BLEU
         progress:  called with the number of finished sentences and the total number of sentences
 

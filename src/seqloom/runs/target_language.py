@@ -20,8 +20,8 @@ class TargetLanguages:
     """The target languages of a run.
 
     run:              the run folder, for error messages
-    tags:             the tags of the languages. Every text must start with one of them. Empty if
-                      the run has a single direction
+    tags:             the tags of the languages; empty if the run has a single direction. Every
+                      source text must start with one of these tags
     tag_is_in_source: True if the model reads the tag as part of the source; False if the tag is
                       only a prefix of the output
     """
@@ -42,9 +42,9 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """Return the tags of the languages to translate into, in this order.
+        """Return the tags of the languages in `to`, in the order of translation.
 
-        If `to` is None, returns [None]: every text must then already start with a tag.
+        If `to` is None, returns [None]. In this case every text must already start with a tag.
         """
         if to is None:
             return [None]

@@ -22,7 +22,7 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Interface of all averagers. The base class uses the current weights, not an average."""
+    """Base class of all averagers. It computes no average and uses the current weights."""
 
     def after_step(self, model: nn.Module) -> None:
         """Update the average after an optimiser step."""
@@ -39,7 +39,7 @@ class Averager:
         return {}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore the state that `tensors` returned."""
+        """Restore a state that the method `tensors` returned earlier."""
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -70,7 +70,8 @@ class LastWeights(Average):
     def __init__(self, count: int) -> None:
         self.count = count
         self.kept: dict[int, Weights] = {}
-        """Weights by step. An evaluation that is repeated after a resume thus counts only once."""
+        """Weights by step. If a resumed run repeats an evaluation, its weights count only
+        once."""
 
     def before_evaluation(self, model: nn.Module, step: int) -> None:
         self.kept[step] = {name: weight.clone() for name, weight in weights_of(model).items()}

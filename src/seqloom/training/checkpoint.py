@@ -21,7 +21,7 @@ OPTIMIZER = "optimizer.safetensors"
 AVERAGES = "averages.safetensors"
 
 KEPT_CHECKPOINTS = 2
-"""Number of checkpoints on disk: the newest, and the one before in case the newest is damaged."""
+"""Number of checkpoints on disk. The older one is used if the newest one is damaged."""
 
 MAY_CHANGE = (
     "data.folder",
@@ -98,7 +98,7 @@ def restore_checkpoint(session: Session) -> list[str]:
 def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
     """Load a checkpoint into the session.
 
-    Returns the size and digest of the event log when the checkpoint was written.
+    Returns the size and digest that the event log had when the checkpoint was written.
     """
     record = json.loads((checkpoint / TRAINER).read_bytes())
     assign_weights(session.model, read_tensors(checkpoint / WEIGHTS), checkpoint)
@@ -118,7 +118,7 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
 def environment_changes(session: Session) -> list[str]:
     """List changes since the last checkpoint that can change floating-point rounding.
 
-    These are changes of machine type, threads, ranks and precision.
+    Compares the machine type, the number of threads, the number of ranks and the precision.
     """
     checkpoint = checkpoint_store(session.folder).current_path()
     if checkpoint is None:

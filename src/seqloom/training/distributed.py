@@ -1,8 +1,8 @@
 """Data-parallel training: the process group and its collective operations.
 
 Each rank processes its share of the batches and divides its losses by the number of targets on all
-ranks. Gradients are then summed over all ranks. The number of ranks therefore does not change the
-gradient.
+ranks. Gradients are then summed over all ranks. The gradient therefore does not depend on the
+number of ranks.
 """
 
 import os
@@ -46,7 +46,7 @@ class World:
             torch_distributed.all_reduce(tensor)
 
     def broadcast(self, number: float) -> float:
-        """Return the value of rank 0 on all ranks, so that they compute with the same value."""
+        """Return the number of rank 0 on all ranks, so that all ranks use the same number."""
         return self.sum(number if self.is_main else 0.0)
 
     def all_reduce_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -66,7 +66,7 @@ class World:
 
 @contextmanager
 def join_world(device: torch.device) -> Iterator[World]:
-    """Join the process group that torchrun started. Without torchrun, the world is one process."""
+    """Join the process group started by torchrun. Without torchrun, there is only one rank."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(0, 1, device)

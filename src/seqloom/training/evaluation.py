@@ -18,14 +18,14 @@ from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, check_weights_are_finite
 
 KEPT_WEIGHTS = 1
-"""Number of folders in weights/ that are kept in the run folder: only the best weights."""
+"""Number of subfolders kept in weights/ of the run folder: one, with the best weights."""
 
 
 @dataclass(frozen=True)
 class DevScores:
     """The scores of one evaluation.
 
-    values:           the scores by name. The names are those used in recipes
+    values:           the scores by name. Recipes use the same names
     higher_is_better: names of the scores for which higher is better
     groups:           the scores of each group of the dev split, such as a language pair; empty if
                       there is only one group
@@ -65,7 +65,7 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
 
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
-    """Compute the loss on the whole dev split, and score greedy outputs for its first examples."""
+    """Compute the loss on the whole dev split. Score greedy outputs for some of its examples."""
     device, batch_tokens = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, batch_tokens)
     total, count = corpus_loss(session.model, session.task, batches, device, check_signals)

@@ -27,12 +27,12 @@ EventCallback = Callable[[Event], None]
 
 
 class EventLog:
-    """Appends events to `metrics.jsonl`, the source of all plots and tables of a run."""
+    """Appends events to `metrics.jsonl`. All plots and tables of a run are made from this file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with storage_errors(path):
-            # Unbuffered, so that closing the file does not repeat a failed write.
+            # Unbuffered: with a buffer, closing the file would repeat a failed write.
             self.file = path.open("ab", buffering=0)
 
     def write(self, event: Event) -> None:

@@ -48,8 +48,8 @@ class Summary:
 
     step:   the last step
     best:   best dev score; None if nothing was evaluated
-    reason: why training ended: done · patience · time · signal
-    signal: number of the signal that ended training; None if there was none
+    reason: why training ended: "done", "patience", "time" or "signal"
+    signal: number of the signal that ended training; None if no signal ended it
     """
 
     folder: Path
@@ -86,10 +86,10 @@ def train(
     ):
         session = open_session(config, folder, resume, world, report)
         try:
-            # Before this point a signal ends the process: there is nothing to save yet.
+            # Signals are caught only from here on. Before, there is nothing to save.
             with catch_signals() as signals:
-                # Set only now: memory freed after reading the corpus should go back to the system,
-                # whereas memory freed by training steps should be reused.
+                # Call this only after the corpus is read: memory freed by reading should go back to
+                # the system, whereas memory freed by training steps should be reused.
                 set_malloc_thresholds()
                 progress = ProgressMeter(session)
                 session.captured_steps = capture_steps(session)
@@ -109,7 +109,7 @@ def train(
 
 
 def take_step(session: Session) -> StepResult:
-    """Take the next optimiser step: read batches, set random seed and learning rate, update."""
+    """Read batches, set the random seed and the learning rate, and take one optimiser step."""
     settings, step = session.config.training, session.step + 1
     batches = [next(session.stream) for _ in range(settings.accumulate)]
     _seed_step(settings.seed, step, session.world)
@@ -150,7 +150,10 @@ def capture_steps(session: Session) -> CapturedSteps | None:
 
 
 def _after_step(session: Session, progress: ProgressMeter, signals: SignalState) -> str | None:
-    """Evaluate and save a checkpoint if due. Returns the reason to stop, or None to continue."""
+    """Evaluate the model if due, and save a checkpoint if due.
+
+    Returns the reason to stop training, or None to continue.
+    """
     settings, step = session.config.training, session.step
 
     def check_signals() -> None:

@@ -30,13 +30,13 @@ def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
 def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch:
     """Replace some target tokens in the decoder input by the model's own predictions.
 
-    target_share: probability, at each position, of feeding the target token. 1 is teacher forcing,
-                  0 is free running, and anything between is scheduled sampling
+    target_share: probability, at each position, that the decoder input is the target token. 1 is
+                  teacher forcing, 0 is free running, other values are scheduled sampling
 
     The inputs are first generated step by step, without gradients and dropout. The caller then
     computes the loss on these inputs as in teacher forcing. This is valid because no gradient flows
-    through the choice of a token. A predicted END is fed like any other token: the position after
-    it still has a target and therefore a loss.
+    through the choice of a token. A predicted END becomes an input like any other token: the
+    position after it still has a target and therefore a loss.
     """
     if target_share >= 1:
         return batch

@@ -47,7 +47,10 @@ def blank_batch(signature: Signature, rows: int, source_length: int, target_leng
 
 
 def step_memory(model: Model, task: Task, batch: Batch) -> StepMemory:
-    """Run one batch forward in fp32 and count the tensors that autograd saves."""
+    """Estimate the memory of a training step with this batch.
+
+    Runs a forward pass in fp32 and adds up the sizes of the tensors that autograd saves.
+    """
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     parameter_storages = {
         parameter.untyped_storage().data_ptr() for parameter in model.parameters()

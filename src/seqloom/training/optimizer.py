@@ -6,13 +6,13 @@ from torch import Tensor, nn
 from seqloom.config.schema.training import AdamWConfig
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""Names of the state tensors that AdamW has for each parameter."""
+"""Names of the state tensors that AdamW keeps for each parameter."""
 
 
 def build_optimizer(
     config: AdamWConfig, model: nn.Module, capturable: bool = False
 ) -> torch.optim.AdamW:
-    """Build AdamW with weight decay on matrices only, not on biases and norm gains.
+    """Build AdamW. Weight decay applies to matrices only, not to biases and norm gains.
 
     capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """

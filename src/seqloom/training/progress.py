@@ -39,8 +39,8 @@ class ProgressMeter:
     def add(self, result: StepResult) -> None:
         """Add the result of the step that was just taken."""
         self.last = result
-        # Weighted by the number of targets. The sum stays on the device, because reading it would
-        # wait for the GPU.
+        # The loss is weighted by the number of targets. The sum stays on the device, because
+        # reading it would make the CPU wait for the GPU.
         self.loss += result.loss * result.targets
         self.targets += result.targets
         if self.session.step % LOG_EVERY == 0:
@@ -73,7 +73,7 @@ class ProgressMeter:
     def _perplexity(self, loss: float) -> dict[str, float]:
         """Return the perplexity, exp(loss), as an entry of the event.
 
-        Returns an empty dict if the loss contains other terms than the negative log-likelihood.
+        Returns an empty dict if the loss is not just the negative log-likelihood.
         """
         settings = self.session.config.training
         has_other_terms = (

@@ -22,7 +22,9 @@ from seqloom.training.fast.select import Precision
 class BestScore:
     """The best dev score so far.
 
-    waited: number of evaluations since `best_step`
+    best:      the best score; None before the first evaluation
+    best_step: the step of the best score
+    waited:    number of evaluations since `best_step`
 
     Checkpoints store these fields by name.
     """
@@ -32,7 +34,7 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the state after an evaluation with this score at this step."""
+        """Return the best score after one more evaluation, which had this score at this step."""
         if self.best is None or (score > self.best if higher_is_better else score < self.best):
             return BestScore(score, step, 0)
         return replace(self, waited=self.waited + 1)
@@ -42,7 +44,7 @@ class BestScore:
         return self.best_step == step
 
     def should_stop(self, patience: int | None) -> bool:
-        """True after `patience` evaluations without a better score. None: never stop."""
+        """True after `patience` evaluations without a better score. If it is None, always False."""
         return patience is not None and self.waited >= patience
 
 
@@ -68,7 +70,7 @@ class Session:
     due."""
 
     captured_steps: CapturedSteps | None = field(default=None, init=False)
-    """Replays training steps as CUDA graphs. If it is None, steps run eagerly."""
+    """Replays training steps as CUDA graphs. None if steps are not captured."""
     max_part_tokens: int | None = field(default=None, init=False)
     """Batches with more tokens than this are split. None until the first out-of-memory error."""
 

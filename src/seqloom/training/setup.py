@@ -101,8 +101,8 @@ def open_session(
         facts = {"corpus": train.digest, "batching": batching}
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
-    # A resumed run keeps the batch layout of its first start. Runs whose manifest has no such entry
-    # used padding.
+    # A resumed run keeps the batch layout of its first start, which is stored in the manifest. If
+    # the manifest has no such entry, the run used padding.
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
     session = Session(
@@ -142,7 +142,7 @@ def _build_stream(
 
 
 def _resume(session: Session) -> None:
-    """Restore the newest intact checkpoint, and log damage and changes of the machine as notes."""
+    """Restore the newest intact checkpoint. Logs damage and changes of the environment."""
     try:
         for problem in restore_checkpoint(session):
             text = (
@@ -197,8 +197,8 @@ def _prepare_folder(
             "resumed. Restore the data, or train again in another --run folder"
         )
     if read_setup(folder)[0] != config:
-        # Store the changed settings, because the next resume is compared with them. Only settings
-        # in MAY_CHANGE can differ here.
+        # Store the changed recipe, because the next resume is compared with it. Only settings in
+        # MAY_CHANGE can differ here.
         replace_listed_file(folder, CONFIG, format_recipe(config).encode())
 
 
@@ -238,9 +238,9 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
 
 
 def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
-    """List the sides, source or target, with texts longer than the maximum length of the model.
+    """Check whether source or target texts exceed the maximum length of the model.
 
-    Returns one message for each such side.
+    Returns one message if source texts are too long, and one if target texts are too long.
     """
     problems = []
     sides = (

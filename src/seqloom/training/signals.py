@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: finish the current step, save a checkpoint, exit."""
+"""Handling of SIGINT and SIGTERM: training finishes the step, saves a checkpoint and exits."""
 
 import signal
 import threading
@@ -31,7 +31,7 @@ def catch_signals() -> Iterator[SignalState]:
     """
     state = SignalState()
     if threading.current_thread() is not threading.main_thread():
-        yield state  # Python allows signal handlers in the main thread only
+        yield state  # outside the main thread, Python allows no signal handlers
         return
     previous = {
         number: signal.signal(number, state.handle) for number in (signal.SIGINT, signal.SIGTERM)

@@ -1,7 +1,7 @@
 """One optimiser step: forward, loss, backward, clip, update.
 
 Loss functions return sums over targets. The step divides these sums by the number of targets.
-Captured steps do the same in fast/cuda_graphs.py.
+The module fast/cuda_graphs.py has the same step for CUDA graphs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ ADVICE = (
 class StepResult:
     """The result of one step.
 
-    loss:    () mean loss per target over all ranks, label smoothing and R-Drop included
+    loss:    () mean loss per target over all ranks, including label smoothing and R-Drop
     targets: number of targets on all ranks
     norm:    () gradient norm before clipping
     """

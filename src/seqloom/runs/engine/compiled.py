@@ -1,4 +1,4 @@
-"""The engine 'compiled': a torch search whose decoder step is compiled, for single inputs."""
+"""The engine 'compiled': a torch search with a compiled decoder step. It decodes single inputs."""
 
 import time
 from collections.abc import Iterator

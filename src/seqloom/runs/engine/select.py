@@ -1,4 +1,4 @@
-"""Chooses the engine for a request, and states the reason."""
+"""Chooses the engine for a request, and gives the reason for the choice."""
 
 import platform
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ class EngineChoice:
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
     reason:   for torch, why it was chosen (empty if the settings ask for torch); for compiled
               torch, the compilation time; for CTranslate2, how closely it agrees with torch
-    expected: True if the engine "auto" chose torch and the decoder is not a Transformer. The
-              reason is then obvious and need not be shown
+    expected: True if the settings say "auto" and torch was chosen because the decoder is not a
+              Transformer. The reason is then obvious and need not be shown
     compiled: True for the compiled torch search
     """
 
@@ -58,7 +58,7 @@ class EngineChoice:
 
     @property
     def note(self) -> str:
-        """One line that tells the user the engine and the reason for its choice."""
+        """One line for the user: the name of the engine and the reason for the choice."""
         return f"engine: {self.name} ({self.reason})" if self.reason else f"engine: {self.name}"
 
 
@@ -84,9 +84,9 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        compile_now: only for the engine 'compiled'. True compiles a search that is not compiled
-                     yet. False returns plain torch for such a search, so that no request waits for
-                     compilation
+        compile_now: only for the engine 'compiled'. True compiles the search if necessary. If
+                     False and the search is not compiled yet, the result is plain torch, so that no
+                     request waits for compilation
 
         Raises a ConfigError if the settings name an engine that cannot serve the request.
         """
@@ -107,10 +107,13 @@ class Engines:
     def _check_ctranslate2(
         self, decoding: DecodingConfig, options: PredictionOptions, automatic: bool
     ) -> None:
-        """Raise a ConfigError that lists all reasons, if CTranslate2 cannot serve the request."""
+        """Raise a ConfigError if CTranslate2 cannot serve the request.
+
+        The message of the error lists the reasons.
+        """
         task = self.task
         reasons = unsupported_model(self.origin.model)
-        if not (automatic and reasons):  # an unsupported model is reason enough
+        if not (automatic and reasons):  # for "auto", an unsupported model suffices
             reasons += unsupported_request(decoding, options, task.signature, task.target_tokenizer)
         if automatic:
             reasons += [] if self.on_cpu else ["there is a GPU"]
@@ -123,7 +126,7 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return the compiled torch search. Compiles it on first use."""
+        """Return the compiled torch search. Compiles it on first use if `compile_now` is True."""
         model = self.origin.model
         reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))
         if reasons and compile_now:
@@ -140,7 +143,10 @@ class Engines:
         return EngineChoice(None, "torch compiled", reason, compiled=True)
 
     def _load(self, precision: str) -> LoadedEngine:
-        """Return the engine of this precision. If loading failed before, raise the same error."""
+        """Return the CTranslate2 model of this precision.
+
+        If loading failed in an earlier call, the same error is raised again.
+        """
         if precision not in self._loaded:
             try:
                 self._loaded[precision] = self._convert(precision)

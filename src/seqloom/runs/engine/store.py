@@ -29,14 +29,14 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 
 PROBES = 32
-"""Number of random sentences on which CTranslate2 is compared with torch."""
+"""Number of probes: random sentences on which CTranslate2 is compared with torch."""
 MAX_PROBE_LENGTH = 24
 """Maximum number of tokens of a probe and of its output."""
 EXACT_TOLERANCE = 1e-4
-"""A float32 conversion counts as exact if |Δ log p| of every token is below this value. Two outputs
-count as tied if their scores differ by less than this value."""
+"""A float32 conversion counts as exact if |Δ log p| of every token is below this value (see
+`Agreement`). Two outputs count as tied if their scores differ by less than this value."""
 INT8_TOLERANCE = 0.05
-"""int8 is chosen automatically only if the mean |Δ log p| per token is at most this value."""
+"""int8 is chosen automatically only if the mean |Δ log p| over all tokens is at most this value."""
 FILE = "agreement.json"
 
 
@@ -49,8 +49,9 @@ class Agreement:
 
     largest:  maximum |Δ log p| over all tokens
     mean:     mean |Δ log p| over all tokens
-    same:     number of probes for which both best outputs are equal or have tied scores
-    answered: number of probes that CTranslate2 decoded. It leaves some inputs to torch
+    same:     number of probes for which the best outputs of torch and of the converted model are
+              equal or have tied scores
+    answered: number of probes that CTranslate2 decoded. The others have to be decoded with torch
     """
 
     largest: float
@@ -60,7 +61,7 @@ class Agreement:
 
     @property
     def is_exact(self) -> bool:
-        """True if a float32 model equals the original, up to rounding."""
+        """True if the converted float32 model equals the original model, up to rounding."""
         return self.largest < EXACT_TOLERANCE and self.same == self.answered
 
     @property
@@ -102,8 +103,8 @@ def build_probes(model: Model) -> list[ModelInput]:
 def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
     """Compare the engine with torch on the probes.
 
-    Decodes the probes with both and compares the outputs. Then compares the log-probabilities that
-    both give to the tokens of the torch outputs.
+    Decodes the probes with the engine and with torch, and compares the outputs. Then compares the
+    log-probabilities that the engine and torch give to the tokens of the torch outputs.
     """
     batch = build_probes(model)
     decoding = GreedyConfig()
@@ -167,7 +168,10 @@ class ModelOrigin:
 def load_or_convert(
     origin: ModelOrigin, precision: Precision
 ) -> tuple[CTranslate2Engine, Agreement]:
-    """Return the engine and its agreement with torch. Converts the model on first use."""
+    """Load the converted model. On first use, the original model is converted.
+
+    Returns the loaded model and its agreement with torch.
+    """
     name = origin.engine_name(precision)
     paths = [origin.folder / ENGINES / name, cache_root() / ENGINES / name]
     path = next((path for path in paths if not find_damage(path)), None)

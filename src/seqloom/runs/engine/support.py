@@ -1,4 +1,4 @@
-"""Checks whether CTranslate2 supports a model and a request. Lists all reasons if it does not."""
+"""Checks whether CTranslate2 supports a model and a request, and lists the reasons if not."""
 
 from collections.abc import Iterator
 
@@ -73,9 +73,9 @@ def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator
 def unsupported_request(
     decoding: DecodingConfig, options: PredictionOptions, signature: Signature, target: Tokenizer
 ) -> list[str]:
-    """List the reasons why CTranslate2 would return another result than torch for a request.
+    """List the reasons why CTranslate2 would not return the same result as torch for a request.
 
-    The list is empty if there are none.
+    The list is empty if CTranslate2 supports the request.
     """
     assert isinstance(signature.target, Tokens)
     reasons = list(_unsupported_search(decoding, options, signature.target.count))

@@ -1,8 +1,8 @@
 """Search with CTranslate2.
 
 Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom: finished hypotheses
-are saved and not extended, the search stops after `finished` such hypotheses, and hypotheses are
-ranked by log p / length^length_penalty, where the length includes END. One difference rarely
+are saved and not extended, the search stops once `finished` hypotheses are saved, and hypotheses
+are ranked by log p / length^length_penalty, where the length includes END. One difference rarely
 matters: seqloom considers the k best tokens of a hypothesis, END included; CTranslate2 considers
 END and the k best other tokens.
 
@@ -38,8 +38,8 @@ from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END
 
 TINY_PENALTY = 1e-9
-"""Used instead of a length penalty of 0, because CTranslate2 with 0 ends its search earlier than
-seqloom."""
+"""This value replaces a length penalty of 0, because with 0 CTranslate2 stops its search earlier
+than seqloom does."""
 
 SearchResults = list[list[Hypothesis] | None]
 """The hypotheses of each input; None for an input that torch has to decode."""
@@ -133,9 +133,9 @@ class CTranslate2Engine:
         length_penalty: float,
         all_outputs: bool,
     ) -> SearchResults:
-        """Add the log-probabilities of the tokens, and the score computed from them.
+        """Add the log-probabilities of the tokens to hypotheses, and compute scores from them.
 
-        all_outputs: True adds them to all outputs, False only to unfinished outputs
+        all_outputs: True for all hypotheses, False only for hypotheses without END
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:

@@ -1,4 +1,4 @@
-"""Scores of each group of a split, such as a language pair, and the mean over the groups."""
+"""Scores of each group of a split, and their mean. A group is, for example, a language pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

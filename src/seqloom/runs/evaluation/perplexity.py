@@ -34,8 +34,8 @@ from seqloom.text.long_text import newline_id
 def corpus_batches(corpus: Dataset, batch_tokens: int) -> Iterator[Batch]:
     """Yield every example of a corpus once, in batches."""
     sides = (corpus.source_lengths, corpus.target_lengths)
-    # An example that is longer than `batch_tokens` raises the budget, so that no example is
-    # dropped.
+    # If an example is longer than `batch_tokens`, the budget is raised to its length, so that no
+    # example is dropped.
     longest = max(int(lengths.max()) + 1 for lengths in sides if lengths is not None)
     layout = PaddedLayout(max(batch_tokens, longest))
     for rows in layout.plan(*sides, seed=0, epoch=0):
@@ -51,7 +51,7 @@ def corpus_loss(
 ) -> tuple[float, int]:
     """Return the sum of the loss over all batches, and the number of targets.
 
-    check_signals: called before each batch. It may raise an exception to stop
+    check_signals: called before each batch. It may raise an exception to stop the computation
     """
 
     def batch_loss(batch: Batch) -> float:
@@ -75,7 +75,7 @@ BATCH_TOKENS = 4_096
 
 
 def sentence_scores(total: float, tokens: int, examples: Sequence[Example]) -> list[Score]:
-    """Compute the scores of sentences, each of which ends in END.
+    """Compute the scores of sentences. Each sentence ends with END.
 
     total:  sum of -log p over all tokens
     tokens: number of tokens, END included

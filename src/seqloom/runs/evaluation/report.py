@@ -64,7 +64,7 @@ class EvaluationReport:
     parts: Sequence[GroupScores] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report without its sentences, which `save` writes to separate files."""
+        """Return the report without sources, references and outputs, which have their own files."""
         return {
             "run": self.run,
             "split": self.split,
@@ -102,9 +102,9 @@ class EvaluationReport:
         return path
 
     def changed_settings(self, folder: Path) -> list[str]:
-        """List the settings in which this report differs from the stored report.
+        """List the settings that differ from those of the stored report.
 
-        `save` would replace the stored report.
+        The stored report is the report that `save` would overwrite.
         """
         path = self._path(folder) / "report.json"
         old = json.loads(path.read_bytes()) if path.is_file() else {}
@@ -141,7 +141,7 @@ def evaluate_outputs(
     decoding: DecodingConfig,
     progress: ProgressCallback | None = None,
 ) -> ScoredOutputs:
-    """Predict an output for every example and score it against the references."""
+    """Predict an output for every example and score the outputs against the references."""
     task = predictor.task
     sources = [task.source_text(example) for example in examples]
     if not any(sources):
@@ -195,7 +195,7 @@ def likelihood_scores(
 
 
 def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
-    """Raise a DataError if a long-text model is evaluated on sentences, or the reverse.
+    """Raise a DataError for a long-text model on sentences, or a sentence model on a long text.
 
     A long-text model has no END, and a sentence model has no newline token.
     """

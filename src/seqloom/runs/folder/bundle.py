@@ -27,8 +27,9 @@ from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
 
 MAX_ATTEMPTS = 5
-"""If a training run changes a folder while it is loaded, loading is repeated at most this many
-times. If the last attempt fails as well, its error is raised."""
+"""Maximum number of times that loading a run folder is repeated. Loading is repeated if it fails
+and a training run has changed the folder in the meantime. If the last repetition fails as well, its
+error is raised."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _check_is_run(folder: Path) -> None:
 
 
 def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
-    """Check the whole folder, then load it. If files are damaged, one error lists all damage.
+    """Check the whole folder, then load it. If files are damaged, raise one error for all.
 
     settings: changes to the recipe, such as "decoding.width=8". The weights must still fit the
               model

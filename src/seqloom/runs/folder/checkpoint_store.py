@@ -27,7 +27,7 @@ from seqloom.core.storage import (
 EMPTY = b"none\n"
 """Content of the pointer before the first folder is complete."""
 NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
-"""The name of a folder contains the step and, if the step was saved before, how many times."""
+"""The name of a folder: the step and, if the step was saved before, the number of earlier saves."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class CheckpointStore:
     def add(self, step: int, write: Callable[[Path], None], keep: int, **facts: Any) -> Path:
         """Add a folder for a step, make it current, and keep only the newest `keep` folders.
 
-        Folders of later steps are also deleted. They exist if the run was resumed from an older
-        checkpoint.
+        Folders of later steps are also deleted. Such folders exist if the run was resumed from an
+        older checkpoint.
 
         write: writes the files into the given folder
         facts: additional entries of the manifest
@@ -98,8 +98,8 @@ class CheckpointStore:
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the intact folders: first the current one, then the others, newest first.
 
-        Yields pairs of a folder and a list. The list contains all damage to the pointer and to
-        other folders that was found before this folder.
+        Yields (folder, problems). `problems` describes the damage found so far: in the pointer file
+        and in the folders skipped before this one.
         """
         problems: list[str] = []
         tried: list[Path] = []
@@ -119,7 +119,7 @@ class CheckpointStore:
                 yield path, problems
 
     def find_damage(self, path: Path) -> list[str]:
-        """List all differences between a folder and its manifest. Empty if the folder is intact."""
+        """List the differences between a folder and its manifest. An intact folder has none."""
         problems = find_damage(path)
         if not problems and read_manifest(path).get("step") != _step_and_repeat(path)[0]:
             problems = [f"{path}: contains the files of another step"]
@@ -136,13 +136,13 @@ class CheckpointStore:
 
 
 def _pointer_content(path: Path) -> bytes:
-    """The folder's name and a digest of that name, so that a corrupted name is detected."""
+    """Return the content of a pointer file: the folder name, and a digest to detect corruption."""
     digest = hashlib.sha256(path.name.encode()).hexdigest()[:16]
     return f"{path.name} {digest}\n".encode()
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read two numbers from a folder name: the step, and how often the step was saved before."""
+    """Read two numbers from a folder name: the step, and the number of earlier saves of it."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

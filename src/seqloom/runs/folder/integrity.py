@@ -51,13 +51,13 @@ def is_run(folder: Path) -> bool:
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """Read both pointer files. If they change, a training run has written to the folder."""
+    """Read `best` and `latest`. Different contents later mean that a training run has saved."""
     paths = (weights_store(folder).pointer, checkpoint_store(folder).pointer)
     return tuple(path.read_bytes() if path.is_file() else None for path in paths)
 
 
 def run_damage(folder: Path) -> list[str]:
-    """List all damage to the files of a run, found by their digests. Empty if there is none."""
+    """Compare the files of a run with their digests. Returns all damage found, or an empty list."""
     problems = find_damage(folder)
     for store in (weights_store(folder), checkpoint_store(folder)):
         problems += [problem for path in store.paths() for problem in store.find_damage(path)]
@@ -71,7 +71,7 @@ def run_damage(folder: Path) -> list[str]:
 
 
 def _event_log_damage(folder: Path) -> list[str]:
-    """List the damage in the event log, found by the digest stored in the last checkpoint."""
+    """Compare the event log with its digest in the last checkpoint. Returns the damage found."""
     try:
         checkpoint = checkpoint_store(folder).current_path()
         if checkpoint is None:
@@ -108,7 +108,7 @@ class _BackgroundCheck:
     thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
-        # A daemon thread does not delay the end of the process.
+        # A daemon thread does not keep the process alive at exit.
         self.thread = threading.Thread(target=self._run, name="integrity-check", daemon=True)
         self.thread.start()
 
@@ -124,16 +124,16 @@ _background_checks: dict[Path, _BackgroundCheck] = {}
 
 
 def start_check(folder: Path) -> None:
-    """Start to check a folder in a background thread. `check_run` returns the result."""
+    """Start a check of a folder in a background thread. `check_run` returns its result."""
     _background_checks[folder] = _BackgroundCheck(folder)
 
 
 def check_run(folder: Path) -> list[str]:
     """List all damage to a run folder, as `run_damage` does.
 
-    If `start_check` has started a check of this folder, returns its result instead of checking
-    again. The result is used only once, and only if no training run has changed the folder since
-    the check started.
+    If `start_check` has started a check of this folder, its result is returned instead of
+    checking again. The result is used only once, and only if no training run has changed the folder
+    since the check started.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

@@ -28,12 +28,12 @@ RENAMED = tuple(
         (r"(\.stages\.\d+)\.around\.", r"\1.shortcut."),
     )
 )
-"""Pairs of a regular expression, which matches part of the name of a weight in earlier versions,
-and its current replacement. With them, runs of earlier versions can be loaded."""
+"""Changes of weight names, so that runs of earlier versions can be loaded. Each entry is a pair: a
+regular expression that matches the old part of a name, and the text that replaces this part."""
 
 
 def current_name(name: str) -> str:
-    """Replace the name of a weight or of its optimiser state, if outdated, by the current name."""
+    """Return the current name of a weight or of its optimiser state. `name` may be an old name."""
     for old, new in RENAMED:
         name = old.sub(new, name)
     return name

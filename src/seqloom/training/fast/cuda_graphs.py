@@ -30,8 +30,8 @@ algorithms and allocate workspaces."""
 def compile_for_capture(model: Model) -> None:
     """Compile the layers of the model for captured steps.
 
-    All other code runs the layers uncompiled. It calls them with varying lengths, and torch would
-    compile them again for every new shape.
+    Only captured steps run the compiled layers. All other code runs the layers uncompiled, because
+    its inputs vary in length and torch would compile the layers again for every new shape.
     """
     torch.compiler.set_stance("force_eager")
     compile_model(model)
@@ -137,7 +137,7 @@ class CapturedSteps:
         torch._foreach_zero_(self._gradients)
 
     def _capture_for(self, batch: Batch, function: Callable[[Batch], Tensor]) -> Capture:
-        """Return the capture of a function for this batch shape. Captures it on first use."""
+        """Return the `Capture` of a function for this batch shape. Captures it on first use."""
         key = (function.__name__, *(tensor.shape for tensor in batch.tensors()))
         if key not in self._captures:
             fixed = batch.map(lambda tensor: tensor.to(self.world.device, copy=True))
@@ -191,9 +191,9 @@ class CapturedSteps:
                 self.optimizer.zero_grad(set_to_none=True)
 
     def _updated_tensors(self) -> list[Tensor]:
-        """All tensors that a step overwrites.
+        """Return all tensors that a step overwrites.
 
-        These are weights, gradient buffers (if allocated) and the optimiser's state.
+        These are the weights, the gradients (if allocated) and the optimiser state.
         """
         moments = [
             value

@@ -20,10 +20,10 @@ Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
 
 MATRIX_SIZES = (32, 256)
-"""Sizes of the two square matrices whose products are timed, the smaller one first."""
+"""Numbers of rows of the square matrices whose products are timed, the smaller number first."""
 MIN_SPEEDUP = 1.5
-"""A CPU uses bf16 only if matrix products become at least this many times faster, because all other
-operations become slower."""
+"""On a CPU, bf16 is used only if it makes matrix products at least this many times faster, because
+it makes all other operations slower."""
 MAX_SLOWDOWN = 4
 """If the product of small matrices is more than this many times slower in bf16 than in fp32, the
 CPU has no bf16 instructions. The product of large matrices is then not timed, because it could
@@ -45,10 +45,10 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
 
 
 def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
-    """True if training steps are captured and replayed.
+    """Return True if training steps are captured as CUDA graphs and replayed.
 
-    `loop = "auto"` captures steps on a GPU if training uses teacher forcing. Otherwise the
-    operations differ from step to step and cannot be captured.
+    `loop = "auto"` captures steps on a GPU if training uses teacher forcing. Without teacher
+    forcing, the operations differ from step to step and cannot be captured.
     """
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
@@ -75,7 +75,8 @@ def choose_precision(
 def bf16_is_faster_on_cpu() -> bool:
     """True if matrix products are clearly faster in bf16 than in fp32 on this CPU.
 
-    The function measures both. On a CPU without bf16 instructions, bf16 can be 100 times slower.
+    Measures the time of products in both precisions. On a CPU without bf16 instructions, bf16 can
+    be 100 times slower.
     """
     small, large = MATRIX_SIZES
     if product_seconds(torch.bfloat16, small) > MAX_SLOWDOWN * product_seconds(
@@ -88,7 +89,7 @@ def bf16_is_faster_on_cpu() -> bool:
 
 
 def product_seconds(dtype: torch.dtype, size: int) -> float:
-    """Multiply two square matrices four times. Returns the shortest time in seconds."""
+    """Time the product of two square matrices four times. Returns the shortest time in seconds."""
     factor = torch.ones(size, size, dtype=dtype)
     times = []
     for _ in range(4):
