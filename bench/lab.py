@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.lab_reasons import REASONS
 from seqloom.lab.claim import Size
 from seqloom.lab.registry import claim_names
-from seqloom.lab.reporting.files import read_report, rebuild_report
 from seqloom.lab.reporting.report import ClaimReport, PublishedComparison
+from seqloom.lab.reporting.report_files import read_report, rebuild_report
 from seqloom.lab.verdict import RULE
 from seqloom.viz.chart import render_svg
 

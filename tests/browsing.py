@@ -19,7 +19,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from seqloom.lab.reporting.files import write_report
+from seqloom.lab.reporting.report_files import write_report
 from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 from server_process import ServerProcess
 

@@ -8,7 +8,7 @@ import pytest
 from bench import lab
 from bench.lab_reasons import REASONS
 from seqloom.lab.registry import claim_names
-from seqloom.lab.reporting.files import write_report
+from seqloom.lab.reporting.report_files import write_report
 from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 
 

@@ -21,7 +21,7 @@ from seqloom.config.loading.fields import (
     section_kind,
 )
 from seqloom.config.loading.loader import load_recipe
-from seqloom.config.loading.settings import describe_field, list_settings
+from seqloom.config.loading.settings_list import describe_field, list_settings
 from seqloom.config.loading.toml import format_recipe, format_value, parse_toml
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section

@@ -1,7 +1,7 @@
 """The list of settings that `seqloom config` shows: key, value, origin and meaning."""
 
 from seqloom.config.loading.loader import load_recipe
-from seqloom.config.loading.settings import Setting, list_settings
+from seqloom.config.loading.settings_list import Setting, list_settings
 
 TABLES = {
     "data": {"train": {"kind": "synthetic", "task": "copy", "examples": 10}},

@@ -21,5 +21,5 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.slow
 def test_reading_text_files_does_not_import_torch() -> None:
-    code = "import sys, seqloom.data.readers.files; sys.exit('torch' in sys.modules)"
+    code = "import sys, seqloom.data.readers.text_files; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,7 +9,7 @@ import pytest
 
 from seqloom.lab.claim import Trial
 from seqloom.lab.registry import claim_names, find_claim
-from seqloom.lab.reporting.files import read_report, rebuild_report, write_report
+from seqloom.lab.reporting.report_files import read_report, rebuild_report, write_report
 from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 from seqloom.viz.chart import render_svg
 

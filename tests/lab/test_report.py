@@ -6,8 +6,8 @@ from fake_results import fake_results
 
 from seqloom.lab.claim import Column, PublishedFigure, PublishedResult
 from seqloom.lab.claims.scale import CLAIM
-from seqloom.lab.reporting.files import render_html
 from seqloom.lab.reporting.report import ClaimReport, compare_with_published
+from seqloom.lab.reporting.report_files import render_html
 
 PUBLISHED = PublishedResult(
     "Author 2015",

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.nn.cache import KeysValues, KeyValueCache
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
+from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
 
 HEADS, KEY_WIDTH, VALUE_WIDTH = 2, 3, 4
 

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from seqloom.nn import AdditiveScore, MultiHeadAttention
 from seqloom.nn.attention import AttentionScore, BilinearScore, DotScore, RbfScore, Selection
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
+from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import Projection
 
 WIDTH, HEADS = 8, 2

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.cache import KeyValueCache
 from seqloom.nn.fast.multihead import joined_projections
+from seqloom.nn.key_value_cache import KeyValueCache
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.transformer import (
     CrossAttentionInput,

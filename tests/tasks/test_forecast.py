@@ -15,7 +15,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.checks.doctor import examine
-from seqloom.data.corpus.scale import Scale, SeriesForm, from_form, to_form
+from seqloom.data.corpus.scaling import Scale, SeriesForm, from_form, to_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.generation import roll_out

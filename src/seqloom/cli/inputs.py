@@ -40,7 +40,7 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
 
 
 def _read_lines(path: Path) -> Iterator[str]:
-    from seqloom.data.readers.files import decode_lines, read_lines
+    from seqloom.data.readers.text_files import decode_lines, read_lines
 
     return decode_lines(sys.stdin.buffer, "stdin") if path == STDIN else read_lines(path)
 
@@ -74,7 +74,7 @@ def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]
 
     Raises DataError if the files do not have the same number of lines.
     """
-    from seqloom.data.readers.files import read_lines
+    from seqloom.data.readers.text_files import read_lines
 
     rows = zip_longest(*(read_lines(file) for file in files))
     line_number = 0
@@ -100,8 +100,8 @@ def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) 
     references in each row. Any other single file has sources only.
     """
     from seqloom.data.example import Example
-    from seqloom.data.readers.files import read_lines
     from seqloom.data.readers.splits import merge_references, read_split
+    from seqloom.data.readers.text_files import read_lines
 
     check_files(files or ())
     match files or ():

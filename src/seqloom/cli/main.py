@@ -29,8 +29,8 @@ from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.help import Command, CommandGroup
 from seqloom.cli.output import print_error, print_line, print_message, use_utf8
-from seqloom.cli.startup import prepare_for_torch
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
+from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core.errors import SeqloomError, StorageError
 
 SIGPIPE_EXIT_CODE = 128 + 13

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqloom.cli.startup import prepare_for_torch
+from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import NotFoundError

@@ -18,11 +18,11 @@ from seqloom.models.interface import (
     row_at,
     static_position,
 )
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast.multihead import prepare_mask, prepare_steps
+from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer, reverse
 

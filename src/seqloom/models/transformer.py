@@ -17,12 +17,12 @@ from seqloom.models.interface import (
     row_at,
     static_position,
 )
-from seqloom.nn.cache import KeysValues, KeyValueCache
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
+from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
 from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLayer, Norm
 
 

@@ -14,7 +14,6 @@ from seqloom.nn.attention import (
     RbfScore,
     attention_weights,
 )
-from seqloom.nn.cache import KeysValues, KeyValueCache
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import Dropout, LockedDropout
@@ -27,6 +26,7 @@ from seqloom.nn.embedding import (
     Readout,
     VectorLookup,
 )
+from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
 from seqloom.nn.losses import cross_entropy_sum, squared_error_sum
 from seqloom.nn.multihead import AttentionOutput, AttentionTrace, MultiHeadAttention
 from seqloom.nn.positions import (

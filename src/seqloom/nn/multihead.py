@@ -19,12 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.attention import AttentionScore, DotScore, Selection, attention_weights
-from seqloom.nn.cache import Cache, KeysValues
 from seqloom.nn.fast.dispatch import can_use_kernels
 from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
 from seqloom.nn.fast.linear import Linear, PackedLinear, PackedLinearCache, joined_linear
 from seqloom.nn.fast.repeated_attention import RepeatedKeysValues
 from seqloom.nn.fast.static_cache import StaticCache
+from seqloom.nn.key_value_cache import Cache, KeysValues
 from seqloom.nn.positions import PositionIds, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]

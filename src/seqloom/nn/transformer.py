@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.cache import Cache, KeysValues
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.fast.linear import Linear, PackedLinear
+from seqloom.nn.key_value_cache import Cache, KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionIds
 

@@ -12,7 +12,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
-from seqloom.data.corpus.scale import Scale, from_form
+from seqloom.data.corpus.scaling import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
 from seqloom.data.readers.series import Numbers, SeriesWindow, read_windows, series_widths

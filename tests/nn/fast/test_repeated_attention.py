@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.repeated_attention import RepeatedKeysValues, share_gradient
+from seqloom.nn.key_value_cache import KeysValues
 
 B, H, T, S, D = 3, 2, 4, 5, 6
 SCALE = 0.7

@@ -11,11 +11,11 @@ import torch
 os.environ.setdefault("TRITON_INTERPRET", "1")
 pytest.importorskip("triton", reason="Triton comes with the GPU builds of torch")
 
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast import dispatch
 from seqloom.nn.fast.dispatch import can_use_kernels
 from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
+from seqloom.nn.key_value_cache import KeysValues
 
 HEADS, WIDTH = 3, 16
 

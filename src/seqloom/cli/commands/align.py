@@ -216,7 +216,7 @@ def _print_alignments(
 
 def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
     """Read the gold alignment of each pair. Raises a DataError that lists every invalid line."""
-    from seqloom.data.readers.files import read_lines
+    from seqloom.data.readers.text_files import read_lines
     from seqloom.metrics.alignment_error import parse_gold
     from seqloom.runs.alignment import check_gold_links
 

@@ -36,7 +36,7 @@ def caption(
     ensemble: EnsembleMembers = None,
 ) -> None:
     """Describe images, one line per image."""
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
     from seqloom.runs.run import load
     from seqloom.viz.caption_attention import save_caption_attention
 

@@ -67,7 +67,7 @@ def compare(
 
     from seqloom.analysis.comparison import check_comparable, compare_runs
     from seqloom.cli.inputs import read_examples
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
     from seqloom.data.example import Example
     from seqloom.runs.run import load
     from seqloom.viz.comparison_page import save_comparison_page

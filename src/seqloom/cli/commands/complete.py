@@ -109,7 +109,7 @@ def _change_decoding(
 
     A temperature of 0 is invalid. The error message then recommends --top-k 1.
     """
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
 
     try:
         return change_decoding(run.config, settings)

@@ -9,10 +9,10 @@ import typer
 
 from seqloom.cli.options import Recipe, Settings
 from seqloom.cli.output import print_line, styled
-from seqloom.cli.settings import resolve_recipe
+from seqloom.cli.recipe_settings import resolve_recipe
 
 if TYPE_CHECKING:
-    from seqloom.config.loading.settings import Setting
+    from seqloom.config.loading.settings_list import Setting
 
 ORIGIN_COLOURS = {
     "recipe": typer.colors.GREEN,
@@ -27,7 +27,7 @@ def config(recipe: Recipe, settings: Settings = None) -> None:
 
     The output is a valid recipe.
     """
-    from seqloom.config.loading.settings import list_settings
+    from seqloom.config.loading.settings_list import list_settings
 
     for line in _to_toml(list_settings(resolve_recipe(recipe, settings))):
         print_line(line)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from seqloom.cli.options import Json, Recipe, Settings
 from seqloom.cli.output import print_json
-from seqloom.cli.settings import resolve_recipe
+from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.cli.tables import stderr_console, stdout_console, supports_unicode
 from seqloom.core.errors import SeqloomError
 

@@ -76,7 +76,7 @@ def evaluate(
     Uses the data of the recipe. Use --set data.folder=… if it has moved, and --set data.test=…
     for another test set. The outputs and scores are saved in the run folder.
     """
-    from seqloom.cli.settings import change_recipe
+    from seqloom.cli.recipe_settings import change_recipe
     from seqloom.runs.evaluation.report import compare_reports
     from seqloom.runs.forecaster import is_forecaster, load_forecaster
     from seqloom.runs.run import load

@@ -59,7 +59,7 @@ def explain(
     from seqloom.analysis.explain.explainer import explain as explain_run
     from seqloom.analysis.explain.explanation import HeadSelection
     from seqloom.analysis.explain.lecture_example import explain_lecture
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
     from seqloom.runs.run import load
     from seqloom.viz.explanation_terminal import draw_explanation
 

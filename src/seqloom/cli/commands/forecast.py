@@ -22,7 +22,7 @@ def forecast(
     json: Json = False,
 ) -> None:
     """Forecast the rows that follow a time series in a CSV file."""
-    from seqloom.data.readers.files import locate
+    from seqloom.data.readers.text_files import locate
     from seqloom.runs.forecaster import load_forecaster
 
     forecaster = load_forecaster(run_folder)

@@ -98,7 +98,7 @@ def _average_over_files(
 ) -> GradientProfile:
     from seqloom.analysis.gradients import profile_gradients
     from seqloom.cli.inputs import check_files
-    from seqloom.data.readers.files import read_lines
+    from seqloom.data.readers.text_files import read_lines
 
     if len(files) != (1 if is_language_model else 2):
         required = "one file" if is_language_model else "two files, sources and targets"

@@ -112,7 +112,7 @@ def inspect(
     from seqloom.analysis.attention import check_has_text_source
     from seqloom.cli.attention_view import AttentionView
     from seqloom.cli.inputs import check_texts, read_portions
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
     from seqloom.runs.options import PredictionOptions
     from seqloom.runs.run import load
 

@@ -76,7 +76,7 @@ def lab(
 
     names = select_claims(claims)
 
-    from seqloom.lab.reporting.files import write_report
+    from seqloom.lab.reporting.report_files import write_report
     from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 
     experiments = [Experiment(out, name, size) for name in names]
@@ -118,7 +118,7 @@ def _parse_seeds(value: str) -> range:
 def _list_claims(out: Path, json: bool) -> None:
     """Print the name and the text of each claim, and the verdicts of its existing reports."""
     from seqloom.lab.registry import claim_names, find_claim
-    from seqloom.lab.reporting.files import read_report
+    from seqloom.lab.reporting.report_files import read_report
 
     console = stdout_console()
     records = []

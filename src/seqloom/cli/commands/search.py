@@ -77,7 +77,7 @@ def search(
     replacement = None if instead is None else _parse_replacement(instead)
 
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.cli.settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding
     from seqloom.runs.options import check_n_best
     from seqloom.runs.run import load
     from seqloom.viz.figures import image_format

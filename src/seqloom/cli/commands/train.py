@@ -7,7 +7,7 @@ import typer
 
 from seqloom.cli.options import Recipe, Settings
 from seqloom.cli.output import print_message
-from seqloom.cli.settings import resolve_recipe
+from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError
 
 

@@ -81,7 +81,7 @@ def translate(
 
     from seqloom.cli.engine import prepare_engine
     from seqloom.cli.inputs import read_portions
-    from seqloom.cli.settings import change_recipe
+    from seqloom.cli.recipe_settings import change_recipe
     from seqloom.runs.options import PredictionOptions, check_n_best
     from seqloom.runs.run import load
 

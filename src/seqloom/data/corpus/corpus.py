@@ -10,8 +10,8 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import collate_rows
-from seqloom.data.corpus.cache import cached_folder
 from seqloom.data.corpus.dataset import CorpusReport, IntArray
+from seqloom.data.corpus.disk_cache import cached_folder
 from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter

@@ -33,10 +33,9 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import sha256, write_file
-from seqloom.data.corpus.cache import cache_root
+from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
-from seqloom.data.readers.files import locate
 from seqloom.data.readers.images import image_names
 from seqloom.data.readers.splits import (
     corpora_of,
@@ -45,6 +44,7 @@ from seqloom.data.readers.splits import (
     training_corpora,
 )
 from seqloom.data.readers.synthetic import VERSION
+from seqloom.data.readers.text_files import locate
 
 MIN_CACHED_BYTES = 2**24
 """Minimum size of a file whose digest is cached."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqloom.core.batch import Batch, Padded
 from seqloom.data.corpus.dataset import CorpusReport, IntArray
-from seqloom.data.corpus.scale import Scale, SeriesForm, to_form
+from seqloom.data.corpus.scaling import Scale, SeriesForm, to_form
 from seqloom.data.readers.series import SeriesWindow
 
 Floats = NDArray[np.float32]

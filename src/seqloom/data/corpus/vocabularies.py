@@ -10,7 +10,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
 from seqloom.config.schema.text import TokenizerConfig
 from seqloom.core.errors import StorageError
-from seqloom.data.corpus.cache import cached_folder, discard
+from seqloom.data.corpus.disk_cache import cached_folder, discard
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.readers.splits import read_split
 from seqloom.text.build import load_tokenizer, train_tokenizer

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, Language
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.files import read_lines
+from seqloom.data.readers.text_files import read_lines
 
 LABELS_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other labels to the same

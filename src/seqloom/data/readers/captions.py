@@ -7,8 +7,8 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.files import locate, read_lines
 from seqloom.data.readers.images import image_names
+from seqloom.data.readers.text_files import locate, read_lines
 
 MAX_LISTED = 5
 """Maximum number of images without a caption that an error message lists."""

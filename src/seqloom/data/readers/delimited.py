@@ -7,7 +7,7 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.files import locate, read_lines, shorten
+from seqloom.data.readers.text_files import locate, read_lines, shorten
 
 
 def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:

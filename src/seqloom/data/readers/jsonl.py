@@ -7,7 +7,7 @@ from typing import Any
 from seqloom.config.schema.corpora import JsonlConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.files import locate, read_lines, shorten
+from seqloom.data.readers.text_files import locate, read_lines, shorten
 
 
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example]:

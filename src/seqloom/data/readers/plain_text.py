@@ -5,7 +5,7 @@ from pathlib import Path
 
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
 from seqloom.data.example import Example
-from seqloom.data.readers.files import locate, read_lines
+from seqloom.data.readers.text_files import locate, read_lines
 
 
 def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example]:

@@ -14,8 +14,8 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
-from seqloom.data.readers.files import locate, read_lines
 from seqloom.data.readers.splits import corpora_of
+from seqloom.data.readers.text_files import locate, read_lines
 
 Numbers = NDArray[np.float64]
 

@@ -33,11 +33,11 @@ from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
-from seqloom.data.readers.files import locate
 from seqloom.data.readers.jsonl import read_jsonl
-from seqloom.data.readers.parallel import read_parallel
+from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
 from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.text_files import locate
 
 
 def read_split(config: DataConfig, split: Split) -> Iterator[Example]:

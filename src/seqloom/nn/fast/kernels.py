@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.static_cache import StaticCache
+from seqloom.nn.key_value_cache import KeysValues
 
 BLOCK = 16
 """Number of keys that a kernel program reads at a time."""

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from seqloom.nn.cache import KeysValues
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.repeated_attention import share_gradient
+from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from seqloom.nn.cache import KeysValues
+from seqloom.nn.key_value_cache import KeysValues
 
 
 class SlotTable:

@@ -18,7 +18,7 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage, remove_folder
 from seqloom.data.batching.collate import pad_ids
-from seqloom.data.corpus.cache import cache_root
+from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.seq2seq import Model

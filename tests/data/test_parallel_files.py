@@ -10,7 +10,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
-from seqloom.data.readers.parallel import read_parallel
+from seqloom.data.readers.parallel_files import read_parallel
 
 
 def write(folder: Path, **files: str) -> None:

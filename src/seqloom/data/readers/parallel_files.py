@@ -6,7 +6,7 @@ from itertools import zip_longest
 from seqloom.config.schema.corpora import ParallelConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example
-from seqloom.data.readers.files import locate, read_lines
+from seqloom.data.readers.text_files import locate, read_lines
 
 
 def read_parallel(config: ParallelConfig, folder: str, table: str) -> Iterator[Example]:

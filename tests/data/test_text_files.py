@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.data.readers.files import MAX_BYTES, locate, read_lines
+from seqloom.data.readers.text_files import MAX_BYTES, locate, read_lines
 
 plain_lines = st.lists(
     st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"])).filter(
