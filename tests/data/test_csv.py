@@ -56,7 +56,10 @@ def test_columns_are_selected_by_name_and_examples_name_their_first_line(tmp_pat
         ("source,target\na,b,c\n", r":2: there are 2 columns, but this record has 3 fields"),
         ("source,target\na,b\n\n", r":3: is a blank line; remove it"),
         ('source,target\na,b\n"c,d\n', r":3: the quotes are not valid CSV \(unexpected end"),
-        ('source,target\n"a"b,c\n', r":2: the quotes are not valid CSV .* inside it twice"),
+        (
+            'source,target\n"a"b,c\n',
+            r":2: the quotes are not valid CSV .* double each quote inside it",
+        ),
     ],
 )
 def test_error_names_the_file_and_the_line(tmp_path: Path, content: str, message: str) -> None:

@@ -106,8 +106,8 @@ class Packing:
     def cross_mask(self) -> Tensor:
         """(B, 1, T, S), True where a target position may attend to a source position.
 
-        Target padding attends to all source positions. Source padding alone is not enough:
-        a row may have none, and then the softmax of its target padding would be NaN.
+        Target padding attends to all source positions, not only to source padding. In a row
+        without source padding it would otherwise attend to nothing, and its softmax would be NaN.
         """
         padding = (self.target_pairs == 0)[:, None, :, None]
         return _same_pair(self.target_pairs, self.source_pairs) | padding

@@ -34,7 +34,7 @@ def select_claims(names: Sequence[str]) -> list[str]:
     unknown = [name for name in dict.fromkeys(names) if name not in (*available, ALL)]
     if unknown:
         problems = "; ".join(_describe_unknown(name, available) for name in unknown)
-        raise NotFoundError(f"{problems}; `seqloom lab` lists them")
+        raise NotFoundError(f"{problems}; `seqloom lab` lists all claims")
     return available if ALL in names else list(dict.fromkeys(names))
 
 

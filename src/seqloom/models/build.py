@@ -52,8 +52,8 @@ from seqloom.text.vocabulary import END, PAD, START
 def build_model(config: ModelConfig, signature: Signature) -> Model:
     """Build the model that the config describes, for the signature's source and target types.
 
-    Raise a `ConfigError` if one-hot positions are wider than the one-hot tokens to which the config
-    adds them.
+    Raise a `ConfigError` if one-hot positions are to be added to one-hot tokens (`join = "add"`)
+    and `max_length` is larger than the vocabulary.
     """
     problems = _vocabulary_problems(config, signature)
     if problems:

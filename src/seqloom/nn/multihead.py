@@ -293,7 +293,7 @@ class MultiHeadAttention(nn.Module):
     def _project_position(
         self, states: Tensor, position: PositionIds, projections: PackedLinear | None
     ) -> tuple[Tensor, KeysValues]:
-        """(R, D) -> queries, keys and values of one position, (R, H, 1, D) each."""
+        """(R, Dq) -> queries, keys and values of one position: (R, H, 1, ·) each."""
         if projections is None or torch.compiler.is_compiling():  # a compiler packs weights itself
             projected = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:

@@ -62,7 +62,7 @@ def position(positions: Positions, step: int) -> str:
         case LearnedPositions():
             return f"P[{step}]"
         case _:
-            raise AssertionError("only tables of positions have a formula")
+            raise AssertionError("only subclasses of PositionTable have a formula")
 
 
 def with_position(positions: PositionTable) -> str:

@@ -47,9 +47,10 @@ class ConvolutionEncoderConfig(ImageAugmentationConfig):
     def _check(self) -> Self:
         invalid = [str(n) for n in self.channels if n <= 0 or n % GROUPS]
         if not self.channels or invalid:
+            problem = f"{', '.join(invalid)} not allowed" if invalid else "must not be empty"
             raise ValueError(
-                f"channels: {', '.join(invalid) or 'there are none'}; every stage needs a multiple "
-                f"of {GROUPS}, for example channels = [64, 128, 256]"
+                f"channels: {problem}; the number of channels of each stage must be a positive "
+                f"multiple of {GROUPS}, for example channels = [64, 128, 256]"
             )
         return self
 

@@ -38,8 +38,8 @@ def _records(path: Path) -> Iterator[tuple[str, list[str]]]:
             where = f"{path}:{reader.line_num + 1}"
     except csv.Error as error:
         raise DataError(
-            f"{where}: the quotes are not valid CSV ({error}); put a field that contains a comma, "
-            "a quote or a line break in quotes, and write a quote inside it twice"
+            f"{where}: the quotes are not valid CSV ({error}). If a field contains a comma, a "
+            "quote or a line break, enclose the field in quotes and double each quote inside it"
         ) from error
 
 

@@ -10,13 +10,14 @@ from seqloom.nn.multihead import MultiHeadAttention
 
 
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
-    """Join the query, key and value projections of self-attention into one product, for `step`.
+    """Join the query, key and value projections into one layer, for `MultiHeadAttention.step`.
 
-    Return None if a projection is not a linear layer. If `static` is False, also return None if
-    `PackedLinearCache` does not pack the weights (on a GPU, or if they need a gradient).
+    Return None if the projections cannot be joined: one of them is not a linear layer, or `static`
+    is False and `PackedLinearCache` does not pack their weights (weights on a GPU, or weights that
+    need a gradient).
 
-    static: concatenate weights that cannot be packed. This is faster for captured steps: the
-            weights are concatenated once, and every step then launches one kernel instead of three
+    static: the step will be captured as a CUDA graph or compiled. Weights that are not packed are
+            then concatenated once, and every step launches one kernel instead of three
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]

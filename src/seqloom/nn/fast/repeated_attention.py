@@ -26,7 +26,8 @@ Gradients = tuple[Tensor | None, ...]
 
 @dataclass(frozen=True)
 class RepeatedKeysValues(KeysValues):
-    """Keys and values for attention at many steps, with a function that computes one step.
+    """Keys and values that stay the same at all decoder steps, with a function that computes
+    attention to them at one step.
 
     attend: queries (B, H, 1, D) -> context of each head (B, H, 1, Dv)
     """

@@ -214,7 +214,10 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def _remove_outdated(path: Path, precision: Precision) -> None:
-    """Remove converted models of this precision that belong to earlier weights or versions."""
+    """Remove all converted models of this precision except `path`.
+
+    They were made from other weights or settings, or with another version of CTranslate2.
+    """
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:
             remove_folder(other)
