@@ -1,6 +1,7 @@
 """Settings of all tests: one thread, the CPU, and a temporary cache."""
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,19 @@ torch.set_num_threads(1)
 # The time of an example is not meaningful on a shared machine.
 settings.register_profile("seqloom", deadline=None)
 settings.load_profile("seqloom")
+
+
+QUICK_SHARE = 24
+"""`make quick` runs the claims about every decoder on one in this many decoders."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the claims about most decoders as slow. The full suite runs all of them."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        name = getattr(parameters.get("specimen"), "name", None)
+        if name is not None and zlib.crc32(name.encode()) % QUICK_SHARE:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

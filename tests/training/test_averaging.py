@@ -102,6 +102,7 @@ def test_without_averaging_nothing_is_copied() -> None:
     assert [parameter._version for parameter in model.parameters()] == versions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["last", "ema"])
 def test_the_saved_weights_are_the_averaged_ones_that_were_evaluated(
     kind: str, tmp_path: Path

@@ -27,6 +27,8 @@ from seqloom.training.step import train_step
 from tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, tiny_config
 from token_loss import token_loss
 
+pytestmark = pytest.mark.slow
+
 ONE_RANK = World(0, 1, torch.device("cpu"))
 LANGUAGE_MODEL = ("task.kind=language-model", "model.encoder.kind=none", TRANSFORMER[1])
 ROTARY = tuple(

@@ -16,6 +16,8 @@ from seqloom.training.setup import open_session
 from tiny_runs import NO_DROPOUT, tiny_config
 from token_loss import token_loss
 
+pytestmark = pytest.mark.slow
+
 LABELLED = ("task.kind=labels", "text.target_tokenizer={kind='whitespace'}")
 
 

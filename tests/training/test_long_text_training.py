@@ -14,6 +14,8 @@ from seqloom.training.setup import open_session
 from tiny_runs import checkpoint_digests, read_events
 from tiny_texts import long_text_config
 
+pytestmark = pytest.mark.slow
+
 DEVICES = ["cpu", *["cuda"] * torch.cuda.is_available()]
 TRANSFORMER = (
     "model.decoder={kind='transformer', width=16, layers=1, feedforward=16, attention={heads=2}}"

@@ -36,6 +36,8 @@ from tiny_runs import (
     tiny_config,
 )
 
+pytestmark = pytest.mark.slow
+
 Measure = Callable[..., DevScores]
 
 

@@ -15,6 +15,8 @@ from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
 from tiny_runs import read_events, tiny_config
 
+pytestmark = pytest.mark.slow
+
 
 def _inject(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a value infinite or NaN at step 5."""

@@ -23,6 +23,8 @@ from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 DROPOUT = ("model.encoder.dropout=0.5", "model.decoder.dropout=0.5")
 

@@ -146,6 +146,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.slow
 def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
     config = tiny_config(*NO_DROPOUT, "training.steps=20", "training.evaluate_every=10")
     one_rank = tiny_config(
@@ -167,6 +168,7 @@ def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
     assert temporary_files(tmp_path / "two") == []
 
 
+@pytest.mark.slow
 def test_two_ranks_resumed_by_two_ranks_end_bit_equal(tmp_path: Path) -> None:
     changes = ("training.checkpoint_every=2", "training.evaluate_every=2")
     train_on_two_ranks(tiny_config("training.steps=8", *changes), tmp_path / "straight")
