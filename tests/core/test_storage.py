@@ -71,7 +71,7 @@ def test_find_damage_lists_every_difference(tmp_path: Path) -> None:
     (folder / "a").write_text("tent")
     assert "SHA-256 differs" in find_damage(folder)[0]
     (folder / MANIFEST).unlink()
-    with pytest.raises(NotFoundError, match=r"has no manifest\.json"):
+    with pytest.raises(NotFoundError, match=r"contains no manifest\.json"):
         read_manifest(folder)
 
 

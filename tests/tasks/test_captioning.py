@@ -414,7 +414,7 @@ def test_incompatible_encoders_are_an_error(folder: Path) -> None:
         caption_config(folder, PATCHES.replace("patch_size=4", "patch_size=5"))
     with pytest.raises(ConfigError, match=r"reads images, but the task is 'translation'"):
         caption_config(folder, "task={kind='translation'}")
-    with pytest.raises(ConfigError, match=r"every stage needs a multiple of 8"):
+    with pytest.raises(ConfigError, match=r"must be a positive multiple of 8"):
         caption_config(folder, "model.encoder.channels=[10]")
     with pytest.raises(ConfigError, match=r"model.decoder.copying: .*'captioning'"):
         caption_config(folder, "model.decoder.copying=true", "text.shared=true")
