@@ -58,7 +58,7 @@ pytest: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
 
 quick: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow" --ignore tests/bench --ignore tests/docs --ignore tests/lab
 
 oldest-torch:
 	$(PYTHON) tools/oldest_torch.py

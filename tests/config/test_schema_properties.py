@@ -119,12 +119,14 @@ def _replaced(config: RunConfig, ref: SettingRef, value: Any) -> RunConfig | Non
     return result
 
 
+@pytest.mark.slow
 @given(recipes())
 @settings(max_examples=150, deadline=None)
 def test_formatting_and_loading_a_recipe_restores_it(config: RunConfig) -> None:
     assert load_recipe(parse_toml(format_recipe(config).encode())).config == config
 
 
+@pytest.mark.slow
 @given(recipes())
 @settings(max_examples=30, deadline=None)
 def test_listed_settings_can_be_used_as_overrides(config: RunConfig) -> None:
