@@ -4,31 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
+from cli_recipes import train_recipe
 from cli_runner import run_cli
 
 from seqloom.runs.run import load
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def reverse(recipes: Path) -> Path:
-    return train_recipe(recipes, "reverse")
-
-
-@pytest.fixture(scope="module")
-def worse(recipes: Path) -> Path:
-    """A run that is trained less and has no attention."""
-    folder = recipes / "runs" / "worse"
-    settings = ("--set", "training.steps=5", "--set", "model.decoder.attention.kind=none")
-    assert run_cli("train", recipes / "reverse.toml", "--run", folder, *settings).exit_code == 0
-    return folder
 
 
 def test_json_contains_every_sentence_sorted_by_difference(reverse: Path, worse: Path) -> None:

@@ -1,37 +1,11 @@
 """seqloom complete, on a small language model."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
 from cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def reverse(recipes: Path) -> Path:
-    """A translator that reverses strings, with errors."""
-    return train_recipe(recipes, "reverse")
-
-
-@pytest.fixture(scope="module")
-def sentences(recipes: Path) -> Path:
-    """A language model."""
-    return train_recipe(recipes, "sentences")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def test_seed_reproduces_the_samples(sentences: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
+from cli_recipes import train_recipe
 from cli_runner import run_cli
 
 from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
@@ -12,20 +12,6 @@ from seqloom.data.readers.splits import read_split
 from seqloom.runs.run import Run, load
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def worse(recipes: Path) -> Path:
-    """A run that is trained less and has no attention."""
-    folder = recipes / "runs" / "worse"
-    settings = ("--set", "training.steps=5", "--set", "model.decoder.attention.kind=none")
-    assert run_cli("train", recipes / "reverse.toml", "--run", folder, *settings).exit_code == 0
-    return folder
 
 
 @pytest.fixture(scope="module")

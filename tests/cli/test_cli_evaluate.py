@@ -2,11 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
 from cli_runner import run_cli
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,28 +21,6 @@ from seqloom.runs.run import Run
 pytestmark = pytest.mark.slow
 
 DATA = DataConfig(train=(BundledConfig(source="de", target="en"),))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def reverse(recipes: Path) -> Path:
-    return train_recipe(recipes, "reverse")
-
-
-@pytest.fixture(scope="module")
-def sentences(recipes: Path) -> Path:
-    return train_recipe(recipes, "sentences")
 
 
 def test_scores_are_printed_even_if_they_cannot_be_saved(

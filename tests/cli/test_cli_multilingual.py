@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,13 +43,6 @@ checkpoint_every = 160
 optimizer.learning_rate = 0.01
 schedule = { kind = "constant" }
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
@@ -36,13 +35,6 @@ RECIPES = {
     "menyo20k-en-yo": ("train", "dev", "test"),
     "iwslt14-lowres-de-en": ("train-lowres.tok.lc", "valid.tok.lc", "test.tok.lc"),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module", params=sorted(RECIPES))

@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,6 @@ SMALL = {
 }
 FILES = {"cmudict-g2p": "g2p.{}.tsv.gz", "sigmorphon-g2p": "fre_{}.tsv.gz"}
 every_recipe = pytest.mark.parametrize("name", SMALL)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def make_lines(split: str) -> list[str]:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
 from cli_runner import run_cli
 
 from seqloom.analysis.search_inspection import SearchInspection
@@ -17,21 +16,6 @@ from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import END
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def reverse(recipes: Path) -> Path:
-    return train_recipe(recipes, "reverse")
-
-
-@pytest.fixture(scope="module")
-def sentences(recipes: Path) -> Path:
-    return train_recipe(recipes, "sentences")
 
 
 @pytest.fixture(scope="module")

@@ -1,26 +1,12 @@
 """seqloom train, doctor and demo, on small recipes."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_recipes import write_recipes
 from cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Path) -> None:

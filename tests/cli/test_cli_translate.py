@@ -1,12 +1,11 @@
 """seqloom translate and seqloom score, on small runs."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_recipes import train_recipe, write_recipes
 from cli_runner import run_cli
 
 from seqloom.core.errors import DataError
@@ -15,30 +14,6 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipes(tmp_path_factory.mktemp("recipes"))
-
-
-@pytest.fixture(scope="module")
-def reverse(recipes: Path) -> Path:
-    """A translator that reverses strings, with errors."""
-    return train_recipe(recipes, "reverse")
-
-
-@pytest.fixture(scope="module")
-def sentences(recipes: Path) -> Path:
-    """A language model."""
-    return train_recipe(recipes, "sentences")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def test_each_input_line_gives_one_output_line_in_order(reverse: Path) -> None:
