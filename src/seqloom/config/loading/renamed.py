@@ -1,16 +1,11 @@
-"""Renamed settings and values: recipes and run folders with the old names keep working.
-
-An entry of `RENAMES` takes effect once the schema has the new name and no longer the old one.
-"""
+"""Renamed settings and values: recipes and run folders with the old names keep working."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seqloom.config.loading.fields import KeyPath, all_sections, field_spec, format_path
+from seqloom.config.loading.fields import KeyPath, format_path
 from seqloom.config.loading.toml import format_value
-from seqloom.config.schema.recipe import RunConfig
-from seqloom.config.schema.section import Section
 
 Tables = dict[str, Any]
 
@@ -42,24 +37,6 @@ class Rename:
     @property
     def new_key(self) -> str:
         return self.new.split(".")[-1]
-
-    def is_active(self, schema: type[Section]) -> bool:
-        """True if the schema has the new key (or values) and no longer has the old key (or
-        values)."""
-        fields = [
-            section.model_fields for path, section in all_sections(schema) if path == self.table
-        ]
-        if self.old_key != self.new_key:
-            return any(self.new_key in keys for keys in fields) and not any(
-                self.old_key in keys for keys in fields
-            )
-        choices = {
-            choice
-            for keys in fields
-            if self.new_key in keys
-            for choice in field_spec(keys[self.new_key]).choices
-        }
-        return choices >= set(self.values.values()) and not choices & set(self.values)
 
 
 RENAMES: tuple[Rename, ...] = (
@@ -106,18 +83,13 @@ class RenamedTables:
     problems: tuple[str, ...]
 
 
-def apply_renames(
-    tables: Tables,
-    schema: type[Section] = RunConfig,
-    renames: Sequence[Rename] = RENAMES,
-) -> RenamedTables:
+def apply_renames(tables: Tables, renames: Sequence[Rename] = RENAMES) -> RenamedTables:
     """Replace old names of settings and values. The given tables are not changed."""
     notes: list[str] = []
     problems: list[str] = []
     for rename in renames:
-        if rename.is_active(schema):
-            replacement = _Replacement(rename, notes, problems)
-            tables = replacement.apply(tables, rename.table, ())
+        replacement = _Replacement(rename, notes, problems)
+        tables = replacement.apply(tables, rename.table, ())
     return RenamedTables(tables, tuple(dict.fromkeys(notes)), tuple(problems))
 
 
@@ -133,7 +105,6 @@ class RenamedOverride:
 def rename_override(
     path: KeyPath,
     value: Any,
-    schema: type[Section] = RunConfig,
     renames: Sequence[Rename] = RENAMES,
 ) -> RenamedOverride:
     """Replace old names in the path and the value of a --set option."""
@@ -141,7 +112,7 @@ def rename_override(
     for part in reversed(path):
         if isinstance(part, str):
             nested = {part: nested}
-    renamed = apply_renames(nested, schema, renames)
+    renamed = apply_renames(nested, renames)
     new_path: list[str | int] = []
     new_value: Any = renamed.tables
     for part in path:
