@@ -110,7 +110,7 @@ class Copying(nn.Module):
             return copying_loss(_exact(logits), targets, mixture, source, smoothing)
 
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """`mix` for one position of R hypotheses: (R, V), (R, F) -> (R, V)
+        """Apply `mix` to one position of R hypotheses: (R, V), (R, F) -> (R, V)
 
         The K hypotheses of a source are K queries to the same keys, so the keys are not repeated.
         """
