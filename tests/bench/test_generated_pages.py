@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench import inspection
 from bench.alignment.experiment import FAMILIES
 from bench.alignment.page import page as alignment_page
 from bench.languages.page import page as languages_page
@@ -24,8 +23,3 @@ def test_the_page_of_alignment_equals_the_rendered_results() -> None:
 def test_the_page_of_languages_equals_the_rendered_results() -> None:
     results = [read_json(path) for path in sorted((RESULTS / "languages").glob("*.json"))]
     assert (RESULTS / "languages.md").read_text(encoding="utf-8") == languages_page(results)
-
-
-def test_the_page_of_search_traces_equals_the_rendered_results() -> None:
-    results = read_json(RESULTS / "inspection.json")
-    assert (RESULTS / "inspection.md").read_text(encoding="utf-8") == inspection.page(results)
