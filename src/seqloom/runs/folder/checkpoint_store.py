@@ -142,7 +142,7 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read two numbers from a folder name: the step, and the number of earlier saves of it."""
+    """Read two numbers from a folder name: the step, and how often it had been saved before."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)
