@@ -1,4 +1,4 @@
-"""Checks that a run has attention over source tokens, which commands can then display."""
+"""Checks for commands that display the attention of a run over its source tokens."""
 
 from typing import assert_never
 

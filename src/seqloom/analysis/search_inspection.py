@@ -1,7 +1,7 @@
 """Defines `SearchInspection`, which encodes a text once and runs several searches on it.
 
-It traces a search step by step, lists alternative tokens, and continues the search after a token has
-been replaced.
+It traces a search step by step, lists alternative tokens, and continues the search after a token
+has been replaced.
 """
 
 from collections.abc import Sequence
