@@ -1,7 +1,7 @@
 """Collates token ids into a Batch with one text per row.
 
 Decoder inputs start with START, so each target token is one position later in the inputs than in
-the targets. `TokenGrid.place` does the same for packed and bucketed batches.
+the targets. For packed and bucketed batches, `TokenGrid.place` adds START and END instead.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def collate(sources: Sequence[IntArray] | None, targets: Sequence[IntArray]) -> 
 
 
 def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-    """Pad rows on the right with PAD: values (B, T), lengths (B,).
+    """Pad rows on the right with PAD. Return their values (B, T) and their lengths (B,).
 
     first: token to add at the start of each row
     last:  token to add at the end of each row

@@ -69,7 +69,10 @@ class TokenGrid:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers start, start + 1, …, start + length - 1 of all texts, concatenated."""
+    """Concatenate the ranges start, start + 1, …, start + length - 1 of all texts.
+
+    starts, lengths: (N,) start and length of each of the N texts
+    """
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
 

@@ -20,7 +20,8 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SeriesDataset:
-    """Normalised windows of equal size.
+    """N normalised windows with S observed rows and T rows to forecast. Each row has D columns to
+    forecast and C columns of context.
 
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast

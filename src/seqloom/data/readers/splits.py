@@ -260,7 +260,10 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
 
 
 def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
-    """Map each group to the indices of its examples, in order of first appearance."""
+    """Map each group to the indices of its examples.
+
+    The groups are in the order in which they first appear. The indices of a group are ascending.
+    """
     indices: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
         indices.setdefault(example.group, []).append(index)
