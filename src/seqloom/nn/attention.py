@@ -1,7 +1,7 @@
 """Attention scores, and the function that converts scores to attention weights.
 
     e_ts = score(q_t, k_s)        similarity of query t and key s: `AttentionScore`
-    α_t  = softmax(e_t)           or argmax, all weight on the best key: `attention_weights`
+    α_t  = softmax(e_t)           or all weight on one key: `attention_weights`
     a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
 `MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or
@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Selection = Literal["softmax", "argmax"]
+Selection = Literal["softmax", "argmax", "exact"]
 
 
 class AttentionScore(nn.Module):
@@ -151,6 +151,24 @@ class RbfScore(AttentionScore):
             return -self.gamma * (squares - 2 * q @ k.transpose(-2, -1))
 
 
+class ExactScore(AttentionScore):
+    """score(q, k) = 1 if |q_i - k_i| ≤ tolerance for every entry i, else 0
+
+    With the selection "exact", attention is an ordinary hash table: it returns the value whose key
+    equals the query. Queries and keys get no gradient.
+
+    tolerance: largest difference of two entries that count as equal. Default: 0, equal bits
+    """
+
+    def __init__(self, tolerance: float = 0.0) -> None:
+        super().__init__()
+        self.tolerance = tolerance
+
+    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+        differences = queries.unsqueeze(3) - prepared.unsqueeze(2)  # (B, H, T, S, D)
+        return (differences.abs() <= self.tolerance).all(-1).to(queries.dtype)
+
+
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
     """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
@@ -168,7 +186,9 @@ def attention_weights(
 
     scores:    (…, T, S)
     mask:      broadcastable to the scores, True where a key is visible; None: all keys are visible
-    selection: "softmax", or "argmax", which gives all weight to the key with the highest score
+    selection: "softmax"; "argmax", which gives all weight to the key with the highest score; or
+               "exact", which does the same if the highest score is positive. If it is not, no key
+               matches the query, and all weights are zero (see `ExactScore`)
     """
     visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
@@ -179,4 +199,7 @@ def attention_weights(
     # argmax is piecewise constant, so queries and keys get no gradient. The value of the chosen key
     # still gets a gradient, through the product of weights and values.
     best = visible.argmax(dim=-1, keepdim=True)
-    return torch.zeros_like(scores).scatter_(-1, best, 1.0)
+    if selection == "argmax":
+        return torch.zeros_like(scores).scatter_(-1, best, 1.0)
+    is_match = (visible.gather(-1, best) > 0).to(scores.dtype)
+    return torch.zeros_like(scores).scatter_(-1, best, is_match)

@@ -4,7 +4,14 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
+from seqloom.nn.attention import (
+    AdditiveScore,
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    ExactScore,
+    RbfScore,
+)
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import (
@@ -151,6 +158,10 @@ def score(score: AttentionScore, width: int) -> str:
             return "v · tanh(Wq q + Wk k + b)"
         case RbfScore():
             return "-‖q - k‖²" if score.gamma == 1 else f"-{score.gamma:g} ‖q - k‖²"
+        case ExactScore(tolerance=0):
+            return "1 if q = k, else 0"
+        case ExactScore(tolerance=tolerance):
+            return f"1 if max |q - k| ≤ {tolerance:g}, else 0"
         case _:
             raise AssertionError(f"no formula for {type(score).__name__}")
 
@@ -182,6 +193,8 @@ def weights(attention: MultiHeadAttention) -> str:
         case "argmax":
             nearest = isinstance(attention.score, RbfScore)
             return f"1 for the {'nearest key' if nearest else 'best score'}, else 0"
+        case "exact":
+            return "1 for the first key with e = 1, else 0"
         case _:
             assert_never(attention.selection)
 
