@@ -32,9 +32,9 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of a claim and the reasons for this state.
+    """Whether a claim is confirmed, refuted or undecided, and why.
 
-    There is one reason per statement. The reasons are separated by "; ".
+    reason: one reason for each statement of the claim, separated by "; "
     """
 
     state: State

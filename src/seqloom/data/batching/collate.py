@@ -1,7 +1,8 @@
 """Collates token ids into a Batch with one text per row.
 
-Decoder inputs start with START, so each target token is one position later in the inputs than in
-the targets. For packed and bucketed batches, `TokenGrid.place` adds START and END instead.
+This module adds START before the decoder inputs and END after the targets, so each target token is
+one position later in the inputs than in the targets. It does not collate packed and bucketed
+batches: `TokenGrid.place` adds START and END to those.
 """
 
 from collections.abc import Sequence
