@@ -76,7 +76,11 @@ class SeriesDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) number of future rows minus one, because batching adds one for START or END."""
+        """(N,) target length of each example, as batching expects it.
+
+        Batching adds one position for START or END. A series has neither, so this length is the
+        number of future rows minus one.
+        """
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:
