@@ -101,7 +101,7 @@ class Effect:
 
 
 def conclude(*effects: Effect) -> Verdict:
-    """Return the verdict on a claim that consists of these statements."""
+    """Return the verdict on a claim. Each `Effect` is one statement of the claim."""
     states = {effect.state for effect in effects}
     state: State = "undecided"
     if states == {"confirmed"}:

@@ -26,7 +26,8 @@ class SeriesDataset:
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast
     context:       (N, T, C) context of the time steps to forecast
-    rotation_seed: seed of the random rotations, which change in every epoch; None for no rotations
+    rotation_seed: seed of the random rotations of the coordinates, which change in every epoch; None
+                   for no rotations
     """
 
     observed: Floats
