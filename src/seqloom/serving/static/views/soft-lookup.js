@@ -14,7 +14,7 @@ const SCORES = [["rbf", "−γ‖q − k‖²"], ["dot", "q · k"]];
 const REMARKS = {
   exact: "An ordinary hash table: only a key that equals the query has a value. A small change of the query changes nothing, so there is no gradient.",
   nearest: "The nearest key always has a value. A small change of the query mostly selects the same key, so the gradient is still zero.",
-  soft: "All values are averaged, and closer keys get larger weights. The result changes smoothly with the query and the keys, so both get a gradient.",
+  soft: "All values are averaged, and keys with higher scores get larger weights. The result changes smoothly with the query and the keys, so both get a gradient.",
 };
 /** γ and temperature are set by their exponents: a slider at 0 means 1, one step changes the value by 2^(1/4). */
 const toExponent = (value) => Math.round(4 * Math.log2(value)) / 4;
@@ -107,7 +107,7 @@ function drawKey([cx, cy], index, weight) {
 }
 
 function valueTable({ scores, weights, keyGradients }) {
-  const header = ["key", "value", "score", "weight", "gradient"];
+  const header = ["key", "value", "score", "weight", "gradient at the key"];
   return make("table", {},
     make("thead", {}, make("tr", {}, header.map((name, column) => make("th", { scope: "col", class: column ? "number" : null }, name)))),
     make("tbody", {}, KEYS.map((key, index) => make("tr", {},
