@@ -23,7 +23,7 @@ def test_only_soft_lookup_has_gradients_at_query_and_keys(
 ) -> None:
     table = LookupTable(query=query, score=score, gamma=gamma, temperature=temperature)
     for method in ("exact", "nearest"):
-        result = look_up(table, method)  # type: ignore[arg-type]
+        result = look_up(table, method)
         assert not torch.tensor(result.query_gradient).any()
         assert not torch.tensor(result.key_gradients).any()
     soft = look_up(table, "soft")
