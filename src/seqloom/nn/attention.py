@@ -175,7 +175,7 @@ class ExactScore(AttentionScore):
     With the selection "exact", attention is an ordinary hash table: it returns the value whose key
     equals the query. Queries and keys get no gradient.
 
-    tolerance: largest difference of two entries that count as equal. Default: 0, equal bits
+    tolerance: largest difference of two entries that count as equal. Default: 0, equal numbers
     """
 
     def __init__(self, tolerance: float = 0.0) -> None:

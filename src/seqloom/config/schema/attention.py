@@ -106,8 +106,8 @@ class AttentionConfig(Section):
     whose key equals the query, or zeros if there is no such key. Keys and queries get a gradient only
     from "softmax". Default: "softmax"."""
     tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """Largest difference of two numbers that count as equal, for selection "exact". Default: 0.0,
-    equal bits."""
+    """Largest difference of two numbers that count as equal, for selection "exact". 0.0 means equal
+    numbers. Default: 0.0."""
     heads: int = Field(1, ge=1)
     """Number of attention heads. Must divide the width. Default: 1; 8 in a Transformer."""
     width: int | None = Field(None, gt=0)
