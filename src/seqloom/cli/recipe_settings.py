@@ -29,7 +29,7 @@ BEAM_KEYS = ("decoding", "decoding.kind", "decoding.width")
 
 
 MODEL_SETTINGS = re.compile(
-    r"model\.(encoder|decoder)\.attention\.(selection|score\.(scale|gamma))"
+    r"model\.(encoder|decoder)\.(self_)?attention\.(selection|tolerance|score\.(scale|gamma))"
 )
 """Settings of the model that can be changed after training: the weights have the same names, shapes
 and meaning with every value."""
@@ -68,8 +68,8 @@ def split_model_settings(settings: Sequence[str] | None) -> tuple[list[str], lis
         listed = "\n".join(f"--set {each}: the model is already trained" for each in rejected)
         raise ConfigError(
             f"{listed}. Of the model, only settings that fit the trained weights can be changed: "
-            "attention.selection, attention.score.scale and attention.score.gamma of model.encoder "
-            "and model.decoder, for example model.decoder.attention.selection=argmax."
+            "attention.selection, attention.tolerance, attention.score.scale and "
+            "attention.score.gamma of model.encoder and model.decoder, for example model.decoder.attention.selection=argmax."
         )
     return of_model, [each for each in settings or () if _section(each) != "model"]
 
