@@ -46,6 +46,7 @@ def translate(run: Path, *settings: str) -> str:
     [
         ARGMAX,
         "model.decoder.attention.selection=nearest",
+        "model.decoder.attention.selection=exact",
         "model.decoder.attention.score.scale=one",
         "model.decoder.attention.score.scale=width",
     ],

@@ -219,11 +219,11 @@ class ExampleOptions:
 
     def _example(self, parser: MatrixParser) -> AttentionExample:
         from seqloom.analysis.explain import lecture_example as lecture
-        from seqloom.analysis.matrices import identity
+        from seqloom.analysis.matrices import Rows, identity
 
         states = lecture.STATES if self.h is None else parser.parse("--h", self.h)
 
-        def matrix(option: str, value: str | None, of_lecture: lecture.Rows) -> lecture.Rows:
+        def matrix(option: str, value: str | None, of_lecture: Rows) -> Rows:
             if value is not None:
                 return parser.parse(option, value)
             return of_lecture if self.h is None else identity(len(states[0]) if states else 1)
