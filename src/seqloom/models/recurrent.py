@@ -59,9 +59,10 @@ class CopiedInitialState(InitialState):
 
 
 class ProjectedInitialState(InitialState):
-    """tanh(W c + b), or a network of several such layers. c is the encoder summary.
+    """Computes the initial state as tanh(W c + b), or with a network of several such layers.
 
-    Encoder and decoder may have different numbers of layers, widths and cells.
+    c is the encoder summary. The decoder may differ from the encoder in its number of layers, its
+    width and its cell.
 
     input_width:   L · C, width of c, the concatenated summaries of all encoder layers
     hidden_layers: number of tanh layers, as wide as the result, before the last layer. Default: 0

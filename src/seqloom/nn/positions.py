@@ -31,8 +31,9 @@ def sinusoid(
 ) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
-    Vaswani et al. 2017, section 3.5. Each pair of entries is a point on a circle; the frequency
-    decreases from pair to pair.
+    Vaswani et al. 2017, section 3.5, except that the frequencies of the paper start with ω_0 = 1
+    (`frequencies = "vaswani"`). Each pair of entries is a point on a circle; the frequency decreases
+    from pair to pair.
 
     frequencies: see `angular_frequencies`. Default: "lecture"
     layout:      "interleaved", sine and cosine of a frequency side by side; or "halves", all sines,
