@@ -19,7 +19,7 @@ from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.decoding.beam import Beam, Candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
-from seqloom.decoding.hypothesis import normalise_by_length
+from seqloom.decoding.hypothesis import LengthNormalisation
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model

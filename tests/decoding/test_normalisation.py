@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.decoding.hypothesis import normalise_by_length
+from seqloom.decoding.hypothesis import LengthNormalisation
 
 
 @given(
