@@ -57,6 +57,8 @@ def assert_same(
             Beam(3, length_penalty=0.0),
             Beam(5),
             Beam(12, finished=4, length_penalty=0.6),
+            Greedy(length_counts_end=True),
+            Beam(4, length_penalty=0.8, length_counts_end=True),
         ]
     ),
     has_prefixes=st.booleans(),
