@@ -10,7 +10,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
@@ -23,6 +22,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest, StepDecoder
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 BuildDecoder = Callable[[int, int], StepDecoder]
 DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]

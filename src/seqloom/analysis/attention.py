@@ -20,8 +20,8 @@ def check_has_text_source(run: Run) -> None:
         )
     if isinstance(source, Pixels):
         raise ConfigError(
-            f"{run.name}: reads images; show the attention of a caption with "
-            "`seqloom caption RUN IMAGE --show FILE`"
+            f"{run.name}: this command needs a text source, but the run reads images. To show the "
+            "attention of a caption, use `seqloom caption RUN IMAGE --show FILE`"
         )
 
 
