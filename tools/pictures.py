@@ -1,6 +1,7 @@
 """Draw the figures of the README and of docs/analysis from a trained translation run.
 
 python tools/pictures.py runs/demo docs/pictures
+python tools/pictures.py --example docs/pictures     # only the example of beam search; needs no run
 """
 
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import seqloom
 from seqloom.analysis.gradients import trace_gradients
+from seqloom.analysis.search_example import search_example
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.viz.attention_figure import save_attention
@@ -20,7 +22,11 @@ GRADIENT_SENTENCE = "Wir haben in diesem Jahr keine Zeit für einen langen Urlau
 
 
 def main(run_folder: str, output_folder: str) -> None:
-    run, output = seqloom.load(run_folder), Path(output_folder)
+    output = Path(output_folder)
+    save_search_tree(output / "search-example.png", search_example())
+    if run_folder == "--example":
+        return
+    run = seqloom.load(run_folder)
     (prediction,) = run.translate([ATTENTION_SENTENCE], beam=5)
     assert prediction.attention is not None, f"{run_folder} has no attention to draw"
     save_attention(

@@ -5,6 +5,7 @@ gradients           gradient norms at every step of a sentence
 gradient_flow       the complete gradients at every step, for any model and batch
 error_propagation   the effect of the first wrong token on the rest of an output
 search_inspection   traces a search, lists alternative tokens, replaces a token
+search_example      traces a search on a small built-in decoder, the example of the lecture
 comparison          compares two runs on the same sentences
 attention           checks whether a run has attention over source tokens
 """
@@ -18,6 +19,7 @@ from seqloom.analysis.gradients import (
     profile_gradients,
     trace_gradients,
 )
+from seqloom.analysis.search_example import search_example
 from seqloom.analysis.search_inspection import SearchInspection
 
 __all__ = [
@@ -31,5 +33,6 @@ __all__ = [
     "measure_error_propagation",
     "measure_gradients",
     "profile_gradients",
+    "search_example",
     "trace_gradients",
 ]

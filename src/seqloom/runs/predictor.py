@@ -15,10 +15,10 @@ from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfi
 from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
-from seqloom.decoding.build import build_search
+from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.search import SearchRequest
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.models.interface import Memory
@@ -188,9 +188,10 @@ class Predictor:
             for index, model_input, input_hypotheses in zip(indices, batch, searched, strict=True):
                 hypotheses = input_hypotheses or []
                 if newline is not None and decoding.stop_at_newline:
-                    penalty = decoding.length_penalty
+                    normalisation = build_normalisation(decoding)
                     hypotheses = [
-                        cut_at_newline(each, model_input, newline, penalty) for each in hypotheses
+                        cut_at_newline(each, model_input, newline, normalisation)
+                        for each in hypotheses
                     ]
                 results[index] = [
                     build_prediction(self.task, model_input, each, reduction) for each in hypotheses
@@ -233,7 +234,7 @@ class Predictor:
         texts: Sequence[str],
         targets: Sequence[str],
         options: PredictionOptions = WITH_ATTENTION,
-        length_penalty: float = 1.0,
+        normalisation: LengthNormalisation = PER_TOKEN,
     ) -> list[Prediction]:
         """Compute the log-probability of each token of given targets, one target per text.
 
@@ -261,7 +262,7 @@ class Predictor:
                     self.encode([inputs[index] for index in indices]),
                     [target_ids[index] for index in indices],
                     reduction.reduce if options.attention else None,
-                    length_penalty,
+                    normalisation,
                     has_end,
                 )
 
