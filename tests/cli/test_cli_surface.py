@@ -42,7 +42,10 @@ SURFACE = {
         *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
         *("--json", "--set", "--example"),
     },
-    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
+    "gradients": {
+        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
+        *("--out", "--json"),
+    },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",

@@ -154,7 +154,7 @@ def _record_recurrent_decoder(
             step_cross = _step_cross(cross[0], memory)
             stack.enter_context(_replacing(decoder.attention, "step_cross", step_cross))
         state = decoder.start(memory, tokens.shape[1])
-        initial = _differentiable(state.moving.states)  # (B, L, C)
+        initial = _separate(state.moving.states)  # (B, L, C)
         state = replace(state, moving=replace(state.moving, states=initial))
         logits = torch.stack(list(_step_logits(decoder, tokens, state)), dim=1)  # (B, T, V)
     losses = prediction_losses(logits, batch.targets)
@@ -253,6 +253,9 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
         delattr(module, name)
 
 
-def _differentiable(tensor: Tensor) -> Tensor:
-    """Return the tensor; if it is a constant, return it as a leaf of the autograd graph."""
-    return tensor if tensor.requires_grad else tensor.detach().requires_grad_()
+def _separate(tensor: Tensor) -> Tensor:
+    """Return the same values as a tensor of its own in the autograd graph.
+
+    The initial state can be the encoder summary itself, which the decoder may also use elsewhere.
+    """
+    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

@@ -158,7 +158,7 @@ class LossGradientTrace:
 
         place: include only the gradients at this place. Default: all gradients.
         """
-        places = {
+        places: dict[str, dict[str, Any]] = {
             "states": {
                 "encoder": [layer.to_json() for layer in self.encoder],
                 "decoder": [layer.to_json() for layer in self.decoder],
@@ -192,7 +192,11 @@ def trace_loss_gradients(
               losses of all predictions.
     decoding: options of the search. Default: the options of the run.
     """
-    output, gradients = differentiate_output(run, text, target, step, decoding)
+    return norms_of(*differentiate_output(run, text, target, step, decoding), step)
+
+
+def norms_of(output: Prediction, gradients: LossGradients, step: int | None) -> LossGradientTrace:
+    """Compute the norms of gradients that `differentiate_output` has returned."""
     sources = source_labels(output, gradients)
     encoder = [_state_norms(layer, sources) for layer in gradients.encoder]
     if sources and not encoder:  # an image encoder has no layers of steps

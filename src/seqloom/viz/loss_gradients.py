@@ -5,6 +5,7 @@ Norms differ by orders of magnitude, so their bars and axes are logarithmic.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from seqloom.viz.gradients import headline, token_label
 from seqloom.viz.terminal_format import draw_bar, format_column, format_number, pad_to_width
 
 _BAR_CELLS = 24
-DECADES = 4
-"""Powers of ten that a logarithmic bar covers. Smaller norms have no bar."""
+_MAX_DECADES = 6
+"""Maximum number of powers of ten that logarithmic bars cover. Smaller norms have no bar."""
 _PART_LINES = {"output": ":", "recurrence": "--", "query": "-."}
 _COLOURS = ("#08519c", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#636363")
 _HARD_NOTE = (
@@ -96,36 +97,49 @@ def _table(
     for name, cells in widths.items():
         drawing.append("   " + name.rjust(cells), "dim")
     drawing.append("\n")
-    longest = max(bars)
+    scale = _LogScale.of(bars, ascii_only)
     for row, token in enumerate(tokens):
         drawing.append("  " + pad_to_width(token, margin))
         for name, cells in widths.items():
             drawing.append("   " + entries[name][row].rjust(cells))
-        drawing.append(f"  {_log_bar(bars[row], longest, ascii_only)}".rstrip(), "blue")
+        drawing.append(f"  {scale.bar(bars[row])}".rstrip(), "blue")
         drawing.append("\n")
-    drawing.append(_scale(longest))
+    drawing.append(scale.legend())
     return drawing
 
 
-def _log_bar(norm: float, longest: float, ascii_only: bool) -> str:
-    """Draw a bar that loses the same length with every power of ten below the longest bar."""
-    if not norm:
-        return ""
-    return draw_bar(1 + math.log10(norm / longest) / DECADES, _BAR_CELLS, ascii_only)
+@dataclass(frozen=True)
+class _LogScale:
+    """Logarithmic bars for a list of norms. The longest bar stands for the largest norm."""
 
+    largest: float
+    decades: int
+    ascii_only: bool
 
-def _scale(longest: float) -> Text:
-    """Describe the ends of the logarithmic bars."""
-    if not longest:
-        return Text()
-    ends = f"{format_number(longest * 10**-DECADES)} to {format_number(longest)}"
-    return Text(f"  logarithmic bars, {ends}\n", "dim")
+    @classmethod
+    def of(cls, norms: Sequence[float], ascii_only: bool) -> "_LogScale":
+        """The bars cover all norms above zero, up to a maximum number of powers of ten."""
+        positive = [norm for norm in norms if norm > 0] or [1.0]
+        decades = math.floor(math.log10(max(positive) / min(positive))) + 1
+        return cls(max(positive), min(decades, _MAX_DECADES), ascii_only)
+
+    def bar(self, norm: float) -> str:
+        if norm <= 0:
+            return ""
+        fraction = 1 + math.log10(norm / self.largest) / self.decades
+        return draw_bar(fraction, _BAR_CELLS, self.ascii_only)
+
+    def legend(self) -> Text:
+        smallest = format_number(self.largest / 10**self.decades)
+        ends = f"{smallest} to {format_number(self.largest)}"
+        return Text(f"  logarithmic bars: {ends}\n", "dim")
 
 
 def _weights(trace: LossGradientTrace, ascii_only: bool) -> Text:
     """Draw the norm of each group of parameters, and below it the norms of its parameters."""
     groups = trace.group_norms()
-    longest = max(groups.values())
+    norms = [*groups.values(), *(parameter.norm for parameter in trace.weights)]
+    scale = _LogScale.of(norms, ascii_only)
     drawing = Text()
     names = {group: _ascii_arrows(group) if ascii_only else group for group in groups}
     shapes = {
@@ -136,9 +150,8 @@ def _weights(trace: LossGradientTrace, ascii_only: bool) -> Text:
 
     def line(name: str, shape: str, norm: float, style: str) -> None:
         number = format_number(norm).rjust(8)
-        bar = _log_bar(norm, longest, ascii_only)
         drawing.append(f"  {name.ljust(margin)}  {shape.rjust(shape_width)}  {number}", style)
-        drawing.append(f"  {bar}".rstrip() + "\n", "blue")
+        drawing.append(f"  {scale.bar(norm)}".rstrip() + "\n", "blue")
 
     drawing.append("\n")
     for group, norm in groups.items():
@@ -146,7 +159,7 @@ def _weights(trace: LossGradientTrace, ascii_only: bool) -> Text:
         for parameter in trace.weights:
             if parameter.group == group:
                 line(f"  {parameter.name}", shapes[parameter.name], parameter.norm, "dim")
-    drawing.append(_scale(longest))
+    drawing.append(scale.legend())
     return drawing
 
 
@@ -175,7 +188,9 @@ def _attention(
 
 
 def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
-    names = ("weights  dL/dw", "scores  dL/de") if ascii_only else ("weights  ∂L/∂α", "scores  ∂L/∂e")
+    names = (
+        ("weights  dL/dw", "scores  dL/de") if ascii_only else ("weights  ∂L/∂α", "scores  ∂L/∂e")
+    )
     return dict(zip(names, (head.weights, head.scores), strict=True))
 
 
@@ -263,15 +278,14 @@ def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms
     norms = {"context a": head.context, "query q": head.queries, "keys k": _step_norms(head.keys)}
     for index, (name, values) in enumerate(norms.items()):
         heights = [row + 0.27 * (index - 1) for row in range(rows)]
-        axes = third
-        axes.barh(heights, values, height=0.27, color=_COLOURS[index], label=name)
+        third.barh(heights, values, height=0.27, color=_COLOURS[index], label=name)
     third.set_yticks(range(rows), outputs, parse_math=False)
     third.invert_yaxis()
     if any(any(values) for values in norms.values()):
         third.set_xscale("log")
-    third.set_title("norms at each decoder step", fontsize=11)
+    third.set_title("norms per step", fontsize=11)
     third.spines[["top", "right"]].set_visible(False)
-    third.legend(frameon=False, fontsize=8)
+    third.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     label = f"layer {head.layer}, head {head.head}"
     figure.supxlabel(f"{label}. {_HARD_NOTE}" if head.is_hard else label, fontsize=9)
     return figure
@@ -280,16 +294,24 @@ def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms
 def _weights_figure(path: Path, trace: LossGradientTrace) -> Any:
     """One bar for each parameter. The parameters of a group have the same colour."""
     count = len(trace.weights)
-    figure = create_figure(path, (9.0, min(max(0.24 * count + 1.5, 3.0), 40.0)), "drawing gradients")
+    figure = create_figure(
+        path, (9.0, min(max(0.24 * count + 1.5, 3.0), 40.0)), "drawing gradients"
+    )
     axes = figure.subplots()
     groups = list(trace.group_norms())
     colours = [_COLOURS[groups.index(each.group) % len(_COLOURS)] for each in trace.weights]
-    axes.barh(range(count), [each.norm for each in trace.weights], color=colours)
+    norms = [each.norm for each in trace.weights]
+    axes.barh(range(count), norms, color=colours)
     names = [each.name for each in trace.weights]
     axes.set_yticks(range(count), names, fontsize=8, parse_math=False)
     axes.invert_yaxis()
-    if any(each.norm for each in trace.weights):
+    if largest := max(norms):
+        # The space on the right is for the names of the groups.
         axes.set_xscale("log")
+        axes.set_xlim(largest / 10**_MAX_DECADES, largest * 10**2.5)
+        for group in groups:
+            first = [each.group for each in trace.weights].index(group)
+            axes.text(norms[first] or largest, first, f"  {group}", fontsize=8, va="center")
     axes.set_xlabel("gradient norm")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(y=0.01)

@@ -9,7 +9,8 @@ the states.
     e_s = score(q, k_s)   ∂L/∂q = Σ_s ∂L/∂e_s ∂e_s/∂q       ∂L/∂k_s = ∂L/∂e_s ∂e_s/∂k_s
 """
 
-import torch
+import math
+
 from torch import Tensor, nn
 
 from seqloom.analysis.attention import check_has_source, no_attention_error
@@ -21,6 +22,7 @@ from seqloom.analysis.explain.explanation import (
     TokenProbability,
     TracedValue,
 )
+from seqloom.analysis.gradient_flow import check_no_ensemble
 from seqloom.analysis.loss_gradient_norms import differentiate_output, source_labels
 from seqloom.analysis.loss_gradients import AttentionGradients, LossGradients
 from seqloom.config.schema.decoding import DecodingConfig
@@ -28,6 +30,7 @@ from seqloom.models.interface import DecoderModule
 from seqloom.models.labels import LabelDecoder
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
@@ -55,19 +58,26 @@ def explain_backward(
     focus:    attention head to explain. Default: the first head of the top layer.
     decoding: options of the search. Default: the options of the run.
     """
-    check_has_cross_attention(run)
-    layer, head = select_head(run.model.decoder, focus or HeadSelection())
-    assert layer is not None
-    assert head is not None
+    selected = select_cross_attention(run, focus or HeadSelection())
     output, gradients = differentiate_output(run, text, target, step, decoding)
+    return describe_backward(run.model.decoder, output, gradients, step, selected)
+
+
+def describe_backward(
+    decoder: DecoderModule,
+    output: Prediction,
+    gradients: LossGradients,
+    step: int,
+    focus: HeadSelection,
+) -> Explanation:
+    """Describe the backward pass of an output, given the gradients of the loss of this step.
+
+    focus: layer and head, as `select_cross_attention` returns them
+    """
     tokens = (START, *output.tokens)
     pieces = (SPECIAL_TOKENS[START], *output.pieces)
-    loss = float(gradients.losses[0, step - 1])
-    probability = float(torch.tensor(-loss, dtype=torch.float64).exp())
+    probability = math.exp(-float(gradients.losses[0, step - 1]))
     labels = source_labels(output, gradients)
-    parts = explain_gradients(
-        run.model.decoder, gradients, labels, step, HeadSelection(layer, head)
-    )
     return Explanation(
         source=labels,
         output=output.pieces,
@@ -75,18 +85,24 @@ def explain_backward(
         previous=TokenProbability(pieces[step - 1], tokens[step - 1]),
         answer=TokenProbability(pieces[step], tokens[step], probability),
         best=(),
-        layer=layer,
-        head=head,
-        parts=parts,
+        layer=focus.layer,
+        head=focus.head,
+        parts=explain_gradients(decoder, gradients, labels, step, focus),
     )
 
 
-def check_has_cross_attention(run: Run) -> None:
-    """Raise ConfigError if the decoder of the run does not attend to a source."""
+def select_cross_attention(run: Run, focus: HeadSelection) -> HeadSelection:
+    """Return the layer and the head to explain; None stands for the default.
+
+    Raises ConfigError if the decoder does not attend to a source, or has no such layer or head.
+    """
     check_has_source(run)
     match run.model.decoder:
         case RecurrentDecoder(attention=None) | LabelDecoder():
             raise no_attention_error(run)
+        case decoder:
+            check_no_ensemble(run.model)
+            return HeadSelection(*select_head(decoder, focus))
 
 
 def explain_gradients(
