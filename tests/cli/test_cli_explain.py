@@ -300,7 +300,7 @@ def test_gradients_at_states_attention_and_weights_are_those_of_the_training_los
         assert result.exit_code == 0, result.stderr
         assert figure.read_bytes().startswith(b"\x89PNG")
         records[place] = json.loads(result.stdout)
-        assert records[place]["loss"] == pytest.approx(float(loss), rel=1e-4)
+        assert records[place]["loss"] == pytest.approx(loss.item(), rel=1e-4)
     norms = {each["name"]: each["norm"] for each in records["weights"]["weights"]}
     for name, parameter in model.named_parameters():
         expected = 0.0 if parameter.grad is None else float(parameter.grad.norm())

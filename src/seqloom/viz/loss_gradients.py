@@ -72,7 +72,8 @@ def _states(trace: LossGradientTrace, ascii_only: bool) -> Text:
             drawing.append(f"\n{side} {name}\n", "bold blue")
             drawing.append(_table(layer.labels, columns, layer.total, ascii_only))
         if layers and not with_parts:
-            columns = {layer.name: layer.total for layer in layers}
+            name_of = _ascii_arrows if ascii_only else str
+            columns = {name_of(layer.name): layer.total for layer in layers}
             drawing.append(f"\n{side}\n", "bold blue")
             drawing.append(_table(layers[0].labels, columns, layers[-1].total, ascii_only))
     return drawing
@@ -225,12 +226,13 @@ def _states_figure(path: Path, trace: LossGradientTrace) -> Any:
     sizes = [max(len(layers[0].labels), 6) for layers in shown.values()]
     width = min(max(0.5 * sum(sizes) + 2.5, 8.0), 24.0)
     figure = create_figure(path, (width, 4.6), "drawing gradients")
-    grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=sizes, sharey=True)[0]
+    grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=sizes)[0]
     for axes, (title, layers) in zip(grid, shown.items(), strict=True):
         for index, layer in enumerate(layers):
             _draw_layer(axes, layer, _COLOURS[index % len(_COLOURS)], len(layers) <= 2)
         _label_steps(axes, layers[0].labels)
-        axes.set_yscale("log")
+        if any(any(layer.total) for layer in layers):
+            axes.set_yscale("log")
         axes.set_title(title, fontsize=11)
         axes.legend(frameon=False, fontsize=8)
     grid[0].set_ylabel("gradient norm")
