@@ -24,8 +24,8 @@ def check_has_text_source(run: Run) -> None:
     check_has_source(run)
     if isinstance(run.task.signature.source, Pixels):
         raise ConfigError(
-            f"{run.name}: reads images; show the attention of a caption with "
-            "`seqloom caption RUN IMAGE --show FILE`"
+            f"{run.name}: this command needs a text source, but the run reads images. To show the "
+            "attention of a caption, use `seqloom caption RUN IMAGE --show FILE`"
         )
 
 

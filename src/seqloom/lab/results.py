@@ -1,4 +1,4 @@
-"""Measurements of a claim, for all conditions and seeds."""
+"""The numbers that an experiment measures, for all conditions and seeds."""
 
 import statistics
 from collections.abc import Mapping, Sequence

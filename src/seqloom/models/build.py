@@ -1,4 +1,4 @@
-"""Builds a model from its config and the signature of its task."""
+"""Builds a model from its config and a `Signature`, which describes its inputs and outputs."""
 
 from typing import assert_never
 

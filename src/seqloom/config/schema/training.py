@@ -111,7 +111,7 @@ class NoAveragingConfig(Section):
 
 
 class LastWeightsConfig(Section):
-    """Averages the weights of the last `count` evaluations."""
+    """Averages the weights that the model had at each of the last `count` evaluations."""
 
     kind: Literal["last"] = "last"
     count: int = Field(5, ge=2)

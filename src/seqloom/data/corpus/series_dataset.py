@@ -26,7 +26,8 @@ class SeriesDataset:
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast
     context:       (N, T, C) context of the time steps to forecast
-    rotation_seed: seed of the random rotations, which change in every epoch; None for no rotations
+    rotation_seed: seed of the random rotations of the coordinates, which change in every epoch; None
+                   for no rotations
     """
 
     observed: Floats
@@ -76,7 +77,11 @@ class SeriesDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) number of future rows minus one, because batching adds one for START or END."""
+        """(N,) target length of each example, as batching expects it.
+
+        Batching adds one position for START or END. A series has neither, so this length is the
+        number of future rows minus one.
+        """
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:

@@ -162,8 +162,8 @@ def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def _with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield all corpora. If there are several hold-outs, yield only the largest one, because it
-    contains the examples of the others."""
+    """Yield all corpora, but of several hold-outs only the largest, which contains the examples of
+    the others."""
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False

@@ -1,8 +1,8 @@
 """Greedy and beam search on tensors of fixed shape, for CUDA graphs and compiled code.
 
-A search stores its decisions in tables on the device, with one line per step and one column per row
-of the batch. `update` writes one line and never waits for the device. `hypotheses` reads the tables
-when the search is done.
+A search stores its decisions in tables (T, R) on the device, for T steps and R hypotheses. `update`
+writes the entries of one step and never waits for the device. `hypotheses` reads the tables when
+the search is done.
 """
 
 from dataclasses import dataclass

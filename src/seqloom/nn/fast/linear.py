@@ -150,7 +150,7 @@ class _TransposedLinear(torch.autograd.Function):
 
 
 def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
-    """Compute several linear layers with the same input as one product, which is faster.
+    """Apply several linear layers to the same input, in one matrix product, which is faster.
 
     (…, in) -> one tensor (…, out) per layer
     """

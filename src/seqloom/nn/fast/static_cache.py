@@ -54,7 +54,7 @@ class SlotTable:
 
 
 class StaticCache:
-    """Keys and values of one layer: (capacity · R, H, D).
+    """Keys and values of one layer: (capacity · R, H, D), for R rows and at most `capacity` positions.
 
     The tensors have the same addresses and shapes at every position, so a step can be captured once
     and replayed.

@@ -70,7 +70,9 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """Return the folder that the pointer names, without checking it.
+        """Return the path of the current checkpoint, as the pointer file states it.
+
+        Does not check that the folder exists or is intact.
 
         Returns None before the first `add`.
         """
