@@ -286,6 +286,23 @@ def test_the_recurrent_summand_is_the_gradient_of_the_next_state_through_its_cel
         assert not measured_layer.parts["recurrence"][:, -1].any()
 
 
+RNN_ENCODERS = [specimen for specimen in EVERY_DECODER if specimen.name.startswith("rnn→")]
+
+
+@parametrize(RNN_ENCODERS[::2])
+def test_the_recurrent_summand_of_an_encoder_state_comes_through_the_next_cell(
+    specimen: Specimen,
+) -> None:
+    """h' = tanh(W x + U h): the gradient at h through the cell is Uᵀ ((1 - h'²) ∘ ∂L/∂h')."""
+    model, batch, gradients = measured(specimen.name)
+    assert isinstance(model.encoder, RecurrentEncoder)
+    [layer], [states] = model.encoder.forward_layers, gradients.encoder
+    hidden = model.encode(batch.source, batch.size).states
+    expected = ((1 - hidden.square()) * states.total)[:, 1:] @ layer.weights()[1]
+    torch.testing.assert_close(states.parts["recurrence"][:, :-1], expected)
+    torch.testing.assert_close(states.total, sum(states.parts.values()))
+
+
 @parametrize([specimen for specimen in WITH_ATTENTION if is_recurrent(specimen)])
 def test_the_query_summand_is_the_gradient_of_the_query_through_its_projection(
     specimen: Specimen,
