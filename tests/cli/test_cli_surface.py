@@ -47,7 +47,10 @@ SURFACE = {
         *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
         *("--out", "--json"),
     },
-    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
+    "gradients": {
+        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
+        *("--out", "--json"),
+    },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",

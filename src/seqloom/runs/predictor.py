@@ -289,14 +289,17 @@ class Predictor:
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
         """Encode the sources or images of a batch. All inputs must be of the same kind."""
-        source: Source | None = None
+        return self.model.encode(self.source(batch), len(batch))
+
+    def source(self, batch: Sequence[ModelInput]) -> Source | None:
+        """Return the sources or images of a batch as tensors; None for a language model."""
         if batch[0].image is not None:
             images = [one.image for one in batch if one.image is not None]
-            source = Images(torch.from_numpy(np.stack(images))).to(self.device)
-        elif batch[0].source is not None:
+            return Images(torch.from_numpy(np.stack(images))).to(self.device)
+        if batch[0].source is not None:
             rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
-            source = pad_ids(rows, last=END).to(self.device)
-        return self.model.encode(source, len(batch))
+            return pad_ids(rows, last=END).to(self.device)
+        return None
 
     def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
         """Raise a DataError if a source or prefix exceeds the model's maximum length.
