@@ -19,7 +19,15 @@ from seqloom.models.ensemble import build_ensemble
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder
-from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
+from seqloom.nn.attention import (
+    AdditiveScore,
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    FixedScore,
+    PositionScore,
+    RbfScore,
+)
 from seqloom.nn.recurrent import RecurrentLayer
 from token_loss import token_loss
 
@@ -129,6 +137,8 @@ def score_derivatives(score: AttentionScore, q: Tensor, k: Tensor) -> tuple[Tens
             )
         case RbfScore(gamma=gamma):
             return 2 * gamma * (k - q), 2 * gamma * (q - k)
+        case FixedScore() | PositionScore():
+            return torch.zeros_like(q + 0 * k), torch.zeros_like(k + 0 * q)
         case _:
             raise AssertionError
 
@@ -168,11 +178,11 @@ def test_score_gradients_equal_finite_differences(
         def loss(
             by: float,
             score: AttentionScore = score,
-            compare: Callable[[Tensor, Tensor], Tensor] = compare,
+            compare: Callable[..., Tensor] = compare,
             direction: Tensor = direction,
         ) -> float:
             steps = iter(direction.split(1, dim=2))
-            shifted = lambda q, k: compare(q, k) + by * next(steps)  # noqa: E731
+            shifted = lambda *arguments: compare(*arguments) + by * next(steps)  # noqa: E731
             with monkeypatch.context() as patch:
                 patch.setattr(score, "compare", shifted)
                 return stepped_loss(model, batch)
@@ -313,6 +323,8 @@ def test_the_query_summand_is_the_gradient_of_the_query_through_its_projection(
     assert isinstance(decoder, RecurrentDecoder)
     [attended] = gradients.attention
     attention = attended.attention
+    if attention.query_layers:
+        pytest.skip("the formula is that of a single layer")
     queries, gradient = (
         tensor.transpose(1, 2).flatten(2) for tensor in (attended.forward.queries, attended.queries)
     )

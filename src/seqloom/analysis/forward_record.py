@@ -57,13 +57,18 @@ class RecordedAttention:
     steps: list[AttentionTrace] = field(default_factory=list)
     query_inputs: list[Tensor] = field(default_factory=list)
 
-    def attend(self, states: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(
+        self, states: Tensor, source: Tensor, mask: Tensor | None, position: Tensor | None = None
+    ) -> Tensor:
         """Attend from one step to the source, and record it.
 
         (B, Dq), (B, S, Dk) -> context (B, C)
+
+        position: position of the step, a 0-dim tensor, for scores that depend on it. Default: None
         """
         query_input = states.view_as(states)
-        trace = self.attention.trace(query_input.unsqueeze(1), source, mask)
+        position_ids = 0 if position is None else position.expand(1, 1)
+        trace = self.attention.trace(query_input.unsqueeze(1), source, mask, position_ids)
         self.query_inputs.append(query_input)
         self.steps.append(trace)
         return trace.context.squeeze(1)
@@ -165,9 +170,13 @@ def _step_cross(attended: RecordedAttention, memory: Memory) -> Callable[..., ob
     """Return a replacement for `MultiHeadAttention.step_cross` that records every step."""
 
     def step_cross(
-        states: Tensor, keys_values: KeysValues, mask: Tensor | None, need_weights: bool
+        states: Tensor,
+        keys_values: KeysValues,
+        mask: Tensor | None,
+        need_weights: bool,
+        position: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        context = attended.attend(states, memory.states, mask)
+        context = attended.attend(states, memory.states, mask, position)
         return context, attended.steps[-1].weights.squeeze(2)  # (B, C), (B, H, S)
 
     return step_cross

@@ -62,10 +62,10 @@ class AttentionGradients:
     context:   (B, T, C)        ∂L/∂a at each decoder step
     read:      (B, H, T, Dv)    at the context of each head
     weights:   (B, H, T, S)     ∂L/∂α
-    scores:    (B, H, T, S)     ∂L/∂e; zero if attention selects one key (argmax)
-    queries:   (B, H, T, Dq)    ∂L/∂q; zero for argmax
+    scores:    (B, H, T, S)     ∂L/∂e; zero if attention selects one key
+    queries:   (B, H, T, Dq)    ∂L/∂q; zero if attention selects one key
     keys:      (B, H, T, S, Dk) ∂L/∂k, the part of each decoder step. The gradient at the keys is
-               the sum over T. Zero for argmax
+               the sum over T. Zero if attention selects one key
     values:    (B, H, T, S, Dv) ∂L/∂v, the part of each decoder step
     """
 
@@ -82,7 +82,7 @@ class AttentionGradients:
     @property
     def is_hard(self) -> bool:
         """True if attention selects one key, so that scores, queries and keys get no gradient."""
-        return self.attention.selection == "argmax"
+        return self.attention.selection != "softmax"
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _attention(attended: RecordedAttention, gradients: _Gradients) -> AttentionG
     traces = attended.steps
     read = torch.cat([gradients[trace.read] for trace in traces], dim=2)  # (B, H, T, Dv)
     values = traces[0].values
-    if attended.attention.selection == "argmax":
+    if attended.attention.selection != "softmax":
         # The hard weights are constants of the autograd graph: ∂L/∂α follows from a = Σ α v.
         weights = read @ values.detach().transpose(-2, -1)
     else:

@@ -30,7 +30,7 @@ _MAX_DECADES = 6
 _PART_LINES = {"output": ":", "recurrence": "--", "query": "-."}
 _COLOURS = ("#08519c", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#636363")
 _HARD_NOTE = (
-    "This attention selects one key (argmax). The selection does not change if a score changes a "
+    "This attention selects one key. The selection does not change if a score changes a "
     "little, so the gradients at scores, queries and keys are zero."
 )
 

@@ -165,7 +165,11 @@ def _attention_gradients(
     add("forward weights", weights, forward.weights[0, head, row], True)
     add("weights", f"∂L/∂α = v · {read}", gradients.weights[0, head, row], True)
     scores = f"∂L/∂e = {formulas.score_gradients(attention)}"
-    hard = "argmax does not change if e changes a little: no gradient" if gradients.is_hard else ""
+    hard = (
+        "the selected key stays the same if e changes a little: no gradient"
+        if gradients.is_hard
+        else ""
+    )
     add("scores", scores, gradients.scores[0, head, row], True, hard)
     hard_formula = "0, because ∂L/∂e = 0" if gradients.is_hard else ""
     query = hard_formula or formulas.query_gradient(score, width)

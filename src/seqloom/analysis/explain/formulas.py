@@ -243,7 +243,7 @@ def score_gradients(attention: MultiHeadAttention) -> str:
     match attention.selection:
         case "softmax":
             return "(diag(α) - α αᵀ) ∂L/∂α"
-        case "argmax":
+        case "argmax" | "exact":
             return "0"
         case _:
             assert_never(attention.selection)
@@ -260,6 +260,8 @@ def query_gradient(score: AttentionScore, width: int) -> str:
             return "Σ ∂L/∂e · Wqᵀ (v ∘ (1 - u²))"
         case RbfScore(gamma=gamma):
             return f"Σ ∂L/∂e · {2 * gamma:g} (k - q)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on q"
         case _:
             raise AssertionError(f"no formula for {type(score).__name__}")
 
@@ -275,6 +277,8 @@ def key_gradient(score: AttentionScore, width: int) -> str:
             return "∂L/∂e · Wkᵀ (v ∘ (1 - u²))"
         case RbfScore(gamma=gamma):
             return f"∂L/∂e · {2 * gamma:g} (q - k)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on k"
         case _:
             raise AssertionError(f"no formula for {type(score).__name__}")
 
