@@ -13,7 +13,7 @@ from typing import Literal
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
-from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
     BUNDLED,
     SUBWORDS,
@@ -208,14 +208,4 @@ CLAIM = Claim(
     judge=judge,
     plot=plot,
     columns=(Column("score", "score", ".1f"),),
-    published=(
-        PublishedResult(
-            where="Vaswani et al. 2017, table 3 (A)",
-            what="BLEU, English to German, Transformers of width 512",
-            figures=tuple(
-                PublishedFigure(name, value, name, "score")
-                for name, value in zip(HEADS, (24.9, 25.5, 25.8, 25.8, 25.4), strict=True)
-            ),
-        ),
-    ),
 )

@@ -198,4 +198,5 @@ CLAIM = Claim(
         Column("correct language", "in the correct language", ".1%"),
         Column("exact", "exact sentences", ".1%"),
     ),
+    min_seeds=5,
 )
