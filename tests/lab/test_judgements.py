@@ -132,32 +132,50 @@ def test_every_use_of_the_context_must_help(worst: float, state: str) -> None:
     assert context_uses.CLAIM.judge(fake_results(numbers)).state == state
 
 
+def position_numbers(seen: float, beyond: float, growth: float) -> dict[str, float]:
+    widths = zip(positions.WIDTHS.values(), (32.0, 32.0 * growth), strict=True)
+    return {positions.SEEN: seen, positions.BEYOND: beyond, **dict(widths)}
+
+
 @pytest.mark.parametrize(
-    ("reverse", "sort", "one_hot", "gru", "state"),
+    ("condition", "changed", "state"),
     [
-        (0.2, 0.9, 0.9, 0.9, "confirmed"),
-        (0.2, 0.9, 0.1, 0.9, "refuted"),  # one positional encoding makes it worse
-        (0.2, 0.1, 0.9, 0.9, "refuted"),  # sorting fails as well
-        (0.9, 0.99, 0.95, 0.5, "refuted"),  # the GRU is worse
+        (positions.GRU, (0.1, 0.1, 1.0), "confirmed"),  # not judged
+        (positions.ROTARY, (0.1, 0.1, 1.0), "confirmed"),  # not judged
+        (positions.LEARNED, (0.1, 0.1, 1.0), "refuted"),  # worse than no positions
+        (positions.NO_POSITIONS, (0.99, 0.1, 1.0), "refuted"),  # positions are not needed
+        (positions.ONE_HOT, (0.9, 0.8, 2.0), "refuted"),  # better beyond training
+        (positions.ONE_HOT, (0.9, 0.1, 1.0), "refuted"),  # does not grow
+        (positions.SINES_APPENDED, (0.9, 0.5, 2.0), "refuted"),  # grows
+        (positions.SINES_ADDED, (0.9, 0.05, 1.0), "refuted"),  # worse beyond training
+        (positions.SINES_ADDED, (0.9, 0.1, 1.0), "undecided"),  # as bad beyond training
     ],
 )
-def test_without_positions_only_order_must_be_lost(
-    reverse: float, sort: float, one_hot: float, gru: float, state: str
+def test_positions_must_help_and_sines_work_beyond_training(
+    condition: str, changed: tuple[float, float, float], state: str
 ) -> None:
-    numbers = {condition: {"reverse": 0.99, "sort": 0.99} for condition in positions.POSITIONS}
-    numbers[positions.NO_POSITIONS] = {"reverse": reverse, "sort": sort}
-    numbers[positions.WITH_POSITIONS[0]] = {"reverse": one_hot, "sort": 0.99}
-    numbers[positions.GRU] = {"reverse": gru, "sort": 0.99}
+    numbers = {each: position_numbers(0.9, 0.1, 1.0) for each in positions.CONDITIONS}
+    numbers[positions.NO_POSITIONS] = position_numbers(0.2, 0.1, 1.0)
+    numbers[positions.ONE_HOT] = position_numbers(0.9, 0.1, 2.0)
+    for sines in (positions.SINES_APPENDED, positions.SINES_ADDED):
+        numbers[sines] = position_numbers(0.9, 0.5, 1.0)
+    assert positions.CLAIM.judge(fake_results(numbers)).state == "confirmed"
+    numbers[condition] = position_numbers(*changed)
     assert positions.CLAIM.judge(fake_results(numbers)).state == state
 
 
 @pytest.mark.parametrize(
     ("four", "eight", "state"),
-    [(25.5, 25.8, "confirmed"), (25.5, 24.0, "refuted"), (24.0, 25.8, "refuted")],
+    [
+        (45.5, 45.8, "confirmed"),
+        (45.5, 24.0, "refuted"),
+        (24.0, 45.8, "refuted"),
+        (30.0, 45.8, "undecided"),  # as good as one head
+    ],
 )
 def test_several_heads_must_score_higher_than_one(four: float, eight: float, state: str) -> None:
-    scores = dict(zip(heads.HEADS, (24.9, four, eight, 25.8, 25.4), strict=True))
-    numbers = {condition: {"score": score} for condition, score in scores.items()}
+    means = dict(zip(heads.HEADS, (30.0, four, eight, 45.4), strict=True))
+    numbers = {condition: {"mean": mean} for condition, mean in means.items()}
     assert heads.CLAIM.judge(fake_results(numbers)).state == state
 
 
@@ -182,20 +200,29 @@ def test_alignments_must_be_correct_and_better_than_the_diagonal(
 
 
 @pytest.mark.parametrize(
-    ("with_related", "zero_shot", "state"),
-    [(0.8, 0.9, "confirmed"), (0.4, 0.9, "refuted"), (0.8, 0.1, "refuted")],
+    ("related", "unrelated", "zero_shot", "state"),
+    [
+        (0.8, 0.6, 0.9, "confirmed"),
+        (0.4, 0.3, 0.9, "refuted"),  # related data do not help
+        (0.8, 0.9, 0.9, "refuted"),  # unrelated data help more
+        (0.8, 0.8, 0.9, "undecided"),  # unrelated data help as much
+        (0.8, 0.6, 0.1, "refuted"),  # zero-shot translation fails
+        (0.8, 0.6, 0.5 / (1 + 3e-6), "undecided"),
+    ],
 )
-def test_a_related_pair_must_help_and_zero_shot_translation_must_work(
-    with_related: float, zero_shot: float, state: str
+def test_a_related_pair_must_help_more_than_an_unrelated_one_and_zero_shot_must_work(
+    related: float, unrelated: float, zero_shot: float, state: str
 ) -> None:
     accuracies = {
         related_languages.ALONE: 0.5,
-        related_languages.WITH_RELATED: with_related,
-        related_languages.ALL_DIRECTIONS: 0.95,
+        related_languages.WITH_RELATED: related,
+        related_languages.WITH_UNRELATED: unrelated,
+        related_languages.SUPERVISED: 0.95,
         related_languages.ZERO_SHOT: zero_shot,
+        related_languages.ONE_PIVOT: 0.05,  # not judged
     }
     numbers = {condition: {"word accuracy": value} for condition, value in accuracies.items()}
-    assert related_languages.CLAIM.judge(fake_results(numbers)).state == state
+    assert related_languages.CLAIM.judge(fake_results(numbers, seeds=5)).state == state
 
 
 @pytest.mark.parametrize(
@@ -249,7 +276,13 @@ def test_in_reverse_the_score_must_rise_and_perplexity_fall(
 
 @pytest.mark.parametrize(
     ("free_running", "scheduled", "state"),
-    [(20.0, 0.4, "confirmed"), (60.0, 0.4, "refuted"), (20.0, 0.1, "refuted")],
+    [
+        (20.0, 0.4, "confirmed"),
+        (60.0, 0.4, "refuted"),  # free running is faster
+        (20.0, 0.1, "refuted"),  # scheduled sampling is less robust
+        (40.0, 0.4, "undecided"),  # both are equally fast
+        (20.0, 0.2, "undecided"),  # both are equally robust
+    ],
 )
 def test_teacher_forcing_must_be_faster_and_scheduled_sampling_more_robust(
     free_running: float, scheduled: float, state: str
@@ -264,22 +297,27 @@ def test_teacher_forcing_must_be_faster_and_scheduled_sampling_more_robust(
 
 
 @pytest.mark.parametrize(
-    ("rest", "later", "beam", "state"),
+    ("errors", "later", "beam", "samples", "state"),
     [
-        (20.0, 0.1, 35.0, "confirmed"),
-        (60.0, 0.1, 35.0, "refuted"),  # the rest is better after a wrong word
-        (20.0, 0.1, 29.0, "refuted"),  # a beam lowers BLEU
-        (20.0, 0.2, 35.0, "undecided"),  # later words are unaffected
+        (0.5, 0.5, 0.8, 0.7, "confirmed"),
+        (0.1, 0.5, 0.8, 0.7, "refuted"),  # the rest is better after a wrong word
+        (0.5, 0.1, 0.8, 0.7, "refuted"),  # later words are better after a wrong word
+        (0.5, 0.5, 0.5, 0.4, "refuted"),  # a beam is worse than greedy search
+        (0.5, 0.5, 0.8, 0.9, "refuted"),  # as many samples are better than a beam
+        (0.5, 0.2, 0.8, 0.7, "undecided"),  # later words are unaffected
+        (0.5, 0.5, 0.6, 0.4, "undecided"),  # a beam is as good as greedy search
     ],
 )
 def test_a_wrong_word_must_affect_later_ones_and_a_beam_must_help(
-    rest: float, later: float, beam: float, state: str
+    errors: float, later: float, beam: float, samples: float, state: str
 ) -> None:
     numbers = {
-        early_mistake.CORRECT: {"rest": 40.0, "later": 0.2},
-        early_mistake.WRONG: {"rest": rest, "later": later},
-        early_mistake.GREEDY: {"BLEU": 30.0},
-        early_mistake.BEAM: {"BLEU": beam},
+        early_mistake.OWN: {"errors": 0.2, "later errors": 0.2},
+        early_mistake.WRONG: {"errors": errors, "later errors": later},
+        early_mistake.WRONG_BEAM: {"errors": 0.9, "later errors": 0.9},  # not judged
+        early_mistake.GREEDY: {"valid": 0.6},
+        early_mistake.SAMPLES: {"valid": samples},
+        early_mistake.BEAM: {"valid": beam},
     }
     assert early_mistake.CLAIM.judge(fake_results(numbers)).state == state
 
