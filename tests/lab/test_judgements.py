@@ -200,26 +200,27 @@ def test_alignments_must_be_correct_and_better_than_the_diagonal(
 
 
 @pytest.mark.parametrize(
-    ("related", "unrelated", "zero_shot", "state"),
+    ("related", "unrelated", "two_pivots", "one_pivot", "state"),
     [
-        (0.8, 0.6, 0.9, "confirmed"),
-        (0.4, 0.3, 0.9, "refuted"),  # related data do not help
-        (0.8, 0.9, 0.9, "refuted"),  # unrelated data help more
-        (0.8, 0.8, 0.9, "undecided"),  # unrelated data help as much
-        (0.8, 0.6, 0.1, "refuted"),  # zero-shot translation fails
-        (0.8, 0.6, 0.5 / (1 + 3e-6), "undecided"),
+        (0.8, 0.6, 0.9, 0.9, "confirmed"),
+        (0.4, 0.3, 0.9, 0.9, "refuted"),  # related data do not help
+        (0.8, 0.9, 0.9, 0.9, "refuted"),  # unrelated data help more
+        (0.8, 0.8, 0.9, 0.9, "undecided"),  # unrelated data help as much
+        (0.8, 0.6, 0.1, 0.9, "refuted"),  # zero-shot translation fails with two pivots
+        (0.8, 0.6, 0.9, 0.1, "refuted"),  # zero-shot translation fails with one pivot
+        (0.8, 0.6, 0.5 / (1 + 3e-6), 0.9, "undecided"),
     ],
 )
 def test_a_related_pair_must_help_more_than_an_unrelated_one_and_zero_shot_must_work(
-    related: float, unrelated: float, zero_shot: float, state: str
+    related: float, unrelated: float, two_pivots: float, one_pivot: float, state: str
 ) -> None:
     accuracies = {
         related_languages.ALONE: 0.5,
         related_languages.WITH_RELATED: related,
         related_languages.WITH_UNRELATED: unrelated,
         related_languages.SUPERVISED: 0.95,
-        related_languages.ZERO_SHOT: zero_shot,
-        related_languages.ONE_PIVOT: 0.05,  # not judged
+        related_languages.ZERO_SHOT: two_pivots,
+        related_languages.ONE_PIVOT: one_pivot,
     }
     numbers = {condition: {"word accuracy": value} for condition, value in accuracies.items()}
     assert related_languages.CLAIM.judge(fake_results(numbers, seeds=5)).state == state

@@ -304,9 +304,9 @@ CLAIM = Claim(
     conditions=(OWN, WRONG, WRONG_BEAM, GREEDY, SAMPLES, BEAM),
     sizes={
         "tiny": EarlyMistakeSettings(examples=60, steps=3, width=8, nouns=4, tests=6),
-        "small": EarlyMistakeSettings(examples=5_000, steps=500, width=128, nouns=10, tests=300),
+        "small": EarlyMistakeSettings(examples=8_000, steps=1_000, width=128, nouns=10, tests=300),
         "full": EarlyMistakeSettings(
-            examples=20_000, steps=1_500, width=256, nouns=20, tests=1_000
+            examples=20_000, steps=2_500, width=256, nouns=20, tests=1_000
         ),
     },
     measure=measure,

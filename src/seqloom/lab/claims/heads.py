@@ -26,7 +26,8 @@ from seqloom.viz.chart import Chart, LineChart, Series
 HEADS = {"1 head": 1, "4 heads": 4, "8 heads": 8, "16 heads": 16}
 ONE_HEAD, FOUR_HEADS, EIGHT_HEADS = "1 head", "4 heads", "8 heads"
 ALPHABET_SIZE, STRINGS, WORDS = 4, 3, 4
-"""Number of different letters, number of strings, and number of words in the target."""
+"""Number of different letters, number of strings, and number of letters per string, which is also
+the number of words in the target."""
 EVALUATIONS = 10
 """Number of evaluations during training."""
 ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS + 1)]
@@ -36,7 +37,7 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of letters per string. The letters of a target word are length + 1 and
+    length: number of tokens per string. The letters of a target word are length + 1 and
             2 (length + 1) tokens apart.
     rate:   learning rate
     tests:  number of test examples
@@ -54,13 +55,13 @@ class HeadsSettings:
 def draw_zip_pair(random: Random, length: int) -> tuple[str, str]:
     """Draw a source and a target. Target word t consists of letter t of each source string.
 
-    Only the first WORDS letters of each string are used; the others separate them.
-    Example for length 5: ("abcab-bbadc-caddd", "abc bba cad add").
+    Dots fill each string up to its length. Example for length 6:
+    ("abca..-bbad..-cadd..", "abc bba cad add").
     """
     letters = string.ascii_lowercase[:ALPHABET_SIZE]
-    strings = ["".join(random.choices(letters, k=length)) for _ in range(STRINGS)]
-    words = ("".join(column) for column in zip(*(each[:WORDS] for each in strings), strict=True))
-    return "-".join(strings), " ".join(words)
+    strings = ["".join(random.choices(letters, k=WORDS)) for _ in range(STRINGS)]
+    words = ("".join(column) for column in zip(*strings, strict=True))
+    return "-".join(each.ljust(length, ".") for each in strings), " ".join(words)
 
 
 def _folder(trial: Trial[HeadsSettings]) -> Path:
@@ -73,7 +74,8 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
     with storage_errors(_folder(trial)):
         _folder(trial).mkdir(parents=True, exist_ok=True)
     for split, count in (("train", trial.settings.examples), ("dev", trial.settings.tests)):
-        # There are 4^12 different targets and far more sources, so the splits hardly overlap.
+        # Training uses at most one in three hundred of the 4^12 possible sources, so the two splits
+        # hardly overlap.
         random = Random(f"{split} {trial.seed}")
         pairs = [draw_zip_pair(random, trial.settings.length) for _ in range(count)]
         for name, side in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
@@ -172,11 +174,11 @@ CLAIM = Claim(
     source="L4 §2 (d) (“Having multiple heads of self-attention enables each MSA block to activate "
     "different features, which can be helpful for long range sequence modeling … softmax will "
     "amplify large signals and mute the smaller ones”); L2, What is attention?",
-    setup="The source consists of three random strings, and target word t of letter t of each "
-    "string, for the first four letters. The three letters of a word are 61 and 122 tokens apart "
-    "(size full: 101 and 202), with other letters between them. A Transformer with one layer on "
-    "each side and one width, which is divided among 1 to 16 heads. The score is the percentage of "
-    "correct words by greedy search, averaged over ten evaluations during the training.",
+    setup="The source consists of three random strings of four letters, each followed by dots, and "
+    "target word t of letter t of each string. The three letters of a word are 61 and 122 tokens "
+    "apart (size full: 101 and 202). A Transformer with one layer on each side and one width, which "
+    "is divided among 1 to 16 heads. The score is the percentage of correct words by greedy search, "
+    "averaged over ten evaluations during the training.",
     confirms="4 heads and 8 heads score higher than one.",
     refutes="4 or 8 heads score lower than one with every seed.",
     conditions=tuple(HEADS),

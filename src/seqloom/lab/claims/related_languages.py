@@ -38,7 +38,8 @@ from seqloom.viz.chart import BarChart, Chart
 Direction = tuple[ToyLanguage, ToyLanguage]
 ALONE = "small pair alone"
 WITH_RELATED, WITH_UNRELATED = "with a related pair", "with an unrelated pair"
-SUPERVISED, ZERO_SHOT, ONE_PIVOT = "all pairs", "zero-shot", "zero-shot, one pivot"
+SUPERVISED = "all pairs"
+ZERO_SHOT, ONE_PIVOT = "zero-shot, two pivots", "zero-shot, one pivot"
 SMALL_PAIR: Direction = (ENGLISH, ISLAND)
 RELATED_PAIR: Direction = (ENGLISH, FRENCH)
 """Shares the source language with the small pair. The target languages have the same word order."""
@@ -172,11 +173,14 @@ def judge(results: Results) -> Verdict:
             results.difference("word accuracy", WITH_RELATED, WITH_UNRELATED),
             format_spec=".1%",
         ),
-        Effect(
-            "between two languages that never meet in training the word accuracy is",
-            results.over_seeds(ZERO_SHOT, "word accuracy"),
-            above=0.5,
-            format_spec=".1%",
+        *(
+            Effect(
+                f"between two languages that never meet in training, {pivots}, the word accuracy is",
+                results.over_seeds(condition, "word accuracy"),
+                above=0.5,
+                format_spec=".1%",
+            )
+            for condition, pivots in ((ZERO_SHOT, "with two pivots"), (ONE_PIVOT, "with one pivot"))
         ),
     )
 
@@ -204,14 +208,14 @@ CLAIM = Claim(
     "pair has different sentences. Small pair: few sentences from English into another language, "
     "alone; with many sentences from English into a third language, which has the word order of the "
     "second (related); or with equally many between two other languages, which share neither words "
-    "nor word order with the first two (unrelated, the control). Zero-shot: one model trains on all "
-    "pairs of four languages in both directions, except German and French, and is tested from "
-    "German to French. As a comparison, a model that trains on all pairs; and, not judged, one that "
-    "trains only on pairs with English. All train for the same number of steps. Tested on unseen "
-    "sentences by greedy search.",
+    "nor word order with the first two (unrelated, the control). Zero-shot, from German to French: "
+    "one model trains on all pairs of four languages in both directions, except German and French, "
+    "which have two pivot languages in common; another trains only on pairs with English, the one "
+    "pivot. As a comparison, a model that trains on all pairs. All train for the same number of "
+    "steps. Tested on unseen sentences by greedy search.",
     confirms="The word accuracy of the small pair is higher with the related pair than alone, and "
     "higher than with the unrelated pair; between the two languages that never meet in training "
-    "most words are correct.",
+    "most words are correct, with two pivots and with one.",
     refutes="The opposite of one of these statements holds with every seed.",
     conditions=(*SMALL_PAIR_CONDITIONS, SUPERVISED, ZERO_SHOT, ONE_PIVOT),
     sizes={
