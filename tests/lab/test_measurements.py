@@ -162,6 +162,7 @@ def test_word_errors_count_against_the_closest_translation() -> None:
     assert early_mistake.word_errors(("x", "y"), valid) == [False] * 2
     assert early_mistake.word_errors(("a", "q", "c"), valid) == [False, True, False]
     assert early_mistake.word_errors(("a", "b"), valid) == [False, False, True]  # a missing word
+    assert early_mistake.word_errors(("x", "y", "z"), valid) == [False, False, True]
 
 
 def test_one_hot_vectors_grow_with_the_number_of_positions_and_sines_do_not() -> None:

@@ -5,7 +5,7 @@ A search for the most probable sentence avoids some of these errors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice, product, zip_longest
 from pathlib import Path
 from random import Random
 
@@ -230,10 +230,10 @@ def _measure_rest(
 def word_errors(rest: Words, valid_rests: Sequence[Words]) -> list[bool]:
     """Compare words position by position with the valid rest that has the fewest errors.
 
-    Returns, for each position of that rest, whether the word is wrong or missing.
+    Returns, for each position, whether the word is wrong. Missing and additional words are wrong.
     """
     compared = [
-        [rest[index : index + 1] != (word,) for index, word in enumerate(valid)]
+        [word != valid_word for word, valid_word in zip_longest(rest, valid)]
         for valid in valid_rests
     ]
     return min(compared, key=sum)
