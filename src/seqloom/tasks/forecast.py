@@ -69,7 +69,8 @@ class Forecast:
     ) -> SeriesDataset:
         """Convert windows to a dataset. Values are normalised for the model.
 
-        rotation_seed: seed of random rotations. Default: None, no rotations.
+        rotation_seed: seed with which the dataset rotates and mirrors each window at random.
+                       Default: None, no rotations.
         """
         return SeriesDataset.of(
             windows, self.config.representation, self.scale, split, rotation_seed
@@ -85,8 +86,8 @@ class Forecast:
     def free_running(self, model: Model, batch: Batch) -> Tensor:
         """Return scaled predictions (B, T, D). Each predicted row is the input of the next step.
 
-        The target values of the batch are not used. The context of the future time steps is used,
-        because it is known in advance.
+        The model does not read the target values of the batch. It reads the context columns of the
+        future time steps (`Signature.context`), because their values are known in advance.
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values

@@ -45,8 +45,8 @@ def label(
     per_token = isinstance(decoder, LabelsDecoderConfig) and decoder.labels_each_position
     if every and per_token:
         raise ConfigError(
-            f"--all: {run.name} labels each token, and there are too many combinations to "
-            "list. Remove --all."
+            f"--all: {run.name} labels each token, so a text has too many possible label "
+            "sequences to print. Remove --all."
         )
     index = 0
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:

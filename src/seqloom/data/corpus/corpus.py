@@ -87,7 +87,10 @@ class Corpus:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) source lengths without END; None if the sources are not text."""
+        """The source length of each of the N examples, without END: (N,).
+
+        None if the sources are not text.
+        """
         return self.sources.lengths if isinstance(self.sources, TokenStore) else None
 
     @property

@@ -50,8 +50,8 @@ def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
             if misses > MAX_MISSES:
                 raise DataError(
                     f"synthetic {config.task}: {misses:,} candidates in a row were too short or "
-                    f"not in the {split} split; raise max_length (or symbols) to allow more "
-                    f"sources than those of length {config.min_length} to {config.max_length}"
+                    f"not in the {split} split; there are too few different sources of length "
+                    f"{config.min_length} to {config.max_length}, so raise max_length (or symbols)"
                 )
             continue
         misses = 0

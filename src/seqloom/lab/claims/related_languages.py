@@ -59,7 +59,7 @@ DIRECTIONS = list(permutations(LANGUAGES, 2))
 class RelatedLanguagesSettings:
     """Sizes of the experiment.
 
-    small: number of training sentences of the small pair
+    small: number of training sentences of `SMALL_PAIR`, the pair with little data
     large: number of training sentences of every other pair
     nouns: number of nouns in the languages
     tests: number of test sentences
