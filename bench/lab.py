@@ -36,7 +36,7 @@ interrupted command continues where it stopped. Claims that measure time run alo
 measurements are not reused on another machine. L0 to L4 are the five documents that make the claims. Paragraphs that begin with
 "Interpretation" are our reading of the numbers; the experiments do not measure them.
 
-**Rule.** {RULE} No seed is left out, but some experiments were made larger or simpler after the results of seeds 1 to
+**Rule.** {RULE} No seed is left out, but some experiments were changed in task, model or size after results of seeds 1 to
 3 were known; `--seeds 11-13` selects seeds that influenced no design decision. The page reports claims that do not hold as
 well.
 

@@ -7,10 +7,15 @@ other.""",
     "early-mistake": """The first words of complete outputs are nearly always valid here, so the gain of the beam comes
 from mistakes later in the sentence. After a first word that is forced to be wrong, a beam has about as many wrong words as
 greedy search: a beam avoids a mistake by keeping alternatives, and does not repair a mistake that has been made.""",
+    "positions": """"Better" does not mean that sines generalise well to longer strings. At positions beyond training they
+copy more letters correctly than one-hot and learned encodings, which are hardly better than guessing one of ten letters,
+but still most letters are wrong. The Transformer has learned how to use the positions of training, and sines of
+later positions only resemble them.""",
     "related-languages": """Related data help more than the same amount of unrelated data, so what helps is what the pairs have in
-common and not only the larger amount. If two languages never meet in training but have two pivots, a source language
-occurs with several target languages, and the model has to read the tag that names the target. With one pivot, German
-occurs only with English as its target; the model learns to ignore the tag and answers in English.""",
+common and not only the larger amount. With two pivots, a source language
+occurs with several target languages, so the model has to read the tag that names the target: it mostly answers in
+French, but many words are wrong or misplaced. With one pivot, German occurs only with English as its target, and nothing
+in training distinguishes a model that reads the tag from one that answers every German sentence in English.""",
     "reversed-source": """Copying letters through one vector (small) gains from reading in reverse, because the first
 letters of source and target are then close to each other. Sentences of Tatoeba have about six words, so the distances are
 short, and an encoder of width 512 with enough training remembers the words in both directions. The published gain is

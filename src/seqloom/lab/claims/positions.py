@@ -203,12 +203,13 @@ def plot(results: Results) -> list[Chart]:
 CLAIM = Claim(
     name="positions",
     sentence="Attention alone has no notion of position: a Transformer needs positional encodings. "
-    "One-hot encodings grow with the length; sines do not, they are defined for every position "
-    "before training, and so they also work at positions that training did not contain.",
+    "One-hot encodings grow with the length; sines do not, and they are defined for every position "
+    "before training. At positions that training did not contain, they are therefore better than "
+    "one-hot and learned encodings.",
     source="L4 §1 (d) (“The encoder weights need to learn a representation of the position”) and (e) "
     "(one-hot: “the length of the encoding grows linearly with the sequence length”; sines: “defined "
-    "before model training even starts”, d “needs not to be equal to 2T”). That sines work beyond "
-    "the trained lengths is our reading of (e).",
+    "before model training even starts”, d “needs not to be equal to 2T”). That sines are "
+    "better beyond the trained lengths is our reading of (e).",
     setup="Transformers with each kind of positions or without, and a GRU with attention without "
     "positions, learn to copy strings of 1 to 12 letters, all for the same number of steps. They "
     "copy unseen strings of up to 20 letters by greedy search, which generates as many letters as "
