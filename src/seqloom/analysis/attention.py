@@ -10,15 +10,19 @@ from seqloom.core.signature import NoSource, Pixels
 from seqloom.runs.run import Run
 
 
-def check_has_text_source(run: Run) -> None:
-    """Raise ConfigError if the run reads no source (a language model) or reads images."""
-    source = run.task.signature.source
-    if isinstance(source, NoSource):
+def check_has_source(run: Run) -> None:
+    """Raise ConfigError if the run reads no source (a language model)."""
+    if isinstance(run.task.signature.source, NoSource):
         raise ConfigError(
             f"{run.name}: is a language model, which reads no source to attend to; use a run that "
             "reads a source, for example a translation run"
         )
-    if isinstance(source, Pixels):
+
+
+def check_has_text_source(run: Run) -> None:
+    """Raise ConfigError if the run reads no source (a language model) or reads images."""
+    check_has_source(run)
+    if isinstance(run.task.signature.source, Pixels):
         raise ConfigError(
             f"{run.name}: this command needs a text source, but the run reads images. To show the "
             "attention of a caption, use `seqloom caption RUN IMAGE --show FILE`"

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
@@ -39,7 +39,7 @@ def generate(
     *,
     rules: Rules | None = None,
     outputs_per_source: int = 1,
-    length_penalty: float = 1.0,
+    normalisation: LengthNormalisation = PER_TOKEN,
     description: SearchDescription | None = None,
 ) -> list[list[Hypothesis]]:
     """Generate `outputs_per_source` outputs for each source.
@@ -85,7 +85,7 @@ def generate(
             rows = rows.keep(remaining.to(device), outputs_per_source)
 
     return [
-        tree.hypotheses(leaves, source, length_penalty)
+        tree.hypotheses(leaves, source, normalisation)
         for source, leaves in enumerate(
             tracker.leaves.reshape(sources, outputs_per_source).tolist()
         )

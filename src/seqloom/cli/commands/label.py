@@ -37,6 +37,7 @@ def label(
     label, the output is two lines: the tokens, and below them their labels.
     """
     from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.cli.tags import MissingTags
     from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.runs.run import load
 
@@ -49,7 +50,9 @@ def label(
             "sequences to print. Remove --all."
         )
     index = 0
+    missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        missing_tags.add(portion)
         for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
             if json:
                 labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
@@ -65,6 +68,7 @@ def label(
                 print_line("\t".join(fields))
             index += 1
         flush_output()
+    missing_tags.warn()
 
 
 def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:

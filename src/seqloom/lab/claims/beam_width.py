@@ -26,7 +26,8 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     """
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
-    beam = BeamConfig(width=WIDTHS[trial.condition])
+    # The score is log p per token, and END is one of the tokens.
+    beam = BeamConfig(width=WIDTHS[trial.condition], length_counts_end=True)
     outputs = run.translate([each.source for each in sentences], decoding=beam, attention=False)
     references = [each.references for each in sentences]
     return {
