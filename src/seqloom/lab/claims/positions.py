@@ -185,8 +185,11 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
+    # Six lines have six different colours. The bars include the GRU as well.
+    transformers = [condition for condition in CONDITIONS if condition != GRU]
     series = [
-        Series(condition, LENGTHS, results.curve(condition, ACCURACIES)) for condition in CONDITIONS
+        Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
+        for condition in transformers
     ]
     return [
         LineChart(

@@ -133,7 +133,9 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    return plot_copying(results, SCORES, (NONE, *SCORES))
+    # Six lines have six different colours. The bars include RBF as well.
+    lines = [condition for condition in SCORES if condition != RBF]
+    return plot_copying(results, lines, (NONE, *SCORES))
 
 
 CLAIM = Claim(

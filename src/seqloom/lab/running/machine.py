@@ -21,10 +21,13 @@ def describe_machine() -> str:
 
 
 def _processor_name() -> str:
-    """Return the name of the processor; its architecture if the system does not know the name."""
+    """Return the model of the processor. On ARM, Linux gives only its architecture and two codes."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    fields = dict(
+        (part.strip() for part in line.split(":", 1)) for line in text.splitlines() if ":" in line
+    )
+    codes = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
+    return fields.get("model name") or " ".join([platform.machine(), *codes])
