@@ -26,8 +26,7 @@ def _processor_name() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.machine()
-    fields = dict(
-        (part.strip() for part in line.split(":", 1)) for line in text.splitlines() if ":" in line
-    )
+    pairs = (line.partition(":") for line in text.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
     codes = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
     return fields.get("model name") or " ".join([platform.machine(), *codes])
