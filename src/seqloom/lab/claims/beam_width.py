@@ -86,11 +86,12 @@ CLAIM = Claim(
     published=(
         PublishedResult(
             where="Sutskever et al. 2014, table 1",
-            what="BLEU, English to French, ensemble of five LSTMs that read the source in reverse",
+            what="English to French, ensemble of five LSTMs that read the source in reverse",
+            metric=BLEU,
             figures=(
-                PublishedFigure("beam of 1", 33.0, GREEDY, BLEU),
-                PublishedFigure("beam of 2", 34.5, NARROW, BLEU),
-                PublishedFigure("beam of 12", 34.81, WIDE, BLEU),
+                PublishedFigure("beam of 1", 33.0, GREEDY),
+                PublishedFigure("beam of 2", 34.5, NARROW),
+                PublishedFigure("beam of 12", 34.81, WIDE),
             ),
         ),
     ),
