@@ -5,7 +5,7 @@ REASONS = {
 time of attention grows with the power of 1.3 over the measured lengths: short sequences do not fill the GPU, so they
 take nearly as long as longer ones.""",
     "parallel": """The number of sequential operations grows as claimed, and so does the ratio of the times. On the CPU the
-recurrent network is slower from 32 tokens on. On the H200 it is still faster at 512 tokens: the batches have the same
+recurrent network is slower from 128 tokens on. On the H200 it is still faster at 512 tokens: the batches have the same
 number of tokens at every length and fill the GPU, cuDNN runs all steps of the recurrence in one operation, and the
 Transformer of the same size has four layers with attention in place of two.""",
     "beam-width": """Outputs become more probable and better with every seed; the share of the gain that beam 2
