@@ -1,6 +1,6 @@
 """Draws docstrings and error messages at random, to be read by someone who does not know the code.
 
-    python -m tools.sample_texts --count 40 --seed 7
+python -m tools.sample_texts --count 40 --seed 7
 """
 
 import argparse
@@ -13,12 +13,18 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "seqloom"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=40, help="number of texts")
-    parser.add_argument("--seed", type=int, default=None, help="seed of the draw; a new draw each time if not given")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="seed of the draw; a new draw each time if not given"
+    )
     options = parser.parse_args()
     texts = [text for path in sorted(SOURCE.rglob("*.py")) for text in texts_of(path)]
-    for number, text in enumerate(random.Random(options.seed).sample(texts, options.count), start=1):
+    for number, text in enumerate(
+        random.Random(options.seed).sample(texts, options.count), start=1
+    ):
         print(f"--- {number}. {text}\n")
 
 

@@ -108,7 +108,7 @@ def open_session(
     session = Session(
         model=model,
         optimizer=build_optimizer(
-            config.training.optimizer, model, uses_cuda_graphs(config.training, world.device)
+            config.training.optimizer, model, uses_cuda_graphs(config, world.device)
         ),
         averager=build_averager(config.training.averaging),
         stream=_build_stream(config, train, batching, world),

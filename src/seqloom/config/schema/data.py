@@ -6,6 +6,8 @@ from pydantic import BeforeValidator, Field
 
 from seqloom.config.schema.corpora import (
     CorpusConfig,
+    FramesConfig,
+    GesturesConfig,
     HoldOutConfig,
     LanguagesConfig,
     LongTextConfig,
@@ -59,6 +61,11 @@ class DataConfig(Section):
     merge_references: bool = False
     """In scoring, merge pairs with the same source into one example with several references.
     Default: false."""
+
+    @property
+    def has_frames(self) -> bool:
+        """True if the sources are sequences of vectors with labels."""
+        return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:
