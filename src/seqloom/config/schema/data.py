@@ -12,6 +12,7 @@ from seqloom.config.schema.corpora import (
     LanguagesConfig,
     LongTextConfig,
 )
+from seqloom.config.schema.expected import ExpectedDataConfig
 from seqloom.config.schema.section import Section
 
 _AnyCorpus = CorpusConfig | LanguagesConfig
@@ -56,6 +57,9 @@ class DataConfig(Section):
     examples is sampled in proportion to n^(1/temperature). With 1, each example is used once per
     epoch. With 5, small corpora are repeated, and each epoch uses a different part of the large
     ones. Default: 1.0."""
+    expected: ExpectedDataConfig | None = None
+    """Files of the public data set that the recipe needs, to check the data folder. Default: no
+    check."""
     filter: FilterConfig = FilterConfig()
     """Filters of training pairs. Default: no filters."""
     merge_references: bool = False

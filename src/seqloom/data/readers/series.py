@@ -156,11 +156,12 @@ def _robot_windows(
 def _track_windows(
     config: TracksConfig, folder: str, task: ForecastConfig, split: Split
 ) -> Iterator[SeriesWindow]:
-    for name in _track_files(config, folder, split):
+    for name in track_files(config, folder, split):
         yield from _recording_windows(locate(name, folder), config.min_pedestrians, task)
 
 
-def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
+def track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
+    """Return the names of the recordings of a split."""
     if config.scene is None:
         return config.recordings
     path = locate(config.splits, folder)

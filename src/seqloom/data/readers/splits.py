@@ -147,7 +147,7 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
     """Raise a NotFoundError that names all missing text files of a split."""
     missing: dict[str, None] = {}
     for corpus in corpora_of(config, split):
-        for name in _files_of(corpus):
+        for name in files_of(corpus):
             try:
                 locate(name, config.folder)
             except NotFoundError as error:
@@ -156,7 +156,8 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
         raise NotFoundError("\n".join(missing))
 
 
-def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
+def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
+    """Return the names of the text files of a corpus."""
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return (source, target, *references)
