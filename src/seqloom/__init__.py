@@ -1,4 +1,4 @@
-"""seqloom learns to map sequences to sequences: train, look inside, evaluate, serve.
+"""seqloom trains, analyses, evaluates and serves sequence-to-sequence models.
 
 import seqloom
 
@@ -45,7 +45,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a name when it is first used: torch takes seconds to import, `--help` must not."""
+    """Import a public name when it is first used.
+
+    Importing torch takes seconds. `import seqloom` does not import it, so that `seqloom --help`
+    starts quickly.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'seqloom' has no attribute '{name}'")
     from importlib import import_module

@@ -67,9 +67,9 @@ def test_damaged_measurement_is_repeated(tmp_path: Path) -> None:
         (("scales",), "'scales' (did you mean scale?)"),
         (("zzz", "scale", "qqq"), "'qqq'"),
         (("scale", "--size", "huge"), "'huge' is not one of 'tiny', 'small', 'full'"),
-        (("scale", "--seeds", "0"), "'0' is not a number of seeds (3)"),
-        (("scale", "--seeds", "5-3"), "'5-3' is not a number of seeds"),
-        (("scale", "--seeds", "1-9999"), "or a range (11-13) of at most 1,000 seeds"),
+        (("scale", "--seeds", "0"), "'0': give a number of seeds"),
+        (("scale", "--seeds", "5-3"), "'5-3': give a number of seeds"),
+        (("scale", "--seeds", "1-9999"), "The maximum is 1,000 seeds"),
     ],
 )
 def test_unknown_claims_sizes_and_seeds_are_rejected(

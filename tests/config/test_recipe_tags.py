@@ -161,7 +161,7 @@ def test_the_layer_without_residual_connection_must_exist() -> None:
     tables = recipe(languages("en-de"))
     tables["model"]["encoder"] = {"kind": "transformer", "layers": 3, "remove_residual": 4}
     with pytest.raises(
-        ConfigError, match=r"model.encoder.remove_residual: there is no layer 4 of 3"
+        ConfigError, match=r"model.encoder.remove_residual: there is no layer 4, because layers = 3"
     ):
         load_recipe(tables)
 

@@ -58,5 +58,5 @@ def test_references_may_be_ragged_and_case_may_be_ignored() -> None:
 def test_problems_of_both_systems_are_reported() -> None:
     with pytest.raises(DataError) as caught:
         compare_systems([], LINES[1:], REFERENCES)
-    assert "baseline: cannot be scored: there are no hypotheses" in str(caught.value)
-    assert "system: cannot be scored: there are 59 hypotheses" in str(caught.value)
+    assert "baseline: the outputs cannot be scored: there are no hypotheses" in str(caught.value)
+    assert "system: the outputs cannot be scored: there are 59 hypotheses" in str(caught.value)

@@ -85,7 +85,10 @@ def test_invalid_files_are_an_error(run: Forecaster, folder: Path, tmp_path: Pat
     path.write_text("level,push\n1,2\n")
     with pytest.raises(DataError, match="has 1 rows with values for level; the run needs 6"):
         run.forecast_file(path)
-    with pytest.raises(DataError, match=r"add 4 rows with the context \(push\) and empty level"):
+    message = (
+        r"4 rows must follow .* found 0\. Add rows with values for push and empty cells for level"
+    )
+    with pytest.raises(DataError, match=message):
         run.forecast_file(folder / "tide.csv")
     path.write_text("height,push\n1,2\n")
     with pytest.raises(DataError, match="there is no column level; the columns are height, push"):

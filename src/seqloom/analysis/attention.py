@@ -1,4 +1,4 @@
-"""Checks that a run has attention over source tokens, which commands can then display."""
+"""Checks for commands that display the attention of a run over its source tokens."""
 
 from typing import assert_never
 
@@ -24,8 +24,8 @@ def check_has_text_source(run: Run) -> None:
         )
     if isinstance(source, Pixels):
         raise ConfigError(
-            f"{run.name}: reads images; show the attention of a caption with "
-            "`seqloom caption RUN IMAGE --show FILE`"
+            f"{run.name}: this command needs a text source, but the run reads images. To show the "
+            "attention of a caption, use `seqloom caption RUN IMAGE --show FILE`"
         )
 
 

@@ -221,8 +221,8 @@ def _reference_log_probabilities(
 ) -> list[list[float]]:
     """Return log p of every token of each reference.
 
-    The probability of reference token t is computed after the decoder has read the first t - 1
-    tokens of the prefix in the same row.
+    The decoder computes the probability of token t of reference i after it has read the first
+    t - 1 tokens of prefix i.
     """
     length = max(map(len, references))
     # END is never a decoder input. `_measure_batch` cuts off the values at positions after END.

@@ -188,9 +188,10 @@ def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _backward_through(output: Tensor, inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient of the loss at the inputs of the encoder: (B, S, D)
+    """Return the part of the loss gradient that reaches the encoder inputs through one output.
 
     output:   one of the outputs of the encoder
+    inputs:   (B, S, D) embedded inputs of the encoder; the result has the same shape
     gradient: gradient of the loss at this output
     """
     if not output.requires_grad:

@@ -1,7 +1,7 @@
 """Defines `SearchInspection`, which encodes a text once and runs several searches on it.
 
-It traces a search step by step, lists alternative tokens, and continues the search after a token has
-been replaced.
+It traces a search step by step, lists alternative tokens, and continues the search after a token
+has been replaced.
 """
 
 from collections.abc import Sequence
@@ -89,8 +89,8 @@ class TokenReplacement:
 
     step:         position of the token, counted from 1
     original:     best output of the search
-    changed:      best output that starts with the tokens of `original` before the step, followed by
-                  the new token
+    changed:      best output with the new token at this step. Its earlier tokens are those of
+                  `original`
     alternatives: most probable tokens at this step, given the earlier tokens of `original`
     """
 

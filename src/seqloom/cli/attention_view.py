@@ -1,4 +1,4 @@
-"""The part of a prediction's attention that `seqloom inspect` shows."""
+"""Selects the attention weights that `seqloom inspect` shows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class AttentionView:
-    """Selects the layers and heads to show, and whether rows and columns are tokens or words.
+    """Selects the attention weights of a prediction that are shown as an attention map.
 
     layer:      layer, counted from 1. None: the mean over layers.
     head:       head, counted from 1. None: the mean over heads.
-    best_heads: the heads that align best, as stored in the run folder. None: `layer` and `head`
-                are used instead.
-    pieces:     show the model's tokens instead of words
+    best_heads: the stored heads whose attention aligns words best. If given, the map is the mean of
+                these heads, and `layer` and `head` are ignored.
+    pieces:     True: the rows and columns of the map are the model's tokens. False: they are words.
     """
 
     layer: int | None
@@ -104,8 +104,9 @@ class AttentionView:
     def _merges_words(self, prediction: Prediction) -> bool:
         """Return True if the map of this prediction shows words, False if it shows tokens.
 
-        If the source or the output is a single word, the map shows tokens, because a map with one
-        row or one column would not be informative. In this case, a note is added to `notes`.
+        The map shows tokens if `pieces` is True. It also shows tokens if the source or the output
+        is a single word and some word consists of several tokens, because a map of words with one
+        row or one column is not informative. In this second case, adds a note to `notes`.
         """
         if self.pieces:
             return False

@@ -19,8 +19,8 @@ def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
     If there are several references, each value is the maximum over the references.
 
     F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
-    output and the reference. Outputs sorted by this pair are sorted by word F1, and those with
-    equal word F1 by character F1.
+    output and the reference. If outputs are sorted by this pair, character F1 determines the order
+    only of outputs with equal word F1.
     """
     words = max(_f1(output.split(), reference.split()) for reference in references)
     return words, max(_f1(output, reference) for reference in references)

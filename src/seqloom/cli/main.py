@@ -61,7 +61,7 @@ def _seqloom(
         ),
     ] = False,
 ) -> None:
-    """Sequence-to-sequence models: train, use, evaluate, look inside, serve."""
+    """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
 def _add(panel: str, command: Callable[..., None], example: str) -> None:

@@ -18,7 +18,7 @@ class StdoutClosedError(Exception):
 
 @contextmanager
 def checked_stdout() -> Iterator[None]:
-    """Use as a context: failed writes to sys.stdout raise StdoutClosedError or StorageError.
+    """Context manager in which failed writes to sys.stdout raise StdoutClosedError or StorageError.
 
     Flushes stdout at the end of the block, so that the last write is also checked.
     """

@@ -64,7 +64,7 @@ def metric_label(name: str) -> str:
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
-    """Use as a context: shows a progress bar on stderr while the block runs.
+    """Context manager that shows a progress bar on stderr while the block runs.
 
     Yields a function of (done, total) that updates the bar, or None if stderr is not a terminal.
     """

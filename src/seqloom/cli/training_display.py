@@ -38,7 +38,7 @@ STOP_REASONS = {
 
 @contextmanager
 def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
-    """Use as a context: yields a callback that prints training events.
+    """Context manager that yields a callback. The callback prints training events.
 
     style: None selects rich in a terminal and plain otherwise
     """

@@ -53,7 +53,7 @@ class Padded:
 class Images:
     """The images of a batch, all of the same size.
 
-    values: (B, C, height, width) bytes, 0 to 255
+    values: (B, C, height, width) bytes, 0 to 255, with C colour channels
     """
 
     values: Tensor
@@ -75,10 +75,9 @@ class Packing:
     """Says which pair each position of a packed batch belongs to.
 
     A packed row holds several pairs of source and target, so that rows of one fixed length contain
-    little padding.
-    A position attends only to positions of its own pair, and positions are counted from the start
-    of each pair. A Transformer gets all order information from positions, so it treats the pairs
-    of a row exactly like separate rows.
+    little padding. A position attends only to positions of its own pair, and positions are counted
+    from the start of each pair. A Transformer has no other information about the order of tokens.
+    Therefore its result for a pair is the same as if the pair had a row of its own.
 
     source_pairs:     (B, S) index of the pair within its row, counted from 1; 0 for padding
     target_pairs:     (B, T) the same for target positions
@@ -163,7 +162,7 @@ class Batch:
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Return a copy with `function` applied to every tensor.
 
-        Dimension 0 of every tensor has size B.
+        All these tensors have B rows, so a function that selects rows returns a smaller batch.
         """
         source = None if self.source is None else self.source.map(function)
         packing = None if self.packing is None else self.packing.map(function)

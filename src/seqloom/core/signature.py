@@ -48,5 +48,5 @@ class Signature:
     shared: bool
     """True if source and target use the same vocabulary, so that embeddings can be shared."""
     context: int = 0
-    """For targets that are vectors: number of context values that the decoder reads at every step, in
-    addition to the previous vector. Context values are known in advance and not predicted."""
+    """For targets that are vectors: number of context values that the decoder reads at every step,
+    in addition to the previous vector. Context values are known in advance and not predicted."""

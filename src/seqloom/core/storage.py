@@ -47,7 +47,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StorageError(
             f"{path}: cannot be written: {error.strerror or error}{_free_space(path, error)}; "
-            f"earlier files are unchanged. {_remedy(error)}, then start again."
+            f"files that were saved before are unchanged. {_remedy(error)}, then start again."
         ) from error
 
 

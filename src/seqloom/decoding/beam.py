@@ -114,7 +114,7 @@ class Beam:
 class Candidates:
     """The candidates that a step compares: each hypothesis, extended by each of its C best tokens.
 
-    B sources with K hypotheses each:
+    B is the number of sources and K is the number of hypotheses per source.
 
     totals:            (B, K · C) log-probability of the hypothesis including the token
     log_probabilities: (B, K · C) log-probability of the token
@@ -156,9 +156,9 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SelectedCandidates:
-    """N selected candidates per source. All fields have the shape (B, N).
+    """N candidates for each of B sources, selected by index. All fields have the shape (B, N).
 
-    parents: index (0 ... K - 1) of the hypothesis that the candidate extends
+    parents: index, within its source, of the hypothesis that each candidate extends
     """
 
     totals: Tensor
@@ -174,9 +174,10 @@ class BeamSelection:
     K' is the beam width, or the number of candidates per source if that number is smaller.
 
     best:       (B, K') the best candidates of each source, best first
-    ended:      (B, K') True for each candidate of `best` that ends in END. These are saved
-    continuing: (B, K') the best candidates without END. If fewer than K' exist, the others have a
-                total of -inf
+    ended:      (B, K') True for each candidate of `best` that ends in END. The search saves these
+                candidates
+    continuing: (B, K') the best candidates without END. If a source has fewer than K' of them, the
+                remaining entries have a total of -inf
     """
 
     best: SelectedCandidates
@@ -186,8 +187,8 @@ class BeamSelection:
     def flags(self) -> NDArray[np.bool_]:
         """Copy two tables of flags to the host: (2, B, K').
 
-        The first table is `ended`. The second table is True for each candidate of `continuing` that
-        exists.
+        The first table is `ended`. The second table is True for each entry of `continuing` whose
+        total is not -inf.
 
         The host needs these values to decide when a search stops. This is the only point of a step
         at which the host waits for the device.

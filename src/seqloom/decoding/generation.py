@@ -45,9 +45,9 @@ def generate(
     """Generate `outputs_per_source` outputs for each source.
 
     choose:      chooses the next token of every row
-    rules:       forbid tokens. Default: None, which allows every token
-    description: describes the search for `request.tracer`. Default: None; without a description, a
-                 tracer is not supported
+    rules:       rules that forbid tokens. Default: None, which allows every token
+    description: properties of the search that `request.tracer` records. It is required if the
+                 request has a tracer. Default: None
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
@@ -96,7 +96,7 @@ def generate(
 class OutputRows:
     """The outputs under construction, one per row. The rows of one source are adjacent.
 
-    indices:   (R,)       index of each row in the first step
+    indices:   (R,)       index that each row had in the first step
     generated: (R, 1 + t) START and the tokens so far
     nodes:     (R,)       node of each row's last token in the `TokenTree`
     """
@@ -209,12 +209,12 @@ def roll_out(
     targets: Tensor | None = None,
     target_share: float = 0.0,
 ) -> Tensor:
-    """Generate T vectors, each from the previous vector: y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
+    """Generate the vectors y_1 ... y_T with y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
 
-    Gradients flow back through the generated vectors.
+    f is a step of the decoder. Its input is y_{t-1} with c_t appended. Gradients flow back through the generated vectors.
 
     first:        (B, D)    y_0, the vector before the first output
-    context:      (B, T, C) known values c_t of each step, appended to y_{t-1}
+    context:      (B, T, C) c_1 ... c_T, values that are known in advance and not predicted
     targets:      (B, T, D) the true vectors. Default: None, if they are not used
     target_share: probability, at each position, that y_{t-1} is the true vector and not the
                   generated one (scheduled sampling, Bengio et al. 2015). Default: 0

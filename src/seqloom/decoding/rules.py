@@ -1,7 +1,7 @@
 """Rules that forbid tokens during a search.
 
 A forbidden token gets a log-probability of -inf. The log-probabilities of the other tokens do not
-change, so that the score of a hypothesis is its probability under the model.
+change, so that the score of a hypothesis depends only on probabilities under the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,8 +68,8 @@ class Rules:
         generated:         (R, 1 + t) START and the t tokens of each row so far
         forced:            (R,)       token that each row must generate, PAD if no token is forced;
                                       None if no token is forced in any row
-        position:          ()         t, if `generated` has unused columns for later tokens; None if
-                                      there are no unused columns
+        position:          ()         t. It is needed only if `generated` has more than 1 + t
+                                      columns, because it has space for later tokens. Default: None
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
@@ -117,8 +117,9 @@ def forbid_repeats(
 
     log_probabilities: (R, V)
     generated:         (R, 1 + t) START and the t tokens of each row so far
-    position:          () t, if `generated` has unused columns for later tokens. These columns are
-                       ignored. None if there are no unused columns
+    position:          () t. It is needed only if `generated` has more than 1 + t columns, because
+                       it has space for later tokens. The additional columns are ignored.
+                       Default: None
     """
     if generated.shape[1] < size:
         return
@@ -147,11 +148,13 @@ class ForcedPrefixes:
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
     def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
-        """(R,) token that each row must generate at this position, PAD if no token is forced.
+        """Return the token (R,) that each row must generate at this position; PAD if no token is
+        forced in a row.
 
         Return None if all prefixes end before this position.
 
-        sources: returns the index of the source of each row (R,); called only if needed
+        sources: function that returns the index (R,) of the source of each row. `at` calls it only
+                 if a prefix reaches this position
         """
         return self._tokens[sources(), position] if position < self._length else None
 

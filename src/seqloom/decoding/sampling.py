@@ -30,8 +30,8 @@ class Sampling:
     samples:     number of samples per source. Default: 1.
 
     The random numbers of sample j of source i depend only on the seed, i and j, not on the other
-    sources in the batch. Scores are log-probabilities under the model, as in every search:
-    temperature, top_k, top_p and epsilon do not change them.
+    sources in the batch. Scores are computed from log-probabilities under the model, as in every
+    search: temperature, top_k, top_p and epsilon do not change them.
     """
 
     temperature: float = 1.0

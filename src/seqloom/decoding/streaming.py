@@ -30,9 +30,10 @@ class StreamingCallback(Protocol):
     def on_token(self, index: int, position: int, token: int, log_probability: float) -> None:
         """Called for each generated token except END. The first token has position 1.
 
-        Not called if the search keeps several hypotheses per source. For some outputs the last
-        token is not reported. If a search is repeated, for example after it ran out of memory, its
-        tokens are reported again.
+        Not called if the search keeps several hypotheses per source. A token is reported at the
+        beginning of the next decoder step. The last token of an output that reaches its maximum
+        length without END is therefore not reported if no further step follows. If a search is
+        repeated, for example after it ran out of memory, its tokens are reported again.
         """
         ...
 

@@ -114,9 +114,10 @@ class _Source:
 class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
-    min_candidates: for each hypothesis, record at least this many candidates with the most probable
-                    tokens, even those that the search does not compare. (Beam search, for example,
-                    compares only `width` tokens per hypothesis.) Default: 5.
+    min_candidates: for each hypothesis, the tracer records at least this many candidates, those
+                    with the most probable tokens. Some of them may be candidates that the search
+                    does not compare: beam search compares only `width` tokens per hypothesis.
+                    Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:

@@ -48,7 +48,10 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value, to be compared with the value `name` that we measure under `condition`."""
+    """A published value.
+
+    The report compares it with the value `name` that we measure under `condition`.
+    """
 
     label: str
     value: float

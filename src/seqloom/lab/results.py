@@ -1,4 +1,4 @@
-"""Measurements of a claim, for all conditions and seeds."""
+"""The numbers that an experiment measures, for all conditions and seeds."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,10 @@ class Results:
         return [first - second for first, second in pairs]
 
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
-        """Return the points of a line in a chart: for each name, one value per seed."""
+        """Return the points of a line in a chart.
+
+        There is one point per name. A point is a list of values, one per seed.
+        """
         return [self.over_seeds(condition, name) for name in names]
 
 

@@ -32,9 +32,9 @@ RULE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of a claim and the reasons for this state.
+    """Whether a claim is confirmed, refuted or undecided, and why.
 
-    There is one reason per statement. The reasons are separated by "; ".
+    reason: one reason for each statement of the claim, separated by "; "
     """
 
     state: State
@@ -101,7 +101,7 @@ class Effect:
 
 
 def conclude(*effects: Effect) -> Verdict:
-    """Return the verdict on a claim that consists of these statements."""
+    """Return the verdict on a claim. Each `Effect` is one statement of the claim."""
     states = {effect.state for effect in effects}
     state: State = "undecided"
     if states == {"confirmed"}:

@@ -1,4 +1,4 @@
-"""Word alignments. Computes alignments from attention, combines the alignments of two directions
+"""Computes word alignments from attention, combines the alignments of two directions
 (symmetrisation), and converts alignments to and from text."""
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,8 @@ def align_words(
     target_words: word index of each of the T positions, -1 for a position that belongs to no word
     source_words: the same for the S positions
 
-    `merge_words` computes the weights between words. Links are in the order of the target words.
+    The weight between two words is computed from the weights of their positions by `merge_words`.
+    Links are in the order of the target words.
     """
     weights, targets, sources = attention_between_words(attention, target_words, source_words)
     if not sources:
@@ -159,12 +160,12 @@ def _links_new_word(link: Link, links: set[Link]) -> bool:
 
 
 def format_pharaoh(alignment: Sequence[Link]) -> str:
-    """[(0, 0), (1, 2)] -> "0-0 1-2", source before target"""
+    """Write links in the Pharaoh format, source word first: [(0, 0), (1, 2)] -> "0-0 1-2"."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def parse_pharaoh(line: str) -> Alignment:
-    """ "0-0 1-2" -> [(0, 0), (1, 2)]"""
+    """Read links in the Pharaoh format, source word first: "0-0 1-2" -> [(0, 0), (1, 2)]."""
     links, invalid = [], []
     for entry in line.split():
         source, _, target = entry.partition("-")
@@ -180,11 +181,13 @@ def parse_pharaoh(line: str) -> Alignment:
 
 
 def format_soft(weights: ArrayLike, targets: Sequence[int], sources: Sequence[int]) -> str:
-    """Weights between words (T, S) -> "0-0:0.93 1-0:0.07", source before target
+    """Write links with their weights, source word first: "0-0:0.93 1-0:0.07".
 
-    Links are sorted by target word.
+    Links are sorted by target word. Links with a weight below `MIN_SOFT_WEIGHT` are left out.
 
-    targets, sources: word indices of the T rows and S columns
+    weights: (T, S) attention weights between words
+    targets: word index of each of the T rows
+    sources: word index of each of the S columns
     """
     table = np.asarray(weights, dtype=np.float64)
     return " ".join(

@@ -31,7 +31,7 @@ class GoldLinks:
 
 
 def parse_gold(line: str) -> GoldLinks:
-    """ "0-0 1p2" -> sure link 0-0, possible link 1-2"""
+    """Read the gold links of a line: "0-0 1p2" has the sure link 0-0 and the possible link 1-2."""
     sure, possible, invalid = set(), set(), []
     for entry in line.split():
         match = _GOLD_LINK.fullmatch(entry)

@@ -136,7 +136,7 @@ def bleu_by_order(hypotheses: Sequence[str], references: References) -> list[Sco
 
 
 def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -> Score:
-    """BLEU-1 of captions in which each punctuation mark counts as a word, as in many papers.
+    """BLEU-1 of captions, as in many papers. Each punctuation mark counts as a word.
 
     Most captions end in a full stop, which is easy to predict and raises the score a little.
     """

@@ -38,8 +38,8 @@ def by_length(
     check_references(hypotheses, references)
     if len(sources) != len(hypotheses):
         raise DataError(
-            f"cannot be scored: there are {len(sources):,} sources and {len(hypotheses):,} "
-            "hypotheses; give one hypothesis for each source"
+            f"the outputs cannot be scored: there are {len(sources):,} sources and "
+            f"{len(hypotheses):,} hypotheses; give one hypothesis for each source"
         )
     lengths = [len(source.split()) for source in sources]
     buckets = []

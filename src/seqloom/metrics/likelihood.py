@@ -73,7 +73,7 @@ def bits_per_character(likelihood: Likelihood) -> Score:
 
 def _nats_per(likelihood: Likelihood, count: int, unit: str) -> float:
     if count <= 0:
-        raise DataError(f"cannot be scored: there are no {unit} to predict")
+        raise DataError(f"the targets cannot be scored: there are no {unit} to predict")
     return -likelihood.log_probability / count
 
 

@@ -56,8 +56,11 @@ def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
 
 
 def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
-    """Return the number of common n-grams of each pair of sequences (N, N), and the number of
-    n-grams of each sequence (N,)."""
+    """Count the n-grams of length `order` in N sequences.
+
+    Returns the number of common n-grams of each pair of sequences, shape (N, N), and the number
+    of n-grams of each sequence, shape (N,).
+    """
     ids: dict[tuple[str, ...], int] = {}
     ngrams = [
         [
@@ -75,9 +78,10 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
 
 
 def _chrf(texts: Sequence[str]) -> Matrix:
-    """chrF of each pair of texts (N, N): the F-score of mean precision and mean recall.
+    """Return chrF of every pair of the N texts: (N, N), with references as in `pairwise_utility`.
 
-    The means are over the n-gram lengths for which both texts have n-grams.
+    chrF is the F-score of mean precision and mean recall. The means are over the n-gram lengths
+    for which both texts have n-grams.
     """
     size = len(texts)
     precision, recall, orders = np.zeros((3, size, size))
@@ -94,9 +98,10 @@ def _chrf(texts: Sequence[str]) -> Matrix:
 
 
 def _bleu(texts: Sequence[Sequence[str]]) -> Matrix:
-    """Sentence BLEU of each pair of texts (N, N), smoothed.
+    """Return the smoothed BLEU of every pair of the N texts: (N, N).
 
-    N-grams that are longer than the hypothesis do not count.
+    Entry (i, j) is the score of text i with text j as its reference. The score ignores n-gram
+    lengths that are larger than the length of text i.
     """
     from sacrebleu.metrics.bleu import BLEU  # imported on first use, see bleu.py
 

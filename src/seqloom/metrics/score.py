@@ -50,4 +50,4 @@ def check_references(hypotheses: Sequence[str], references: References) -> None:
         rest = f" and {len(missing) - MAX_LISTED:,} more" if len(missing) > MAX_LISTED else ""
         problems.append(f"no reference for sentence {', '.join(missing[:MAX_LISTED])}{rest}")
     if problems:
-        raise DataError("cannot be scored: " + "; ".join(problems))
+        raise DataError("the outputs cannot be scored: " + "; ".join(problems))

@@ -5,8 +5,8 @@ the mean over its subwords t:
 
     A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
 
-A row that sums to 1 still sums to 1. The total attention to each source word stays the same if each
-row is weighted by the number of subwords of its target word.
+If every row of A sums to 1, every row of A' sums to 1. The total attention to a source word, which
+is a column sum, stays the same only if row w of A' is weighted by |w|, its number of subwords.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Errors of forecasts, and simple baselines to compare them with."""
+"""Errors of forecasts, and simple baselines to compare them with.
+
+Shapes: N examples, S observed steps, T forecast steps, D columns.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,7 @@ SIGNATURE = "standardised by the training split"
 
 
 def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """Mean squared error of all values, each divided by the `deviation` of its column.
+    """Mean of ((output - target) / deviation)² over all values.
 
     deviation: (D,) standard deviation of each column in the training split
     """
@@ -19,7 +22,7 @@ def squared_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Sco
 
 
 def absolute_error(outputs: Numbers, targets: Numbers, deviation: Numbers) -> Score:
-    """Mean absolute error of all values, each divided by the `deviation` of its column.
+    """Mean of |output - target| / deviation over all values.
 
     deviation: (D,) standard deviation of each column in the training split
     """

@@ -1,4 +1,4 @@
-"""Builds a model from its config and the signature of its task."""
+"""Builds a model from its config and a `Signature`, which describes its inputs and outputs."""
 
 from typing import assert_never
 
@@ -313,7 +313,11 @@ def _build_label_decoder(
 
 
 def _input_spec(signature: Signature) -> Tokens | Vectors:
-    """Return the type of the decoder input: tokens, or vectors with appended context values."""
+    """Return the type of the decoder input: tokens or vectors.
+
+    Vectors contain the previous target vector and the context values of the step (see
+    `Signature.context`).
+    """
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
 

@@ -24,7 +24,7 @@ class ImageEncoder(EncoderModule):
         self.crop = crop
 
     def encode_grid(self, images: Tensor) -> Tensor:
-        """Encode cropped images: (B, 3, N, N) -> (B, G, D)"""
+        """Encode square images with a side of N pixels: (B, 3, N, N) -> (B, G, D)"""
         raise NotImplementedError
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:

@@ -80,7 +80,8 @@ class State:
                     this row
     moving:         tensors with one row per hypothesis (hidden state, cache). The hypotheses of one
                     source are adjacent: row r belongs to source r // K
-    position:       number of tokens consumed so far; a 0-dim tensor in a static state
+    position:       number of tokens consumed so far; a 0-dim tensor in a state that
+                    `StaticDecoder.start_static` returns
     need_attention: if False, attention weights are not returned (`Step.attention` is None), which
                     is faster
 
@@ -95,11 +96,11 @@ class State:
     need_attention: bool = True
 
     def select(self, rows: Tensor) -> "State":
-        """Keep the hypotheses with these indices (R',). All sources stay."""
+        """Return a state with the hypotheses at these indices (R',) and with all sources."""
         return replace(self, moving=self.moving.select(rows))
 
     def keep_sources(self, sources: Tensor) -> "State":
-        """Keep the sources with these indices (B',).
+        """Return a state with the sources at these indices (B',).
 
         The caller must also `select` the hypotheses of these sources, and no others.
         """
@@ -130,8 +131,9 @@ class Step:
 class DecoderOutput:
     """The result of `Decoder.forward`: features (B, T, D) and the readout that maps them to logits.
 
-    Logits over the vocabulary are the largest tensor of a training step. They are computed only
-    when `logits` is called. `loss` does not need to hold the logits of all positions in memory.
+    Logits over the vocabulary are the largest tensor of a training step, so they are not stored
+    here. `logits` computes them for all positions. `loss` can compute them in chunks and skip
+    padding (see `Readout.loss`).
     """
 
     features: Tensor
@@ -142,7 +144,12 @@ class DecoderOutput:
         return self.readout(self.features)
 
     def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Σ -log p(target) over the targets (B, T) that are not padding -> ()"""
+        """Return the cross-entropy, summed over all positions that are not padding: ()
+
+        targets:   (B, T) token ids
+        smoothing: label smoothing, 0 to 1. With 0, the loss is Σ -log p(target).
+        padding:   token id that marks padding in `targets`
+        """
         return self.readout.loss(self.features, targets, smoothing, padding)
 
 
@@ -210,9 +217,10 @@ class StaticDecoder(Protocol):
     def start_static(self, memory: Memory, max_steps: int) -> State:
         """Return the state before the first token, for static steps.
 
-        `position` is a tensor, caches are updated in place, and `moving` has a method `copy_` that
-        overwrites its tensors with those of a later state. The number of hypotheses may change only
-        before the first step, and no source may be dropped. Attention weights are not returned.
+        `position` is a tensor. `step` updates caches in place and returns no attention weights.
+        `moving` has a method `copy_` that overwrites its tensors with those of a later state.
+        The caller may change the number of hypotheses only before the first step, and must not
+        drop a source.
         """
         ...
 

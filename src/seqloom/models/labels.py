@@ -55,7 +55,8 @@ def _one_per_row(memory: Memory) -> Tensor:
 class LabelSource:
     """The `fixed` part of the decoder state.
 
-    vectors: (B, N, D) the vectors from which labels are predicted
+    vectors: (B, N, D) the vectors from which labels are predicted. N is the number of source
+             positions, or 1 if a source has one label
     counts:  (B,) number of labels of each row
     """
 
@@ -67,11 +68,11 @@ class LabelSource:
 
 
 class LabelDecoder(DecoderModule):
-    """Predicts label t from vector t, then END.
+    """Predicts label t from vector t, and END after the last label.
 
     p(y_t | y_<t, x) = p(y_t | h_t), or p(y_t | h_t, y_{t-1}) if `previous` is given.
 
-    select_vectors: selects the vectors h from the encoder output
+    select_vectors: selects the vectors h_1, h_2, … from the encoder output
     previous:       embeds the previous label; None if labels do not depend on it
     """
 
@@ -116,9 +117,10 @@ class LabelDecoder(DecoderModule):
         return self.output(self._features(labelled, tokens), None)
 
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
-        """Compute the features of the readout: (…, D + 1), (…) -> (…, D' + 1)
+        """Compute the input features of the readout: (…, F + 1)
 
-        If `previous` is given, append the embedding of the previous label. Then apply dropout.
+        If `previous` is given, append the embedding of the previous label to each vector. F is the
+        resulting width. Then apply dropout to the vectors, but not to the end flag.
 
         labelled: (…, D + 1) vectors with an end flag, see `_gather_labelled`
         tokens:   (…) previous labels

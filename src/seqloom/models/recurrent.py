@@ -57,8 +57,9 @@ class CopiedInitialState(InitialState):
 
 
 class ProjectedInitialState(InitialState):
-    """tanh(W summary + b). Encoder and decoder may have different numbers of layers, widths and
-    cells.
+    """Computes the initial state as tanh(W summary + b).
+
+    The decoder may differ from the encoder in its number of layers, its width and its cell.
 
     summary_width: L · C, width of the concatenated summaries of all encoder layers
     """
@@ -98,7 +99,11 @@ class RecurrentEncoder(EncoderModule):
         self.max_length = embedder.positions.max_length
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
-        """(B, S) -> states (B, S, D) of the top layer, summary (B, L, C) of every layer"""
+        """Encode token ids (B, S) or vectors.
+
+        The memory holds the hidden vectors (B, S, D) of the top layer and, as its summary, the
+        final states (B, L, C) of all layers.
+        """
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
         assert packing is None, "packed rows would carry the state of one pair into the next"
         states = self.embedder(source.values)  # (B, S, D)
@@ -162,7 +167,7 @@ class RecurrentState:
     """The `moving` part of a decoder state.
 
     states:  (R, L, C) states of all layers
-    context: (R, A)    attention context of the previous step
+    context: (R, A)    attention context of the previous step; A is 0 without attention
     """
 
     states: Tensor
@@ -180,18 +185,19 @@ class RecurrentState:
 class RecurrentDecoder(DecoderModule):
     """Computes s_t from s_{t-1} and the previous token y_{t-1}, with or without attention.
 
-    Attention to the source runs once per step. Its query is h of one layer, the query layer: the
-    lowest layer if `context_uses` contains "layer", otherwise the top layer. `context_uses` lists
-    where the context a is used:
+    The state s of a layer is its hidden vector h; the state of an LSTM layer is [h; c] with the
+    cell state c. Attention to the source runs once per step. Its query is h of one layer, the query
+    layer: the lowest layer if `context_uses` contains "layer", otherwise the top layer.
+    `context_uses` lists where the decoder uses the attention context a:
 
         input    the input of the lowest layer is [y_{t-1}; a]. If the query is the state after the
                  step, a is the context of the previous step, because the context of the current
                  step is computed only later
         layer    the input of the layer above the query layer is [h; a]
-        state    a replaces h of the query layer. If the query is the previous state, a replaces
-                 that h before the step. Otherwise a replaces the new h before any other part of the
-                 network uses it
-        readout  logits = W [h; a] + b
+        state    a replaces h of the query layer, projected if the widths differ. If the query is
+                 the previous state, a replaces the previous h before the layers run. Otherwise a
+                 replaces the new h immediately after the query layer has computed it
+        readout  logits = W [h; a] + b, where h belongs to the top layer
 
     initial_state:           computes s_0 from the encoder summary
     attention:               attention to the source; None: no attention
@@ -280,7 +286,11 @@ class RecurrentDecoder(DecoderModule):
     def _forward_stepwise(
         self, embedded: Tensor, source: RecurrentSource, moving: RecurrentState
     ) -> Tensor:
-        """Compute positions one by one, because each step uses the context of the previous step."""
+        """Compute the readout's features (B, T, F) position by position.
+
+        Positions cannot be computed in parallel, because the recurrent state depends on the
+        attention context, and the context depends on the state.
+        """
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
             steps = embedded.shape[1]
@@ -295,9 +305,9 @@ class RecurrentDecoder(DecoderModule):
     def _forward_parallel(
         self, embedded: Tensor, source: RecurrentSource, states: Tensor
     ) -> Tensor:
-        """Run each layer, and attention, over all positions at once.
+        """Compute the readout's features (B, T, F): run each layer over all positions at once.
 
-        This is possible because the context is not an input of the query layer or a layer below it.
+        This is possible because neither the query layer nor a layer below it uses the context.
         """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)
@@ -357,7 +367,7 @@ class RecurrentDecoder(DecoderModule):
     def features(
         self, hidden: Tensor, context: Tensor | None, summary: Tensor, inputs: Tensor
     ) -> Tensor:
-        """Concatenate the features of the readout: (…, F)"""
+        """Concatenate the parts that the readout uses as its input features: (…, F)"""
         parts = [hidden]
         if context is not None and "readout" in self.context_uses:
             parts.append(context)
@@ -370,7 +380,7 @@ class RecurrentDecoder(DecoderModule):
     def _attend(
         self, state: Tensor, source: RecurrentSource, need_attention: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend to the source with h of a state (R, C) as query.
+        """Attend to the source. The query is the hidden vector h in the state (R, C).
 
         Return the context (R, A), and the weights (R, H, S) if `need_attention`, otherwise None.
         """
@@ -381,7 +391,11 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """Replace h of a state (R, C) by the context if `context_uses` contains "state"."""
+        """If `context_uses` contains "state", replace the hidden vector h in the state (R, C).
+
+        The new h is the context, projected if its width differs. Otherwise return the state
+        unchanged.
+        """
         if "state" not in self.context_uses:
             return state
         cell = state[:, self.width :]  # c of an LSTM; empty for other cells

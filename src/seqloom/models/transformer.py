@@ -90,7 +90,7 @@ class TransformerCache:
     """The `moving` part of a decoder state: keys and values of all previous target positions.
 
     layers: cache of each layer
-    slots:  the slot table of static caches; None if the caches are not static
+    slots:  table that all static caches share, see `SlotTable`; None if the caches are not static
     """
 
     layers: tuple[KeyValueCache | StaticCache, ...]
@@ -101,7 +101,10 @@ class TransformerCache:
         return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
-        """Do nothing: static caches are updated in place, so `later` has the same tensors."""
+        """Do nothing, because `step` updates static caches in place.
+
+        `later`, the cache after the step, holds the same tensors as this cache.
+        """
         assert self.slots is later.slots
 
 

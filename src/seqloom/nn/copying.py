@@ -4,10 +4,12 @@
 
 f is the feature vector that the readout maps to logits, and x_s is the source token at position s.
 The pointer a holds the weights of a separate attention layer with one head. The gate g is computed
-from f and from the mean of the pointer's keys, weighted with a. The decoder's cross-attention is
-not used as the pointer: it has many heads that collect information from many positions, and its
-fused kernels do not return weights, while a pointer selects one position. Tokens are compared by
-their ids, so source and target must share a vocabulary.
+from f and from the mean of the pointer's keys, weighted with a. Tokens are compared by their ids,
+so source and target must share a vocabulary.
+
+The decoder's cross-attention is not used as the pointer, for two reasons. A pointer has to select
+one position, but the heads of cross-attention collect information from many positions. And the
+fused kernels of cross-attention do not return weights.
 """
 
 import math
@@ -145,8 +147,9 @@ def _copy_gain(
 ) -> Tensor:
     """Sum log p(v) - log(g · softmax(W f)_v) over the distinct tokens v of the source: (B, T)
 
-    This is the amount by which copying increases Σ log p over the vocabulary. The code sums over
-    source positions, so a token that occurs n times is counted n times, each time with weight 1/n.
+    g · softmax(W f)_v is the probability of generating v, and p(v) adds the probability of copying
+    it. So the result is the amount by which copying increases Σ log p over the vocabulary. The code
+    sums over source positions: a token that occurs n times is counted n times, with weight 1/n.
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)

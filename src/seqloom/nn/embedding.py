@@ -126,10 +126,10 @@ class Embedder(nn.Module):
         return self.dropout(self.projection(self.positions(self.lookup(tokens), position_ids)))
 
     def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
-        """Tokens at one position (R,) -> (R, width)
+        """Compute the input vectors (R, width) of the tokens (R,) at one position.
 
-        row: (1, P) the row of the table from `positions.tabulate` for this position; None if there
-             is no table
+        row: (1, P) position vector of this position, a row of the table that `positions.tabulate`
+             returns; None if there is no table
         """
         vectors = self.lookup(tokens)
         joined = vectors if row is None else self.positions.join_row(vectors, row)

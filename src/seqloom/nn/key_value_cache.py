@@ -33,13 +33,14 @@ class Cache(Protocol):
 
     @property
     def mask(self) -> Tensor | None:
-        """(1, capacity) True for filled positions; None if `append` returns no other positions."""
+        """(1, capacity) True for filled positions; None if `append` returns only filled ones."""
         ...
 
     def append(self, new: KeysValues) -> KeysValues:
         """Store the keys and values of one position, (R, H, 1, D) each.
 
-        Return the keys and values of all positions.
+        Return the keys and values of all positions so far. If `mask` is not None, the result also
+        has positions that are not filled yet. `mask` hides them.
         """
         ...
 

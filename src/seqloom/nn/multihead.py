@@ -1,11 +1,10 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-    q = f(Wq s + bq)    k = f(Wk h + bk)    v = Wv h + bv
-    a = Wo [head_1; …; head_H] + bo         head_i = Σ_s α_s v_s    α = softmax(score(q, k))
+    q = f(Wq s + bq)    k_j = f(Wk h_j + bk)    v_j = Wv h_j + bv
+    a = Wo [head_1; …; head_H] + bo    head_i = Σ_j α_j v_j    α = softmax of score(q, k_j) over j
 
-Queries are computed from the states s. Keys and values are computed from the states h: s attends to
-h.
-Each head uses its own part, of width D/H, of the queries, keys and values.
+The query q is computed from the state s. Keys and values are computed from the states h_j, to which
+s attends. a is the context of s. Each head uses its own part, of width D/H, of q, k_j and v_j.
 
 In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
 that every key is visible. `is_causal` hides from each query all keys after its position.
@@ -32,7 +31,7 @@ Values = Literal["learned", "states"]
 
 
 class AttentionOutput(NamedTuple):
-    """The result of attention.
+    """The result of attention. C is `MultiHeadAttention.context_width`.
 
     context: (B, T, C)    context vector of each query
     weights: (B, H, T, S) attention weights of each head
@@ -76,8 +75,9 @@ class MultiHeadAttention(nn.Module):
     width:             total width, over all heads, of projected queries, keys and values. Default:
                        query_width
     score:             similarity of queries and keys. Default: dot product / √d
-    projection:        f above: "linear" (identity), "sigmoid" or "tanh"; "none" uses the states
-                       themselves as queries and keys. Default: "linear"
+    projection:        the function f at the top of the file: "linear" (identity), "sigmoid" or
+                       "tanh"; "none" uses the states themselves as queries and keys. Default:
+                       "linear"
     values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
     output_projection: project the concatenated heads to query_width with Wo. Default: True
     selection:         "softmax", or "argmax" for all weight on the key with the highest score.
@@ -85,8 +85,8 @@ class MultiHeadAttention(nn.Module):
     rotary:            rotate queries and keys by their positions. Default: False
     dropout:           dropout on the attention weights. Default: 0
 
-    If f is linear, the score is a product and positions are not rotary, bk adds the same value to
-    all scores of a query. The softmax cancels this value, so bk never gets a gradient.
+    If f is linear, `score.is_product` is True and positions are not rotary, then bk adds the same
+    value to all scores of a query. The softmax cancels this value, so the gradient of bk is zero.
     """
 
     def __init__(
@@ -160,7 +160,10 @@ class MultiHeadAttention(nn.Module):
         return self.attend_with_weights(queries, memory, mask, is_causal=is_causal)
 
     def project_keys_values(self, states: Tensor, position_ids: PositionIds = 0) -> KeysValues:
-        """(B, S, Dk) -> keys, after `AttentionScore.prepare`, and values: (B, H, S, ·) each."""
+        """Compute keys and values (B, H, S, ·) from states (B, S, Dk).
+
+        The keys are the result of `AttentionScore.prepare`.
+        """
         keys, values = self._project_keys_values(states, position_ids)
         return KeysValues(self.score.prepare(keys), values)
 
@@ -226,10 +229,10 @@ class MultiHeadAttention(nn.Module):
         return AttentionTrace(queries, keys, scores, weights, values, read, self._join_heads(read))
 
     def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
-        """Self-attention of one position to all positions up to it: (R, D) -> (R, C)
+        """Attend from one position to all positions up to it (self-attention): (R, D) -> (R, C)
 
-        projections: the result of `fast.multihead.joined_projections`, with which queries, keys and
-                     values are computed in one product. Default: None, separate products
+        projections: the result of `fast.multihead.joined_projections`. It computes queries, keys
+                     and values in one product. Default: None, which computes three products
         """
         queries, new = self._project_position(states, cache.position, projections)
         if (
@@ -270,7 +273,8 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain_softmax(self) -> bool:
-        """True if weights are a softmax of dot products without dropout, as fused kernels need."""
+        """True if weights are a softmax of dot products and dropout is off. The fast versions of
+        `step` and `step_cross` require this."""
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
 
@@ -282,7 +286,10 @@ class MultiHeadAttention(nn.Module):
     def _project_keys_values(
         self, states: Tensor, position_ids: PositionIds
     ) -> tuple[Tensor, Tensor]:
-        """(B, S, Dk) -> keys, before `AttentionScore.prepare`, and values: (B, H, S, ·) each."""
+        """Compute keys and values (B, H, S, ·) from states (B, S, Dk).
+
+        The keys are the input of `AttentionScore.prepare`.
+        """
         if self.projection != "none" and self.learned_values:
             projected, values = joined_linear(states, self.to_key, self.to_value)
         else:
@@ -293,7 +300,7 @@ class MultiHeadAttention(nn.Module):
     def _project_position(
         self, states: Tensor, position: PositionIds, projections: PackedLinear | None
     ) -> tuple[Tensor, KeysValues]:
-        """(R, Dq) -> queries, keys and values of one position: (R, H, 1, ·) each."""
+        """Compute queries, keys and values (R, H, 1, ·) of one position from states (R, Dq)."""
         if projections is None or torch.compiler.is_compiling():  # a compiler packs weights itself
             projected = (self.to_query(states), self.to_key(states), self.to_value(states))
         else:

@@ -24,8 +24,8 @@ def expand_position_ids(position_ids: PositionIds, length: int, device: torch.de
 def sinusoid(positions: Tensor, width: int) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
-    Vaswani et al. 2017, section 3.5. Each pair of entries is a point on a circle; the frequency
-    decreases from pair to pair.
+    Vaswani et al. 2017, section 3.5, except that the frequencies of the paper start with ω_0 = 1.
+    Each pair of entries is a point on a circle; the frequency decreases from pair to pair.
     """
     k = torch.arange(1, (width + 1) // 2 + 1, device=positions.device, dtype=torch.float64)
     angles = positions.double().unsqueeze(-1) * 10_000 ** (-2 * k / width)  # (T, d/2)

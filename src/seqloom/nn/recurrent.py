@@ -64,7 +64,10 @@ class RecurrentLayer(nn.Module):
         return self.width * (2 if self.cell == "lstm" else 1)
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, D) from state (B, C) -> hidden vectors (B, T, N), final state (B, C)"""
+        """Run over the inputs (B, T, D), starting from `state` (B, C).
+
+        Return the hidden vectors (B, T, N) and the final state (B, C).
+        """
         if self.cell == "gru" and trains_on_cpu(inputs, self.network.all_weights[0][1]):
             hidden = gru(inputs.transpose(0, 1).contiguous(), state, self.weights())  # (T, B, N)
             return hidden.transpose(0, 1), hidden[-1]
@@ -103,9 +106,11 @@ class RecurrentLayer(nn.Module):
         return [input_weight, self.weight_dropout(state_weight), *biases]
 
     def step(self, inputs: Tensor, state: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        """(B, D) from state (B, C) -> next state (B, C); its first N entries are h
+        """Run one step with the inputs (B, D), starting from `state` (B, C).
 
-        weights: the result of `self.weights()`. Default: computed by this call
+        Return the next state (B, C). Its first N entries are the hidden vector h.
+
+        weights: the result of `self.weights()`. Default: None; `step` then calls `self.weights()`
         """
         weights = self.weights() if weights is None else weights
         match self.cell:

@@ -38,11 +38,12 @@ SHIFTS = (0, 1)
 class WordAlignment:
     """The alignment of a sentence pair.
 
-    links:   each target word, linked to the source word with the highest weight
+    links:   (source word, target word) pairs. Each target word is linked to the source word with
+             the highest weight
     weights: (target words, source words) attention. Rows may sum to less than 1, because the
              weights of tokens that belong to no word, such as END, are left out
-    targets: indices of the target words
-    sources: indices of the source words
+    targets: index in the target sentence of the word in each row of `weights`
+    sources: index in the source sentence of the word in each column of `weights`
     """
 
     links: Alignment
@@ -127,7 +128,11 @@ def _single_heads(outputs: Sequence[Prediction], shift: int) -> Iterator[HeadCho
 
 
 def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
-    """Yield the groups of heads to average: the best two, three, …; each layer; all heads."""
+    """Yield the groups of heads to average: the best two, three, …; each layer; all heads.
+
+    ranked: all heads, best first
+    shift:  the `shift` of every yielded `HeadChoice`
+    """
     groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
     for layer in sorted({layer for layer, _ in ranked}):
         groups.append(tuple(sorted(head for head in ranked if head[0] == layer)))

@@ -80,9 +80,12 @@ class AttentionReduction:
     choice: HeadChoice = ALL_HEADS
 
     def reduce(self, attention: Tensor) -> Tensor:
-        """Select the part of the attention of R hypotheses for the search to store.
+        """Return what the search stores of the attention of one step.
 
-        (R, L, H, S) -> (R, L, H, S) if `all_heads` is set, otherwise (R, number of means, S)
+        attention: (R, L, H, S) attention of R hypotheses
+
+        If `all_heads` is set, returns `attention` unchanged. Otherwise returns one or two means
+        over heads: (R, 1, S) or (R, 2, S)
         """
         if self.all_heads:
             return attention

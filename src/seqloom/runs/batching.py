@@ -85,7 +85,11 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 
 
 def input_tokens(model_input: ModelInput) -> int:
-    """Return the number of tokens, END included, by which an input uses up the token budget."""
+    """Return the number of tokens that an input counts against the token budget.
+
+    END is included. An image counts as `IMAGE_TOKENS` tokens. If there is no source, the tokens of
+    the prefix are counted.
+    """
     if model_input.image is not None:
         return IMAGE_TOKENS
     if model_input.frames is not None:

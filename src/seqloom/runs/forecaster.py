@@ -136,8 +136,9 @@ class Forecaster:
         future = rows[end : end + predict]
         if context and len(future) < predict:
             raise DataError(
-                f"{path}: add {predict} rows with the context ({', '.join(context)}) and empty "
-                f"{', '.join(columns)} after the observed rows; found {len(future)}"
+                f"{path}: {predict} rows must follow the observed rows; found {len(future)}. "
+                f"Add rows with values for {', '.join(context)} and empty cells for "
+                f"{', '.join(columns)}"
             )
         observed = np.array(
             [

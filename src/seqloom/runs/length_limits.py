@@ -65,7 +65,8 @@ def check_lengths(limit: int | None, lengths: Sequence[int], first: int, message
 
     limit:   maximum number of tokens; None for no limit
     lengths: number of tokens of each line
-    first:   index of the first line, for the line numbers in the error
+    first:   number of lines that precede these lines in the whole text. It is added to the line
+             numbers in the error
     message: first line of the error
     """
     if limit is None:

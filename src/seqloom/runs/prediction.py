@@ -35,7 +35,8 @@ class Prediction:
                        None if not requested
     alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment;
                        if no heads were selected, the mean of all heads
-    word_of:           for each piece, the index of its word in the text; -1 for a piece of no word
+    word_of:           for each piece, the index of its word in the text; -1 if the piece belongs
+                       to no word
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces

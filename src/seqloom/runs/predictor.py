@@ -131,7 +131,9 @@ class Predictor:
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
     ) -> list[list[Prediction]]:
-        """Return the outputs for prepared inputs. The caller must check the input lengths first.
+        """Return the outputs for each model input, best first.
+
+        The caller must check the lengths of the inputs first, with `check_input_lengths`.
 
         sample_indices: one index per input. The random samples of an input depend only on its index
         callback:       receives tokens during torch searches and can cancel inputs. It identifies
@@ -302,7 +304,8 @@ class Predictor:
     def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
         """Raise a DataError if a source or prefix exceeds the model's maximum length.
 
-        first: index of the first input, for the line numbers in the error
+        first: number of inputs that precede these inputs in the caller's list. It is added to the
+               line numbers in the error
         """
         limit = self.model.max_source_length
         check_lengths(

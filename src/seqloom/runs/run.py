@@ -213,7 +213,9 @@ class Run:
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
-        """Generate `n_best` texts that start with each prompt. A prompt may be empty.
+        """Generate `n_best` texts for each prompt. These texts start with the prompt.
+
+        A prompt may be empty.
 
         decoding: a search config. Default: sampling, with the recipe's settings
 

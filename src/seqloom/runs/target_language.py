@@ -69,7 +69,8 @@ class TargetLanguages:
         """Put the tag in front of each non-empty text.
 
         tag:   the tag to add. If it is None, every non-empty text must already start with a tag
-        first: index of the first text, for the line numbers in errors
+        first: number of texts that precede these texts in the caller's list. It is added to the
+               line numbers in errors
         """
         if not self.tags:
             return list(texts)

@@ -78,7 +78,8 @@ class Forecast:
     ) -> SeriesDataset:
         """Convert windows to a dataset. Values are normalised for the model.
 
-        rotation_seed: seed of random rotations. Default: None, no rotations.
+        rotation_seed: seed with which the dataset rotates and mirrors each window at random.
+                       Default: None, no rotations.
         """
         return SeriesDataset.of(
             windows,
@@ -101,7 +102,8 @@ class Forecast:
     def free_running(self, model: Model, batch: Batch, target_share: float = 0.0) -> Tensor:
         """Return scaled predictions (B, T, D). Each predicted row is the input of the next step.
 
-        The context of the future time steps is used, because it is known in advance.
+        The model reads the context columns of the future time steps (`Signature.context`), because
+        their values are known in advance.
 
         target_share: probability, at each position, that the input is the true row instead.
                       Default: 0. Then the target values of the batch are not used

@@ -193,8 +193,10 @@ def score_samples(
 
 
 def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
-    """-1/K Σ advantage · log p(sample), with K samples per source, summed over all samples of all
-    sources -> ()"""
+    """Return -1/K Σ advantage · log p(sample) -> ()
+
+    The sum is over all samples of all sources. K is the number of samples per source.
+    """
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)
     log_p = log_softmax(logits).gather(-1, samples.targets.values.unsqueeze(-1)).squeeze(-1)

@@ -34,9 +34,9 @@ class TokenTask:
                       vectors
     tag_side:         whether the tag at the start of a source stays in the source or becomes the
                       first target token
-    metrics:          the metrics of the recipe that do not need the sources. The first metric is
-                      also computed separately for different source lengths. Empty for tasks
-                      whose metrics cannot be selected in the recipe.
+    metrics:          the metrics that the recipe lists, except SARI, which needs the sources. The
+                      first metric is also computed separately for different source lengths. Empty
+                      for tasks whose metrics cannot be selected in the recipe.
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -61,8 +61,8 @@ class TokenTask:
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":
-        """Return a task that does not compute slow scores, but is otherwise the same. The score
-        named `needed` is computed even if it is slow."""
+        """Return a task like this one that computes no slow scores, except the score named
+        `needed`."""
         return self
 
     def save(self, folder: Path) -> None:

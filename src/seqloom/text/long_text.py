@@ -97,7 +97,8 @@ def newline_id(tokenizer: Tokenizer) -> int | None:
 def encode_target(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encode a target for training or scoring.
 
-    White space at both ends of a sentence is removed. In long text it is kept.
+    A tokenizer for single lines gets the text without white space at both ends. A tokenizer for
+    long text gets the text unchanged.
     """
     is_long_text = isinstance(tokenizer, LongTextTokenizer)
     return tokenizer.encode(text if is_long_text else text.strip())

@@ -117,7 +117,7 @@ def _is_word(piece: str) -> bool:
 
 
 def join_words(pieces: Iterable[str]) -> list[str]:
-    """Return the text that each token adds to the decoded text.
+    """Return one text per token: the part of the decoded text that this token adds.
 
     Joiners are removed. A space separates two tokens unless there is a joiner between them.
     """

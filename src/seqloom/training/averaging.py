@@ -22,7 +22,10 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Base class of all averagers. It computes no average and uses the current weights."""
+    """Interface of weight averaging. This base class is used if averaging is switched off.
+
+    It returns the current weights of the model instead of an average.
+    """
 
     def after_step(self, model: nn.Module) -> None:
         """Update the average after an optimiser step."""
@@ -48,10 +51,10 @@ class Averager:
 
 
 class Average(Averager):
-    """Base class of the averagers that compute an average.
+    """Base class of `LastWeights` and `MovingAverage`.
 
-    `applied` sets the weights of the model to the average, and restores the current weights when
-    the context ends.
+    `applied` sets the weights of the model to the average. When the context ends, it restores the
+    weights that the model had before.
     """
 
     @contextmanager
@@ -104,7 +107,7 @@ class MovingAverage(Average):
     """Exponential moving average: m ← d m + (1 - d) w after every step.
 
     m is the average, w the current weights, and d = min(decay, t / (t + 10)) at step t. In the
-    first steps d is small, so the weights of these steps are soon forgotten.
+    first steps d is small, so the weights of these steps soon have little influence on m.
     """
 
     def __init__(self, decay: float) -> None:

@@ -46,7 +46,7 @@ class World:
             torch_distributed.all_reduce(tensor)
 
     def broadcast(self, number: float) -> float:
-        """Return the number of rank 0 on all ranks, so that all ranks use the same number."""
+        """Return, on every rank, the value of `number` that rank 0 passes."""
         return self.sum(number if self.is_main else 0.0)
 
     def all_reduce_gradients(self, parameters: Iterable[nn.Parameter]) -> None:

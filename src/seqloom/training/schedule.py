@@ -40,7 +40,10 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
 
 
 def target_share(config: DecoderInputConfig, step: int) -> float:
-    """Return the probability that the decoder input is the target token, not the prediction."""
+    """Return the probability that the decoder input is the target token.
+
+    Otherwise the decoder input is the token that the model predicts.
+    """
     match config:
         case TeacherForcingConfig():
             return 1.0
@@ -59,7 +62,12 @@ def uses_minimum_risk(settings: TrainingConfig, step: int) -> bool:
 
 
 def _decay(shape: str, progress: float) -> float:
-    """A curve from 1 at progress 0 to 0 at progress 1 (Bengio et al. 2015, figure 2)."""
+    """Return the value of a decay curve (Bengio et al. 2015, figure 2).
+
+    The curve falls from 1 at progress 0 to 0 at progress 1.
+
+    shape: "linear", "exponential" or "inverse-sigmoid"
+    """
     match shape:
         case "linear":
             return 1 - progress

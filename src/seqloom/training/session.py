@@ -34,17 +34,24 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the best score after one more evaluation, which had this score at this step."""
+        """Return the updated best score after an evaluation.
+
+        score: the dev score of this evaluation
+        step:  the training step of this evaluation
+        """
         if self.best is None or (score > self.best if higher_is_better else score < self.best):
             return BestScore(score, step, 0)
         return replace(self, waited=self.waited + 1)
 
     def is_best(self, step: int) -> bool:
-        """True if this step has the best score so far."""
+        """True if the best score so far was reached at this step."""
         return self.best_step == step
 
     def should_stop(self, patience: int | None) -> bool:
-        """True after `patience` evaluations without a better score. If it is None, always False."""
+        """True after `patience` evaluations without a better score.
+
+        If `patience` is None, returns False.
+        """
         return patience is not None and self.waited >= patience
 
 
@@ -52,7 +59,7 @@ class BestScore:
 class Session:
     """Everything the training loop reads and changes.
 
-    Checkpoints save the fields from `model` to `best_score`.
+    Checkpoints store `model`, `best_score` and all fields between them.
     """
 
     model: Model

@@ -213,10 +213,10 @@ def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallb
 
 
 def _read_dev_examples(config: RunConfig) -> list[Example]:
-    """Read the dev examples for which every evaluation computes outputs.
+    """Read the dev examples that every evaluation decodes.
 
-    They are the first examples of the split. If the split has several groups, they are taken from
-    the groups in turn.
+    These are the first examples of the dev split. If the split has several groups, the examples are
+    taken from the groups in turn. The list is empty for a forecasting model.
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only

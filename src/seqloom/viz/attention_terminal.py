@@ -6,7 +6,7 @@
     it      ▓▓▓   ░░░░░░░   ░░░
 
 Each row is an output token, each column a source token. A darker block is a larger weight. With
-`marks="numbers"` the weights are percentages. A weight that rounds to zero percent is a point:
+`marks="numbers"` the weights are percentages. A "." stands for a weight that rounds to 0 %:
 
             das   gefällt   mir
     I        12         .    88
@@ -45,7 +45,9 @@ def draw_attention(
     width: int = 80,
     marks: Marks = "blocks",
 ) -> Text:
-    """Draw weights (T, S), whose rows sum to one, in lines of at most `width` cells.
+    """Draw an attention matrix in lines of at most `width` terminal cells.
+
+    weights: (T, S) attention weights; each row sums to one
 
     Source tokens are the column headers if they fit. Otherwise the columns are numbered, and a
     legend below the matrix lists the tokens. If the numbered columns are still too wide, the matrix
@@ -107,7 +109,7 @@ class _AttentionRenderer:
         return drawing
 
     def mark(self, weight: float, cells: int) -> str:
-        """Return the mark of a weight, as wide as its column."""
+        """Return the characters that show a weight, as wide as its column (`cells`)."""
         fraction = 0.0 if math.isnan(weight) else min(max(weight, 0.0), 1.0)
         match self.marks:
             case "blocks":
@@ -126,7 +128,10 @@ def _level(weight: float) -> int:
 
 
 def _legend(numbers: Sequence[str], labels: Sequence[str], width: int) -> Text:
-    """List the column numbers and their labels: "1 das  2 gefällt", in lines of `width` cells."""
+    """List the column numbers and their labels, for example "1 das  2 gefällt".
+
+    A line has at most `width` terminal cells, unless a single label is longer.
+    """
     lines: list[str] = [""]
     for number, label in zip(numbers, labels, strict=True):
         entry = f"{number} {label}"

@@ -1,7 +1,7 @@
 """Computes where each candidate of a search is placed in a drawing of the search tree.
 
-Steps run from left to right. The drawing shows every candidate that was not dropped, and the best few
-dropped candidates of each step. All other candidates are only counted. Their number is
+Steps run from left to right. The drawing shows every candidate that the search did not drop, and
+the best few dropped candidates of each step. The other candidates are not drawn. Their number is
 printed below the step.
 """
 

@@ -57,7 +57,10 @@ def _to_lists(values: Tensor) -> Any:
 
 @dataclass(frozen=True)
 class TokenProbability:
-    """A token and its probability at this step. The probability is None if it was not computed."""
+    """A token and its probability at the explained step.
+
+    The probability is None for the token that the decoder reads at this step.
+    """
 
     piece: str
     id: int
@@ -71,8 +74,9 @@ class Explanation:
     source:   source pieces; empty for a language model
     output:   pieces of the complete output
     step:     the explained position of the output, counted from 1
-    previous: token that the decoder reads at this step: START, or the previous output token
-    answer:   token of the output at this step
+    previous: token that the decoder reads at this step: START, or the previous output token.
+              None for the lecture example, which has no tokens
+    answer:   token of the output at this step; None for the lecture example
     best:     the most probable tokens, best first
     layer:    layer of the explained attention head, counted from 1
     head:     the explained attention head, counted from 1

@@ -2,8 +2,9 @@
 
     h₁ = (5, 1)   h₂ = (4, 3)   h₃ = (-2, 6)      q = Wq h,  k = Wk h,  v = Wv h
 
-The second state attends to all three states. The lecture computes scores q · k and selects the key
-with the highest score. The functions here have a parameter `score` for other score functions.
+The example comes from a lecture on attention. The second state attends to all three states. The
+lecture uses the dot product q · k as the score and hard attention: the context vector is the value
+whose key has the highest score. The parameters `score` and `selection` choose other methods.
 """
 
 from typing import Literal, assert_never
@@ -50,7 +51,7 @@ rbf:       -‖q - k‖²
 def lecture_attention(
     score: LectureScore = "dot", selection: Selection = "argmax"
 ) -> MultiHeadAttention:
-    """Self-attention with the matrices of the example and without biases."""
+    """Build a self-attention module with the matrices of the example and without biases."""
     kinds: dict[LectureScore, Projection] = {
         "identity": "none",
         "bilinear": "none",
@@ -101,7 +102,7 @@ def _matrix(rows: tuple[tuple[float, ...], ...]) -> Tensor:
 
 @torch.inference_mode()
 def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
-    """Explain the attention of the second state.
+    """Explain the attention of the second state to all three states.
 
     With the score "dot", the explanation also contains softmax(q · k / s) for s = 1, √d and d.
     """

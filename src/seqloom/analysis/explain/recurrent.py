@@ -61,7 +61,11 @@ class _RecurrentStep:
         return states, context
 
     def _state(self, layer: int, step_back: bool = False) -> str:
-        """Symbol of a state: s₃, or s¹₃ if there are several layers. layer: counted from 0"""
+        """Return the symbol of the state after this step: s₃, or s¹₃ if there are several layers.
+
+        layer:     counted from 0
+        step_back: return the symbol of the state after the previous step instead: s₂
+        """
         step = self.trace.step - step_back
         return formulas.indexed_layer("s", layer + 1, len(self.decoder.layers), step)
 
@@ -91,9 +95,9 @@ class _RecurrentStep:
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
         """Trace attention with the state (1, C) as its query.
 
-        Returns the state with which the step continues. If `context_uses` contains "state", the
-        hidden part of this state is replaced by a vector computed from the context vector.
-        Otherwise the state is returned unchanged.
+        Returns the state with which the step continues. If the decoder's `context_uses` contains
+        "state", the context vector, projected to the width of the decoder if necessary, replaces
+        the hidden vector in this state. Otherwise the state is returned unchanged.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None
@@ -112,7 +116,11 @@ class _RecurrentStep:
         return replaced
 
     def _run_layers(self, inputs: Tensor, previous: list[Tensor]) -> Tensor:
-        """Run and trace all layers in order. Returns the new state of the top layer: (1, W)"""
+        """Run and trace all layers in order.
+
+        Returns the hidden vector of the top layer: (1, D). For an LSTM, this is the new state
+        without the cell.
+        """
         decoder, trace = self.decoder, self.trace
         hidden, symbols = inputs, [trace.current("x")]
         if "input" in decoder.context_uses:

@@ -62,7 +62,7 @@ class StepTrace:
         return self.memory.mask[:, None, None]
 
     def current(self, letter: str) -> str:
-        """Return the letter with this step as its subscript."""
+        """Return the symbol of a value at this step, for example h_3 for the letter h and step 3."""
         return formulas.indexed(letter, self.step)
 
     def previous(self, letter: str) -> str:

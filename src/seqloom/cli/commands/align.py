@@ -90,7 +90,7 @@ def align(
     if reverse_folder is not None and (soft or find_heads):
         raise typer.BadParameter("--reverse cannot be combined with --soft or --find-heads.")
     if soft and gold is not None:
-        raise typer.BadParameter("--gold scores links without weights. Remove --soft.")
+        raise typer.BadParameter("--gold cannot be combined with --soft. Remove --soft.")
 
     from seqloom.cli.inputs import check_files
     from seqloom.metrics.alignment import parse_symmetrisation
@@ -240,7 +240,10 @@ def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
 def _find_heads(
     run: Run, pairs: Sequence[SentencePair], gold: Sequence[GoldLinks], json: bool
 ) -> None:
-    """Find the attention heads that align best, print the candidates, and store the best one."""
+    """Find the attention heads that align words best, and store them in the run folder.
+
+    Each candidate is one head or a group of heads. Prints the candidates with their scores.
+    """
     from seqloom.analysis.attention import no_attention_error
     from seqloom.runs.alignment import find_heads, save_alignment_heads
 
@@ -250,7 +253,9 @@ def _find_heads(
             "its own. Find the heads of a single run."
         )
     if not pairs:
-        raise DataError("no pairs to find heads with. Give pairs with gold alignments.")
+        raise DataError(
+            "--find-heads: no sentence pairs. Give sentence pairs and their gold alignments."
+        )
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     predictions = run.score(sources, targets, heads=True)
     if any(prediction.heads is None for prediction in predictions):

@@ -52,9 +52,9 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
 
 @contextmanager
 def _example_counter() -> Iterator[Callable[[int], None]]:
-    """Use as a context: yields a function that shows the number of examples read so far.
+    """Context manager that yields a function. The function shows how many examples were read.
 
-    Shows nothing if stderr is not a terminal.
+    It shows nothing if stderr is not a terminal.
     """
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
@@ -67,7 +67,7 @@ def _example_counter() -> Iterator[Callable[[int], None]]:
 
 
 def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
-    """Return the memory of a training step with this batch.
+    """Return the memory that a training step with this batch needs.
 
     Returns None if there is no batch, the model cannot be built, or the batch is too long for the
     model.
@@ -113,10 +113,11 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
 
 
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
-    """Return True if the statistics cover the whole split.
+    """Return False if the statistics may cover only a part of the split, otherwise True.
 
-    They do not if the split has errors. They may also be incomplete if the split has no examples
-    and the training data has errors, because the split may be held out from the training data.
+    They may cover only a part if the split has errors. If the split is held out from the training
+    data, errors in the training data can leave it without examples. So this function also returns
+    False if the split has no examples and the training data has errors.
     """
     empty = not statistics.examples and findings.statistics[0].problems
     return not statistics.problems and not empty

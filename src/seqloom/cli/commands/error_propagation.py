@@ -91,7 +91,8 @@ def error_propagation(
 def _make_plot(result: ErrorPropagation) -> LinePlot:
     """Return a plot with one curve for each of the three kinds of prefix.
 
-    Before the first error, the three curves are equal, so only the first one is drawn there.
+    Before the first error, the three curves are equal. There, the plot shows only the curve "after
+    the reference prefix".
     """
     from seqloom.viz.line_plot import Curve, LinePlot
 

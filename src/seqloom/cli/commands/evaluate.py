@@ -73,8 +73,8 @@ def evaluate(
 ) -> None:
     """Evaluate a run on held-out data: scores, scores by length, and the worst outputs.
 
-    Uses the data of the recipe. Use --set data.folder=… if it has moved, and --set data.test=…
-    for another test set. The outputs and scores are saved in the run folder.
+    Uses the data of the recipe. Use --set data.folder=… if the data has moved, and --set
+    data.test=… for another test set. The outputs and scores are saved in the run folder.
     """
     from seqloom.cli.recipe_settings import change_recipe
     from seqloom.runs.evaluation.report import compare_reports
@@ -160,7 +160,10 @@ def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) ->
 def _evaluate_forecaster(
     forecaster: Forecaster, config: RunConfig, split: Split, json: bool
 ) -> None:
-    """Evaluate a forecaster, save the report in its folder, and print it with the baselines."""
+    """Evaluate a forecaster, save the report in its folder, and print the scores.
+
+    The printed table also contains the scores of the baselines.
+    """
     report = forecaster.evaluate(split, data=config.data)
     try:
         print_message(f"forecasts and scores are in {report.save(forecaster.folder)}")

@@ -51,7 +51,7 @@ def explain(
     Prints the shape, the numbers and the formula of every value.
     """
     if example and run_folder is not None:
-        raise typer.BadParameter("--example needs no run folder. Remove one of them.")
+        raise typer.BadParameter("--example cannot be combined with a run folder.")
     if run_folder is None and not example:
         raise typer.BadParameter("Give a run folder and a text, or --example.")
     existing_run(run_folder)

@@ -149,7 +149,10 @@ def inspect(
 
 @dataclass(frozen=True)
 class InspectedText:
-    """A source text with its number, counted from 1. A blank text has no predictions."""
+    """A source text and its predictions. A blank text has no predictions.
+
+    number: position of the text in the input, counted from 1
+    """
 
     number: int
     source: str
@@ -157,7 +160,7 @@ class InspectedText:
 
 
 def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Return the predictions without those of blank texts, which have no tokens.
+    """Return the predictions that have output tokens. Predictions of blank texts have none.
 
     Raises ConfigError if any of the returned predictions has no attention weights.
     """
@@ -208,7 +211,7 @@ def _to_json(result: InspectedText, view: AttentionView) -> dict[str, Any]:
 
 
 def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str, Any]:
-    """Return the prediction with the selected attention map and the maps of all heads."""
+    """Return a JSON object with the prediction, the selected map, and the maps of all heads."""
     selected, full = view.selected_map(prediction), view.full_map(prediction)
     record = prediction.to_json()
     del record["attention"], record["heads"]

@@ -110,7 +110,8 @@ def _parse_seeds(value: str) -> range:
         if 1 <= first <= last < first + MAX_SEEDS:
             return range(first, last + 1)
     raise typer.BadParameter(
-        f"'{value}' is not a number of seeds (3) or a range (11-13) of at most {MAX_SEEDS:,} seeds.",
+        f"'{value}': give a number of seeds, for example 3, or a range, for example 11-13. The "
+        f"maximum is {MAX_SEEDS:,} seeds.",
         param_hint="--seeds",
     )
 
@@ -181,7 +182,7 @@ def _print_report(report: ClaimReport, experiment: Experiment) -> None:
 
 @contextmanager
 def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float], None]]:
-    """Use as a context: yields a function that shows the progress of the measurements.
+    """Context manager that yields a function. The function shows the progress of measurements.
 
     The function has the parameters (job, status, finished share of the job). In a terminal, it
     updates a progress bar; otherwise it prints plain lines.

@@ -49,8 +49,8 @@ def label(
     per_token = isinstance(decoder, LabelsDecoderConfig) and decoder.labels_each_position
     if every and per_token:
         raise ConfigError(
-            f"--all: {run.name} labels each token, and there are too many combinations to "
-            "list. Remove --all."
+            f"--all: {run.name} labels each token, so a text has too many possible label "
+            "sequences to print. Remove --all."
         )
     if run.config.data.has_frames and texts is not None:
         _label_frames(run, texts, every=every, per_frame=per_token, json=json)

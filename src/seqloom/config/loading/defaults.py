@@ -1,13 +1,13 @@
-"""Defaults that depend on the context. They are filled in before a recipe is validated.
+"""Fills in the defaults that depend on where a table is in the recipe, before validation.
 
-A field that holds a section can have other defaults than the section's class. For example, the
-class `AttentionConfig` has one head, but the attention of a Transformer has eight. Then
+A section can have different defaults under different keys. For example, `AttentionConfig` has one
+head by default, but the attention of a Transformer has eight. So the table
 
     [model.encoder.attention]
     heads = 4
 
-changes only the number of heads of a Transformer's attention. Its other settings keep the defaults
-for a Transformer, not those of the class.
+changes only the number of heads of a Transformer encoder. The other settings of the table keep the
+defaults for a Transformer, not those of `AttentionConfig`.
 """
 
 from dataclasses import dataclass
@@ -64,10 +64,10 @@ def fill_defaults(
 
 
 def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
-    """For a language model, change the default to a model without an encoder.
+    """If the task is "language-model", change the defaults of the model.
 
-    If there is no encoder, a recurrent decoder by default has no attention and an initial state of
-    zeros. Settings of the recipe take precedence.
+    By default, a language model has no encoder. A recurrent decoder without an encoder has no
+    attention by default, and its initial state is zero. Settings of the recipe take precedence.
     """
     task, model = tables.get("task"), tables.get("model")
     if not (isinstance(task, dict) and task.get("kind") == "language-model"):

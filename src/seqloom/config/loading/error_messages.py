@@ -96,8 +96,8 @@ def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
 
     path: the path of the unknown key
 
-    Return an empty list if there are more than four such keys, or if the table of the unknown key
-    would accept it with another `kind`.
+    Return an empty list if there are more than four such keys. Also return an empty list if the
+    table that contains the unknown key would accept this key after a change of its `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {
@@ -125,10 +125,13 @@ def validation_problems(
 def _locate(
     location: tuple[str | int, ...], tables: dict[str, Any]
 ) -> tuple[KeyPath, FieldSpec | None, type[Section] | None]:
-    """Return the path, the field and the section of an error, given pydantic's location of it.
+    """Convert the location of a pydantic error to a path of the recipe.
 
-    The path is the one that the user wrote. Pydantic's location also contains the kinds of tables,
-    and an index where the user wrote a single table instead of a list; both are left out.
+    Return the path of the key as the user wrote it, the values that the key accepts, and the
+    section class of the table at this path. The last two are None if there are none.
+
+    A pydantic location also contains the `kind` of each table. If the user wrote a single table
+    instead of a list, the location contains an index for it. The path contains neither of these.
     """
     path: list[str | int] = []
     section: type[Section] | None = RunConfig
@@ -155,7 +158,7 @@ def _locate(
 def _describe(
     detail: ErrorDetails, path: KeyPath, spec: FieldSpec | None, section: type[Section] | None
 ) -> list[str]:
-    """Describe one error of pydantic. Returns one or more lines."""
+    """Return the lines of the message about one pydantic error."""
     kind, given = detail["type"], detail["input"]
     context = detail.get("ctx", {})
     if kind == "value_error":

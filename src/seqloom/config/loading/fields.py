@@ -19,11 +19,11 @@ class FieldSpec:
 
     sections:  maps the `kind` of each accepted table to its class. The key is "" for a table that
                has no `kind`. Empty if only plain values are accepted
-    has_kinds: True if several kinds of tables are accepted. The location of a pydantic error then
-               contains the kind
+    has_kinds: True if several kinds of tables are accepted. In this case, the location of a
+               pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
-    choices:   the accepted strings, if they are restricted
+    choices:   the accepted strings; empty if the type does not list them
     """
 
     sections: dict[str, type[Section]]
@@ -33,7 +33,11 @@ class FieldSpec:
     choices: tuple[str, ...]
 
     def section_for(self, table: Any) -> type[Section] | None:
-        """Return the section class of a table; None if its kind is missing or not accepted."""
+        """Return the section class of a table.
+
+        Return None if no table is accepted. If there are several kinds of tables, also return None
+        if the `kind` of the table is missing or is not one of them.
+        """
         if not self.has_kinds:
             return next(iter(self.sections.values()), None)
         kind = table.get("kind") if isinstance(table, dict) else None
@@ -87,7 +91,12 @@ def format_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class SettingRef:
-    """Refers to a plain value of a recipe by its path, and by its section and field name."""
+    """A reference to a setting whose value is not a table or a list of tables.
+
+    path:    the path of the setting in the recipe
+    section: the section that contains the setting
+    name:    the name of the setting's field in `section`
+    """
 
     path: KeyPath
     section: Section
@@ -95,10 +104,12 @@ class SettingRef:
 
 
 def list_setting_refs(section: Section, path: KeyPath = ()) -> list[SettingRef]:
-    """Return all plain values of a section and of the sections inside it.
+    """Return references to all settings of a section and of the sections nested in it.
 
-    They are in the order that TOML needs: the plain values of a table, `kind` first, come before
-    its sub-tables.
+    The order is the one that TOML requires: the settings of a table come before its sub-tables. The
+    first setting of a table is its `kind`.
+
+    path: the path of `section` in the recipe
     """
     plain: list[SettingRef] = []
     nested: list[SettingRef] = []

@@ -78,11 +78,13 @@ class _Override:
     def apply(
         self, old: Any, spec: FieldSpec | None, default: Any, path: KeyPath, remaining: KeyPath
     ) -> Any:
-        """Return a copy of `old` with the new value at `remaining`, a path relative to `path`.
+        """Return a copy of `old` in which the setting at `remaining` has the new value.
 
-        old:     the part of the recipe at `path`
-        spec:    the values that `path` accepts; None if unknown
-        default: the default value at `path`; None if there is no default
+        old:       the part of the recipe at `path`
+        spec:      the values that the key at `path` accepts; None if the schema has no such key
+        default:   the default value of the key at `path`; None if there is no default
+        path:      the path of `old` in the recipe
+        remaining: the path of the setting relative to `old`
         """
         if not remaining:
             self.path = path
@@ -117,7 +119,10 @@ class _Override:
     def _remove_foreign_keys(
         self, table: dict[str, Any], section: type[Section] | None, path: KeyPath
     ) -> dict[str, Any]:
-        """Remove the keys that the new kind of this table does not have."""
+        """Return the table without the keys that its new `kind` does not accept.
+
+        section: the section class of the new `kind`; None if there is no such `kind`
+        """
         if section is None or table.get("kind") == self.value:
             return table
         foreign = [key for key in table if key not in section.model_fields]
@@ -133,7 +138,10 @@ class _Override:
 def _section_of(
     table: dict[str, Any], spec: FieldSpec | None, default: Any
 ) -> type[Section] | None:
-    """Return the section class of this table; None if it is unknown."""
+    """Return the section class of a table; None if the schema has no class for this table.
+
+    If the table does not set `kind`, it has the `kind` of `default`.
+    """
     if spec is None:
         return None
     if isinstance(default, tuple) and len(default) == 1:
@@ -144,8 +152,10 @@ def _section_of(
 
 
 def _list_entry(entries: list[Any], path: KeyPath, remaining: KeyPath) -> tuple[int, KeyPath]:
-    """Return the index of the list entry that the path refers to, and the path inside this
-    entry."""
+    """Return the index of the list entry that `remaining` refers to, and the rest of `remaining`.
+
+    If the list has only one entry, `remaining` may leave out the index.
+    """
     name, (key, *rest) = format_path(path), remaining
     if isinstance(key, int):
         if key >= len(entries):

@@ -124,7 +124,7 @@ def rename_override(
 
 @dataclass(frozen=True)
 class _Replacement:
-    """Applies one rename to the table, or list of tables, at its path."""
+    """Applies one rename to the tables of a recipe. Appends to `notes` and `problems`."""
 
     rename: Rename
     notes: list[str]

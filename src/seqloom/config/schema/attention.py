@@ -8,7 +8,7 @@ from seqloom.config.schema.section import Section
 
 
 class DotScoreConfig(Section):
-    """Dot product: score(q, k) = q · k, divided by 1, √d or d."""
+    """Dot product: score(q, k) = q · k, divided by 1, √d or d. d is the width of a head."""
 
     kind: Literal["dot"] = "dot"
     scale: Literal["one", "sqrt", "width"] = "sqrt"
@@ -47,7 +47,7 @@ ScoreConfig = Annotated[
 
 
 def heads_problems(width: int, heads: int) -> list[str]:
-    """Return the problems with `width`: one if it is not a multiple of `heads`, otherwise none."""
+    """Return an error message if `width` is not a multiple of `heads`, else an empty list."""
     if width % heads == 0:
         return []
     nearest = max(width // heads, 1) * heads

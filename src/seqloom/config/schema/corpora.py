@@ -463,6 +463,6 @@ class LanguagesConfig(Section):
         return self
 
     def file_of(self, pair: str, language: str) -> str:
-        """Return the path of the file with this language's side of a pair."""
+        """Return the path of the file that contains the sentences of `pair` in `language`."""
         sorted_pair = "-".join(sorted(pair.split("-")))
         return self.path.replace(LANGUAGE, language).replace(PAIR, sorted_pair)

@@ -21,7 +21,7 @@ SplitConfig = Annotated[_AnyCorpus | HoldOutConfig, Field(discriminator="kind")]
 
 
 def _as_tuple(value: Any) -> Any:
-    """Accept a single corpus as a table instead of a list of tables."""
+    """Convert a single corpus to a tuple. Return any other value unchanged."""
     return (value,) if isinstance(value, (dict, Section)) else value
 
 

@@ -29,7 +29,7 @@ class SearchRulesConfig(Section):
     def _check_lengths(self) -> Self:
         if self.max_length is not None and self.max_length <= self.min_length:
             raise ValueError(
-                f"min_length = {self.min_length} does not allow END within max_length = "
+                f"min_length = {self.min_length} tokens and END are longer than max_length = "
                 f"{self.max_length}; make max_length at least {self.min_length + 1}"
             )
         return self

@@ -95,7 +95,11 @@ PositionsConfig = Annotated[
 
 
 def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | None:
-    """Return the width of embedded tokens; None if it is the size of the vocabulary."""
+    """Return the width of an embedding.
+
+    Return None for one-hot embeddings. Their width is the size of the vocabulary, which a recipe
+    does not contain.
+    """
     if isinstance(embedding, OneHotEmbeddingConfig):
         return None
     return embedding.width or network_width
@@ -104,8 +108,8 @@ def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | No
 def position_problems(
     embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
 ) -> list[str]:
-    """Return the reasons why this position encoding cannot be joined to these embeddings. The list
-    is empty if it can be joined."""
+    """Return an error message if this position encoding cannot be added to these embeddings, else
+    an empty list."""
     if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
         width = _embedding_width(embedding, network_width)
         if width is not None and positions.max_length > width:

@@ -41,8 +41,8 @@ class InverseSquareRootConfig(Section):
 
 
 class CosineConfig(Section):
-    """Linear warm-up, then half a cosine down to `floor` at the last step (Loshchilov and Hutter
-    2017)."""
+    """Linear warm-up, then a learning rate that follows half a period of a cosine from its peak to
+    `floor` (Loshchilov and Hutter 2017)."""
 
     kind: Literal["cosine"] = "cosine"
     warmup: int = Field(0, ge=0)
@@ -69,8 +69,9 @@ class FreeRunningConfig(Section):
 
 
 class ScheduledSamplingConfig(Section):
-    """Scheduled sampling (Bengio et al. 2015): at each position the decoder reads either
-    the target token or its own prediction, chosen at random. The share of target tokens falls from `start` to `end`."""
+    """Scheduled sampling (Bengio et al. 2015): at each position, the decoder reads either the
+    previous target token or its own previous prediction, chosen at random. The share of target
+    tokens falls from `start` to `end`."""
 
     kind: Literal["scheduled-sampling"] = "scheduled-sampling"
     shape: Literal["linear", "exponential", "inverse-sigmoid"] = "linear"
@@ -104,13 +105,13 @@ class MinimumRiskConfig(Section):
 
 
 class NoAveragingConfig(Section):
-    """No averaging: the weights of the last step are used."""
+    """No averaging: each evaluation uses the current weights."""
 
     kind: Literal["none"] = "none"
 
 
 class LastWeightsConfig(Section):
-    """Averages the weights of the last `count` evaluations."""
+    """Averages the weights that the model had at each of the last `count` evaluations."""
 
     kind: Literal["last"] = "last"
     count: int = Field(5, ge=2)
@@ -223,9 +224,10 @@ class TrainingConfig(Section):
             )
         if self.minimum_risk is not None and self.stopping.score == "loss":
             raise ValueError(
-                "stopping.score = 'loss' measures the probability of the targets, but training.minimum_risk "
-                "optimises another score, so the best weights would be those from before it "
-                "started; set stopping.score to a score of outputs, such as 'bleu'"
+                "stopping.score = 'loss' does not fit training.minimum_risk: minimum risk training "
+                "improves the score of outputs and can increase the loss, so the weights with the "
+                "lowest loss would be those before it started; set stopping.score to a score of "
+                "outputs, such as 'bleu'"
             )
         schedule = self.schedule
         if schedule.warmup is not None and schedule.warmup >= self.steps:

@@ -105,8 +105,8 @@ class TransformerEncoderConfig(TransformerLayersConfig):
     def _check_remove_residual(self) -> Self:
         if self.remove_residual is not None and self.remove_residual > self.layers:
             raise ValueError(
-                f"remove_residual: there is no layer {self.remove_residual} of {self.layers}; the middle "
-                f"layer is {(self.layers + 1) // 2}"
+                f"remove_residual: there is no layer {self.remove_residual}, because layers = "
+                f"{self.layers}; for the middle layer, set it to {(self.layers + 1) // 2}"
             )
         return self
 

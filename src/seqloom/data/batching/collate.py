@@ -1,7 +1,8 @@
 """Collates token ids into a Batch with one text per row.
 
-Decoder inputs start with START, so each target token is one position later in the inputs than in
-the targets. `TokenGrid.place` does the same for packed and bucketed batches.
+This module adds START before the decoder inputs and END after the targets, so each target token is
+one position later in the inputs than in the targets. It does not collate packed and bucketed
+batches: `TokenGrid.place` adds START and END to those.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def collate(sources: Sequence[IntArray] | None, targets: Sequence[IntArray]) -> 
 
 
 def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-    """Pad rows on the right with PAD: values (B, T), lengths (B,).
+    """Pad rows on the right with PAD. Return their values (B, T) and their lengths (B,).
 
     first: token to add at the start of each row
     last:  token to add at the end of each row
@@ -61,5 +62,5 @@ def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None)
 
 
 def pad_ids(rows: Sequence[IntArray], first: int | None = None, last: int | None = None) -> Padded:
-    """Pad one array of ids per text. See `pad_rows`."""
+    """Pad arrays of token ids to the same length. `rows` has one array for each text. See `pad_rows`."""
     return pad_rows(TokenRows.of(rows), first, last)

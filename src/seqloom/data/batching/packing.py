@@ -69,7 +69,10 @@ class TokenGrid:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers start, start + 1, …, start + length - 1 of all texts, concatenated."""
+    """Concatenate the ranges start, start + 1, …, start + length - 1 of all texts.
+
+    starts, lengths: (N,) start and length of each of the N texts
+    """
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
 
@@ -85,8 +88,9 @@ rows would not be faster."""
 def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int:
     """Return the row length to use for pairs of these lengths.
 
-    It is a power of two and at least twice the 95th percentile of the pair lengths. Longer rows
-    would contain less padding, but the cost of attention grows with the row length.
+    A row holds several pairs. Its length is a power of two and at least twice the 95th percentile of
+    the pair lengths. Longer rows would waste a smaller share on padding, but the cost of attention
+    grows with the row length.
     """
     percentile = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
     return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * percentile))))

@@ -65,7 +65,7 @@ def _length_bands(targets: IntArray) -> IntArray:
 
 
 def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list[int]:
-    """Return the start index of each batch, without the 0 of the first batch."""
+    """Return the index at which each batch starts. The first batch, at index 0, is left out."""
     boundaries: list[int] = []
     start = 0
     while True:

@@ -27,7 +27,8 @@ def shards_per_epoch(examples: int) -> int:
 def shard_examples(examples: int, shards: int, seed: int, shard: int) -> IntArray:
     """Return the indices of the examples of a shard, in ascending order.
 
-    In each epoch, the blocks of the dataset are assigned to the shards at random.
+    The dataset is divided into blocks of BLOCK_SIZE consecutive examples. In each epoch, the blocks
+    are assigned to the shards at random.
 
     examples: number of examples in the dataset
     shards:   number of shards in an epoch. Together they contain every example once.
@@ -68,12 +69,12 @@ class BatchStream:
     dataset are planned in the background, one shard at a time, so that neither the waiting time nor
     the memory grows with the dataset.
 
-    The sequence of batches is divided into groups of `ranks` batches. Each call of `next()` on rank
-    r returns batch r of the next group. A group may extend into the next shard. `position` is the
-    position of the first batch of the next group, so it is the same on all ranks.
+    All ranks have the same sequence of batches. Each call of `next()` takes the next `ranks`
+    batches of the sequence, returns the batch at index `rank` among them, and skips the others.
+    They can belong to two shards. So each batch is used on exactly one rank.
 
-    temperature: if 1, each group of examples (such as a language pair) is sampled in proportion to
-                 its size. Higher values make the numbers of samples per group more equal. See
+    temperature: if 1, each epoch contains every example once. Higher values make the numbers of
+                 examples drawn from each group (such as a language pair) more equal. See the module
                  `mixture`.
     """
 
@@ -103,8 +104,8 @@ class BatchStream:
 
     @property
     def position(self) -> StreamPosition:
-        """The position of the first batch of the next group. Assign a stored position to continue
-        from it."""
+        """The position of the first of the `ranks` batches that the next call of `next()` takes. It
+        is the same on all ranks. Assign a stored position to continue from it."""
         return self._position
 
     @position.setter
@@ -145,8 +146,8 @@ class BatchStream:
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position of the batch `index` batches after the start of a shard. If the shard
-        has fewer batches, counting continues in the following shards."""
+        """Return the position of a batch, given its index counted from the start of `shard`. If the
+        index is beyond the end of this shard, the batch is in one of the following shards."""
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):

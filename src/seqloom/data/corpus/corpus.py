@@ -93,7 +93,10 @@ class Corpus:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) source lengths without END; None if the sources are neither text nor frames."""
+        """The source length of each of the N examples, without END: (N,).
+
+        None if the sources are neither text nor frames.
+        """
         sources = self.sources
         return sources.lengths if isinstance(sources, TokenStore | FrameStore) else None
 

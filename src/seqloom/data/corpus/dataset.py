@@ -45,17 +45,20 @@ class Dataset(Protocol):
 
     @property
     def digest(self) -> str:
-        """A hash that identifies the examples. Equal examples have equal digests."""
+        """A hash of the data. It changes if the data changes."""
         ...
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) source lengths without END; None if there are no sources or they are images."""
+        """The source length of each of the N examples, without END: (N,).
+
+        None if there are no sources or they are images.
+        """
         ...
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) target lengths without START and END."""
+        """The target length of each of the N examples, without START and END: (N,)."""
         ...
 
     def gather(self, indices: IntArray) -> Batch:
@@ -63,15 +66,18 @@ class Dataset(Protocol):
         ...
 
     def for_epoch(self, epoch: int) -> "Dataset":
-        """Return the dataset to use in an epoch: the same data, possibly with another subword
-        segmentation, other rotations or other window positions."""
+        """Return the dataset to use in an epoch.
+
+        It contains the same data. Texts can have another subword segmentation, windows of a series
+        can be rotated by other angles, and windows of a long text can have other positions.
+        """
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield all datasets that `for_epoch` can return. If some of them differ only in rotations
-        or window positions, yield only one of these.
+        """Yield the datasets that `for_epoch` can return, to check them for examples that are too
+        long.
 
-        Before training, each of the yielded datasets is checked for examples that are too long.
+        If datasets differ only in rotations or window positions, yield only one of them.
         """
         ...
 

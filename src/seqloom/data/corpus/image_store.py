@@ -20,8 +20,8 @@ SHAPE_FILE = "images.json"
 class ImageStore:
     """Reads the images of many examples. An image with several captions is stored once.
 
-    pixels: (N, 3, size, size), the distinct images
-    rows:   (examples,) index of each example's image in `pixels`
+    pixels: (N, 3, size, size) pixels of the N distinct images
+    rows:   (examples,) for each example, the index of its image in `pixels`
     """
 
     def __init__(self, folder: Path) -> None:

@@ -5,9 +5,10 @@
     window            [d e f g h]
                             [g h i j k]
 
-A window consists of its context and of the tokens that it predicts (in brackets in the second
-line). Every token of the text is predicted once. The decoder input at a window's first position is
-the token before the window, or START if the window starts a line. END is never a target.
+A window consists of its context and the tokens to predict. In the second line, each pair of
+brackets contains the tokens to predict in one window. Every token of the text is predicted once.
+The decoder input at a window's first position is the token before the window, or START if the
+window starts a line. END is never a target.
 """
 
 from collections.abc import Iterator
@@ -34,8 +35,8 @@ class WindowShape:
     """Length and context of the windows of a long text.
 
     length:  number of tokens in a window
-    context: number of tokens at the start of a window that the decoder reads but does not predict.
-             The first window of a text has no context.
+    context: number of tokens at the start of a window that are not targets: the decoder only reads
+             them. The first window of a text has no context.
     """
 
     length: int
@@ -58,9 +59,9 @@ def window_shape(config: DataConfig, split: Split) -> WindowShape | None:
 class TextWindows:
     """A long text, divided into windows.
 
-    ids:     (N,) token ids of the text
+    ids:     (N,) token ids of the text, which has N tokens
     newline: token id of the line ending
-    first:   number of tokens that the first window predicts, at most `shape.length`
+    first:   number of tokens to predict in the first window, at most `shape.length`
     """
 
     ids: IntArray
@@ -73,14 +74,17 @@ class TextWindows:
 
     @cached_property
     def cuts(self) -> IntArray:
-        """(W + 1,) positions in the text: window w predicts ids[cuts[w] : cuts[w + 1]]."""
+        """Where the tokens to predict start and end in each of the W windows: (W + 1,).
+
+        In window w, the tokens to predict are ids[cuts[w] : cuts[w + 1]].
+        """
         stride = self.shape.length - self.shape.context
         inner = np.arange(self.first, len(self.ids), stride)
         return np.concatenate(([0], inner, [len(self.ids)])).astype(np.int64)
 
     @cached_property
     def sizes(self) -> IntArray:
-        """(W,) number of tokens in each window, context included."""
+        """The number of tokens in each of the W windows, context included: (W,)."""
         return self.cuts[1:] - self._window_starts(self.cuts[:-1])
 
     def _window_starts(self, predicted_starts: IntArray) -> IntArray:

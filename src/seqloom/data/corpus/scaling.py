@@ -27,8 +27,8 @@ FILE = "scale.json"
 def to_form(
     window: SeriesWindow, form: SeriesForm, context_form: SeriesForm | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window to `form`. Return S observed rows (S, D + C) and T future rows
-    (T, D + C).
+    """Convert the rows of a window to the representation `form`. Return the S observed rows
+    (S, D + C) and the T future rows (T, D + C).
 
     The first D columns are the values to forecast. The last C columns are the context. The context
     is converted too: for many series, its changes are more informative than its values.
@@ -64,9 +64,10 @@ def _convert(observed: Numbers, future: Numbers, form: SeriesForm) -> tuple[Numb
 
 
 def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
-    """Convert model outputs (…, T, D), which are in `form`, back to values (…, T, D).
+    """Convert model outputs back to values.
 
-    last: (…, 1, D) the last observed values
+    output: (…, T, D) outputs for T future rows of D columns, in the representation `form`
+    last:   (…, 1, D) the last observed values
     """
     match form:
         case "values":
@@ -79,10 +80,14 @@ def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
 
 @dataclass(frozen=True)
 class Scale:
-    """Means and standard deviations of the training split, per column.
+    """Mean and standard deviation of each column of the training split.
 
-    mean, deviation: (D + C,) mean and standard deviation of values and context, after `to_form`
-    errors:          (D,) standard deviations of the original values, used to normalise error scores
+    There are D columns to forecast, followed by C columns of context.
+
+    mean, deviation: (D + C,) mean and standard deviation of each column after `to_form`. They
+                     normalise the data
+    errors:          (D,) standard deviation of each column to forecast before `to_form`. It
+                     normalises error scores
     """
 
     mean: Numbers

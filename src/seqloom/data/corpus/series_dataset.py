@@ -20,12 +20,14 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SeriesDataset:
-    """Normalised windows of equal size.
+    """N normalised windows with S observed rows and T rows to forecast. Each row has D columns to
+    forecast and C columns of context.
 
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast
     context:       (N, T, C) context of the time steps to forecast
-    rotation_seed: seed of the random rotations, which change in every epoch; None for no rotations
+    rotation_seed: seed of the random rotations of the coordinates, which change in every epoch; None
+                   for no rotations
     """
 
     observed: Floats
@@ -79,7 +81,11 @@ class SeriesDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) number of future rows minus one, because batching adds one for START or END."""
+        """(N,) target length of each example, as batching expects it.
+
+        Batching adds one position for START or END. A series has neither, so this length is the
+        number of future rows minus one.
+        """
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:

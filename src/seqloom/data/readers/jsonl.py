@@ -80,8 +80,8 @@ def _look_up(record: dict[str, Any], key: str, where: str, setting: str) -> Any:
 
 
 def _source(record: dict[str, Any], config: JsonlConfig, where: str, table: str) -> Any:
-    """Return the source. If its key is missing or its value is null, return the value of the key
-    `source_fallback`. A list of strings is joined if the recipe sets `source_joiner`."""
+    """Return the source of a record. If its key is missing or its value is null, read the key that
+    the setting `source_fallback` names. Join a list of strings if `source_joiner` is set."""
     fallback = config.source_fallback
     if fallback is not None and _is_missing(record, config.source):
         source = _look_up(record, fallback, where, f"{table}.source_fallback")

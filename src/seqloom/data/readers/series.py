@@ -25,7 +25,8 @@ from seqloom.data.readers.text_files import locate, read_lines
 
 @dataclass(frozen=True)
 class SeriesWindow:
-    """One forecasting example.
+    """One forecasting example: S observed rows and T rows to forecast. Each row has D columns to
+    forecast and C columns of context.
 
     observed: (S, D + C) observed values, with their context in the last C columns
     future:   (T, D)     the values to forecast

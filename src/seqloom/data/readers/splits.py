@@ -178,8 +178,8 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def _with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield all corpora. If there are several hold-outs, yield only the largest one, because it
-    contains the examples of the others."""
+    """Yield all corpora, but of several hold-outs only the largest, which contains the examples of
+    the others."""
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False
@@ -278,7 +278,10 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
 
 
 def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
-    """Map each group to the indices of its examples, in order of first appearance."""
+    """Map each group to the indices of its examples.
+
+    The groups are in the order in which they first appear. The indices of a group are ascending.
+    """
     indices: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
         indices.setdefault(example.group, []).append(index)

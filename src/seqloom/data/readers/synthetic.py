@@ -36,8 +36,8 @@ def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
         return None if candidate is None else (candidate.key, candidate)
 
     remedy = (
-        "raise max_length (or symbols) to allow more sources than those of length "
-        f"{config.min_length} to {config.max_length}"
+        f"there are too few different sources of length {config.min_length} to "
+        f"{config.max_length}, so raise max_length (or symbols)"
     )
     candidates = generate(config.task, config.seed, config.examples, split, draw, remedy)
     for number, candidate in enumerate(candidates, start=1):

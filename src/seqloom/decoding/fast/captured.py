@@ -244,7 +244,7 @@ _PROGRAMS = WeakKeyDictionary()
 class CapturedSearch:
     """A greedy or beam search that runs as captured programs (`SearchProgram`).
 
-    Programs are cached per decoder, as long as the decoder exists.
+    Each decoder has its own cache of programs, which is deleted together with the decoder.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.

@@ -70,10 +70,10 @@ def unsupported_reason() -> str | None:
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """A compiled step.
+    """The step of a search, compiled for one decoder and one data type.
 
-    weights: versions of the weights with which the step was compiled
-    advance: runs the step
+    weights: result of `weight_versions` when the step was compiled
+    advance: the compiled function
     """
 
     weights: WeightVersions
@@ -163,7 +163,8 @@ class CompiledSearch:
 def compile_step(program: SearchProgram) -> CompiledAdvance:
     """Compile the step of a program.
 
-    The result works for all programs that differ from this one only in dynamic dimensions.
+    The result works for every program whose tensors differ from those of `program` only in their
+    values and in the sizes of the dimensions that `torch._dynamo.mark_dynamic` has marked.
     """
     original = SearchProgram._advance
     # torch.compile caches compiled code by code object. Each compilation uses its own copy of the

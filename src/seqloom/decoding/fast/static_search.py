@@ -1,8 +1,8 @@
 """Greedy and beam search on tensors of fixed shape, for CUDA graphs and compiled code.
 
-A search stores its decisions in tables on the device, with one line per step and one column per row
-of the batch. `update` writes one line and never waits for the device. `hypotheses` reads the tables
-when the search is done.
+A search stores its decisions in tables (T, R) on the device, for T steps and R hypotheses. `update`
+writes the entries of one step and never waits for the device. `hypotheses` reads the tables when
+the search is done.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,10 @@ class StaticSearch:
         self.generated.fill_(START)
 
     def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
-        """Logits (R, V) -> log-probabilities (R, V), -inf for tokens that the rules forbid"""
+        """Convert logits (R, V) to log-probabilities (R, V). Tokens that the rules forbid get -inf.
+
+        has_prefixes: True to apply the forced prefixes
+        """
         log_probabilities = log_softmax(logits)
         forced = None
         if has_prefixes:
@@ -159,11 +162,12 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    At each step, column r of a table stores two candidates: one of `BeamSelection.continuing` and
-    one of `BeamSelection.best`, which may end in END.
+    `indices` and `values` are the tables. At each step, every column stores two candidates: one
+    from `BeamSelection.continuing`, and one from `BeamSelection.best`, which may end in END.
 
-    indices:  (T, 4, R) see TOKEN, PARENT, END_PARENT, HAS_ENDED
-    values:   (T, 4, R) see LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL
+    indices:  (T, 4, R) the second dimension is TOKEN, PARENT, END_PARENT, HAS_ENDED
+    values:   (T, 4, R) the second dimension is LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY,
+              END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
     stops:    (B,)      number of tokens generated when the source was done; 0 if it is not done
@@ -299,7 +303,7 @@ class Leaves:
 def trace_back(
     indices: Array, values: Array, leaves: Leaves, size: int, length_penalty: float
 ) -> list[list[Hypothesis]]:
-    """Read the tokens of all hypotheses from the tables, from the last step to the first.
+    """Build the hypotheses of each source from the tables, from the last token to the first.
 
     indices, values: the tables of `StaticBeam`
     leaves:          where each hypothesis ends

@@ -20,7 +20,10 @@ BLEU, LOG_P = "BLEU", "log p per token"
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure BLEU and the mean log-probability per token, which beam search maximises."""
+    """Measure BLEU and the mean log-probability per token.
+
+    Beam search looks for the output with the highest log-probability per token.
+    """
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
     beam = BeamConfig(width=WIDTHS[trial.condition])

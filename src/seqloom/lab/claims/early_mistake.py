@@ -34,9 +34,10 @@ CANDIDATES = 10
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure outputs of greedy search, of beam search, or after a given first word.
+    """Decode the test sentences as the condition requires, and score the outputs.
 
-    The condition selects one of these. The given first word is correct or wrong.
+    Two conditions compare greedy search with beam search. In the other two, greedy search continues
+    after a forced first word: the correct word or a wrong word.
     """
     run = train_once(trial, translation_recipe(trial.settings, trial.seed))
     sentences = read_test_sentences(run, trial.settings.sentences)
@@ -62,7 +63,7 @@ def _measure_search(run: Run, sentences: Sequence[Example], decoding: DecodingCo
 class FirstWords:
     """A sentence, its correct first word, and a plausible but wrong first word.
 
-    wrong: first word of one of the best hypotheses. No reference starts with it.
+    wrong: first word of the best hypothesis that starts differently from every reference
     """
 
     sentence: Example
@@ -71,7 +72,10 @@ class FirstWords:
 
 
 def _find_first_words(run: Run, sentences: Sequence[Example]) -> list[FirstWords]:
-    """Select sentences of at least three words for which a hypothesis starts with a wrong word."""
+    """Select the sentences that have at least one hypothesis with a wrong first word.
+
+    Sentences whose target has fewer than three words are left out.
+    """
     sources = [each.source for each in sentences]
     beam = BeamConfig(width=CANDIDATES, finished=CANDIDATES)
     candidates = run.translate_n_best(sources, CANDIDATES, decoding=beam, attention=False)

@@ -45,7 +45,10 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
 
 
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
-    """Compute the attention weights of a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)"""
+    """Compute the weights of one kind of attention: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
+
+    condition: the name of this kind of attention
+    """
     if condition == EXACT:
         return (queries == keys).all(-1).to(queries.dtype).unsqueeze(2)
     methods: dict[str, tuple[AttentionScore, Literal["softmax", "argmax"]]] = {

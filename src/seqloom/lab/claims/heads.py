@@ -127,7 +127,8 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
     """Measure BLEU for the task "sentences".
 
-    For the task "zip", measure word accuracy in percent, averaged over all evaluations.
+    For the task "zip", return the word accuracy in percent at each evaluation during training. The
+    score is the mean of these accuracies.
     """
     settings = trial.settings
     if settings.task == "zip":

@@ -42,7 +42,7 @@ DIRECTIONS = list(permutations(LANGUAGES, 2))
 class RelatedLanguagesSettings:
     """Sizes of the experiment.
 
-    small: number of training sentences of the small pair
+    small: number of training sentences of `SMALL_PAIR`, the pair with little data
     large: number of training sentences of every other pair
     nouns: number of nouns in the languages
     tests: number of test sentences
@@ -116,7 +116,11 @@ def _write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 
 
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
-    """Measure accuracy on unseen sentences of the small pair or of the held-out direction."""
+    """Measure accuracy on unseen sentences of one direction.
+
+    This is `SMALL_PAIR` in the conditions about little data, and `HELD_OUT` in the conditions about
+    zero-shot translation.
+    """
     _write_corpora(trial)
     run = train_once(trial, configure(trial))
     source, target = SMALL_PAIR if trial.condition in (ALONE, WITH_RELATED) else HELD_OUT

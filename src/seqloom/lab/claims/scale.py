@@ -29,10 +29,12 @@ class ScaleSettings:
 def measure(trial: Trial[ScaleSettings]) -> Numbers:
     """Measure attention weights α of random queries over random keys, for each width d.
 
+    Returns means over the queries:
+
     largest at d: largest weight
     slope at d:   Σ α (1 - α), a measure of the gradient of the softmax. It is divided by the value
                   of the same sum for uniform weights.
-    matched at d: weight of the first key if this key equals the query
+    matched at d: weight of the first key after this key has been replaced by the query
     """
     generator = torch.Generator().manual_seed(trial.seed)
     numbers: dict[str, float] = {}

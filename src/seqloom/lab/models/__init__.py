@@ -1,1 +1,1 @@
-"""Models, recipes and data that several claims share."""
+"""Models, recipes and data that the experiments of several claims use."""

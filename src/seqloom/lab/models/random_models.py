@@ -17,7 +17,7 @@ SOURCE_WIDTH = 16
 
 
 def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
-    """A forward GRU encoder and a GRU decoder, with or without attention."""
+    """Return the config of a forward GRU encoder and a GRU decoder, with or without attention."""
     return ModelConfig(
         encoder=RecurrentEncoderConfig(width=width, direction="forward"),
         decoder=RecurrentDecoderConfig(
@@ -29,7 +29,11 @@ def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
 
 
 def transformer_config(width: int, layers: int) -> ModelConfig:
-    """A small Transformer with the default attention options and without dropout."""
+    """Return the config of a Transformer without dropout.
+
+    It has one attention head per 16 units of width. All other attention options have their
+    defaults.
+    """
     attention = AttentionConfig(
         **{**TransformerEncoderConfig().attention.model_dump(), "heads": max(1, width // 16)}
     )

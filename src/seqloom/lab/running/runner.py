@@ -156,7 +156,10 @@ def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outco
 
 
 def _error_of(future: "Future[SeqloomError | None]") -> SeqloomError | None:
-    """Return the error of a job, or None. If its process was killed, that is an error too."""
+    """Return the error of a job, or None if the job succeeded.
+
+    If the process of the job was killed, returns a TrainingError.
+    """
     try:
         return future.result()
     except BrokenProcessPool:

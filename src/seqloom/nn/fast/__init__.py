@@ -4,11 +4,12 @@
     linear                torch.nn.Linear                            CPU
     gru                   torch.nn.GRU                               CPU, training
     repeated_attention    attention, one query position at a time    CPU, training
-    cross_entropy         losses.cross_entropy_sum of a Linear       CPU
+    cross_entropy         Linear, then losses.cross_entropy_sum      CPU
     dropout               torch.nn.functional.dropout                CPU
     kernels               attention, one query position at a time    GPU, inference (Triton)
-    static_cache          cache.KeyValueCache                        captured and compiled steps
-    multihead             MultiHeadAttention without preparation     inference, and training on a CPU
+    static_cache          key_value_cache.KeyValueCache              captured and compiled steps
 
-`dispatch` holds the conditions under which most fast versions replace the plain ones.
+`multihead` has no plain version. It prepares arguments with which the steps of `MultiHeadAttention`
+run faster, in inference and in training on a CPU. `dispatch` contains the conditions under which
+most fast versions replace the plain ones.
 """

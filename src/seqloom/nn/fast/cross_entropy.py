@@ -17,7 +17,7 @@ CHUNK = 512
 def linear_cross_entropy_sum(
     features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
-    """`losses.cross_entropy_sum` of the logits W x + b.
+    """Compute the logits W x + b and return `losses.cross_entropy_sum` of them.
 
     features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
 
@@ -70,10 +70,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Return the sum of the losses and overwrite the logits with their gradient.
+    """Return the sum of the losses, in nats. Overwrite `logits` with the gradient of this sum.
 
-    The losses are in nats. The logits (n, V) are given in bits, that is, divided by ln 2; the
-    gradient is the one with respect to logits in nats. The targets are (n, 1).
+    The gradient is with respect to the original logits W x + b, not to the scaled ones.
+
+    logits:  (n, V) logits in bits: (W x + b) / ln 2
+    targets: (n, 1)
     """
     vocabulary = logits.shape[1]
     target_logits = logits.gather(1, targets)

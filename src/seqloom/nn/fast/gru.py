@@ -1,6 +1,10 @@
 """A GRU over a whole sequence with a hand-written gradient, for training on a CPU.
 
-    r, z = σ(W x + U h)    n = tanh(W x + r ∘ U h)    h' = (1 - z) ∘ n + z ∘ h      (and biases)
+    r = σ(W_r x + U_r h)    z = σ(W_z x + U_z h)    n = tanh(W_n x + r ∘ (U_n h))
+    h' = (1 - z) ∘ n + z ∘ h
+
+Each W x and each U h has its own bias, omitted above. W stacks W_r, W_z and W_n; U stacks U_r, U_z
+and U_n.
 
 Autograd would compute the gradients of the large matrices W and U at every step and add them up.
 Here the intermediate values of all steps are stored in one tensor, and the gradient of each matrix
@@ -15,10 +19,12 @@ from torch.autograd.function import once_differentiable
 
 
 def gru(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
-    """(T, B, D) from state (B, N) -> (T, B, N), like torch.gru.
+    """Run a GRU over the inputs, like torch.gru. Return the hidden vectors (T, B, N) of all steps.
 
-    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). N is the width of the state.
-             Each tensor holds the parts of r, z and n, in this order
+    inputs:  (T, B, D)
+    start:   (B, N) initial hidden vector; N is its width
+    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). Each tensor contains the parts
+             of r, z and n, in this order
     """
     hidden: Tensor = _Gru.apply(inputs, start, *weights)  # type: ignore[no-untyped-call]
     return hidden

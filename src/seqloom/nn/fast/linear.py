@@ -34,10 +34,11 @@ CACHE_LINE = 16
 
 @dataclass(frozen=True)
 class PackedLinear:
-    """W x + b with a transposed copy of the weights. Several layers may be joined into one product.
+    """Computes W x + b for one linear layer, or for several joined layers with the same input.
 
-    weight: (in, out), with a gap in memory after each row. Without the gaps, if `out` is a power of
-            two, all rows would map to the same few sets of the processor's cache
+    weight: (in, out), the transpose of W. `of` with `transpose` stores it with a gap in memory
+            after each row. Without the gaps, if `out` is a power of two, all rows would map to the
+            same few sets of the processor's cache
     bias:   (out,)
     """
 
@@ -48,7 +49,8 @@ class PackedLinear:
     def of(cls, layers: Sequence[nn.Linear], transpose: bool) -> "PackedLinear":
         """Join layers with the same input.
 
-        transpose: copy the weights to a transposed layout. False: only concatenate them
+        transpose: True to copy the weights to a transposed layout, which is faster on a CPU. False
+                   to concatenate the weights without changing their layout
         """
         weight = torch.cat([layer.weight for layer in layers])  # (out, in)
         bias = torch.cat([layer.bias for layer in layers])
@@ -59,7 +61,7 @@ class PackedLinear:
         return cls(storage[:, :outputs].copy_(weight.T), bias)
 
     def select(self, rows: Tensor) -> "PackedLinear":
-        """Return self: weights do not depend on the rows of a decoder state."""
+        """Return self, because the weights are the same for all rows of a decoder state."""
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -148,7 +150,7 @@ class _TransposedLinear(torch.autograd.Function):
 
 
 def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
-    """Compute several linear layers with the same input as one product, which is faster.
+    """Apply several linear layers to the same input, in one matrix product, which is faster.
 
     (…, in) -> one tensor (…, out) per layer
     """

@@ -90,9 +90,10 @@ class _AttentionStep(torch.autograd.Function):
 
 
 class _GradientSlots(torch.autograd.Function):
-    """Returns two tensors of zeros, with one slot per step for each `_AttentionStep`.
+    """Returns two tensors of zeros: the slots for scores and the slots for contexts.
 
-    The slots for scores are (T, B H, 1, S), the slots for contexts (T, B H, 1, Dv).
+    The slots for scores are (T, B H, 1, S). The slots for contexts are (T, B H, 1, Dv). T is the
+    maximum number of steps. The t-th call of `_AttentionStep` gets slot t of each tensor.
 
     Backward gets the gradients of the scores and contexts of all steps. It computes the gradients
     of keys and values from them and from the queries and weights in `computed`.

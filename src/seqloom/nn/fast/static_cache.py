@@ -54,7 +54,7 @@ class SlotTable:
 
 
 class StaticCache:
-    """Keys and values of one layer: (capacity · R, H, D).
+    """Keys and values of one layer: (capacity · R, H, D), for R rows and at most `capacity` positions.
 
     The tensors have the same addresses and shapes at every position, so a step can be captured once
     and replayed.
@@ -79,8 +79,8 @@ class StaticCache:
 
     @property
     def store(self) -> tuple[Tensor, Tensor]:
-        """Keys and values. Allocated at the first access: in `select`, if it is called before the
-        first step, otherwise in the first `append`."""
+        """Keys and values. The first access allocates them. This is in `select` if `select` is
+        called before the first step, otherwise in the first `append`."""
         if self._store is None:
             self._rows = self.table.rows
             self._store = (

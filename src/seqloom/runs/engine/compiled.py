@@ -1,4 +1,7 @@
-"""The engine 'compiled': a torch search with a compiled decoder step. It decodes single inputs."""
+"""The engine 'compiled': a torch search with a compiled decoder step.
+
+It decodes one input at a time.
+"""
 
 import time
 from collections.abc import Iterator

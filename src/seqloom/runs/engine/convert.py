@@ -70,7 +70,7 @@ def vocabulary_size(embedder: Embedder) -> int:
 
 
 def stored_positions(embedder: Embedder) -> int:
-    """Return the number of positions that the converted model stores."""
+    """Return the number of position encodings that the converted model stores."""
     return embedder.positions.max_length or MAX_POSITIONS
 
 

@@ -89,6 +89,7 @@ class Engines:
                      request waits for compilation
 
         Raises a ConfigError if the settings name an engine that cannot serve the request.
+        However, if `compile_now` is False, plain torch replaces an unsuitable engine 'compiled'.
         """
         if settings.kind == "torch":
             return TORCH
@@ -110,6 +111,9 @@ class Engines:
         """Raise a ConfigError if CTranslate2 cannot serve the request.
 
         The message of the error lists the reasons.
+
+        automatic: True if the engine is set to "auto". A GPU is then also a reason not to use
+                   CTranslate2
         """
         task = self.task
         reasons = unsupported_model(self.origin.model)
@@ -126,7 +130,11 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return the compiled torch search. Compiles it on first use if `compile_now` is True."""
+        """Return the compiled torch search. Compiles it on first use if `compile_now` is True.
+
+        Returns plain torch for minimum Bayes risk decoding. If `compile_now` is False, also returns
+        plain torch for a search that is not compiled yet or cannot be compiled.
+        """
         model = self.origin.model
         reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))
         if reasons and compile_now:

@@ -133,9 +133,10 @@ class CTranslate2Engine:
         length_penalty: float,
         all_outputs: bool,
     ) -> SearchResults:
-        """Add the log-probabilities of the tokens to hypotheses, and compute scores from them.
+        """Add token log-probabilities to hypotheses, and compute their scores from these.
 
-        all_outputs: True for all hypotheses, False only for hypotheses without END
+        all_outputs: True changes all hypotheses. False changes only the hypotheses that do not end
+                     with END
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:

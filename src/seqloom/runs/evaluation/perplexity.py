@@ -105,7 +105,7 @@ def long_text_scores(
     if limit is not None and longest > limit:
         raise DataError(
             f"windows of {longest} tokens exceed the model's maximum length of {limit}. Set the "
-            f"length of the split to {limit} or less"
+            f"option 'length' of the split to {limit} or less"
         )
     batches = windows.batches(BATCH_TOKENS)
     total, tokens = corpus_loss(predictor.model, predictor.task, batches, predictor.device)

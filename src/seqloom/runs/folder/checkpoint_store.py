@@ -70,7 +70,9 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """Return the folder that the pointer names, without checking it.
+        """Return the path of the current checkpoint, as the pointer file states it.
+
+        Does not check that the folder exists or is intact.
 
         Returns None before the first `add`.
         """
@@ -142,7 +144,7 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read two numbers from a folder name: the step, and the number of earlier saves of it."""
+    """Read two numbers from a folder name: the step, and how often it had been saved before."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

@@ -51,7 +51,11 @@ def is_run(folder: Path) -> bool:
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """Read `best` and `latest`. Different contents later mean that a training run has saved."""
+    """Return the contents of the files `best` and `latest`.
+
+    If two calls return different contents, a training run has saved weights or a checkpoint between
+    these calls.
+    """
     paths = (weights_store(folder).pointer, checkpoint_store(folder).pointer)
     return tuple(path.read_bytes() if path.is_file() else None for path in paths)
 
@@ -84,7 +88,12 @@ def _event_log_damage(folder: Path) -> list[str]:
 
 
 def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
-    """List the damage in the first `size` bytes of a file to which data is only appended."""
+    """List the damage in the first `size` bytes of a file.
+
+    The rest of the file is not checked, because it was appended later.
+
+    digest: SHA-256 of the undamaged bytes
+    """
     if not path.is_file():
         return [f"{path}: is missing"]
     if path.stat().st_size < size:
@@ -131,9 +140,9 @@ def start_check(folder: Path) -> None:
 def check_run(folder: Path) -> list[str]:
     """List all damage to a run folder, as `run_damage` does.
 
-    If `start_check` has started a check of this folder, its result is returned instead of
-    checking again. The result is used only once, and only if no training run has changed the folder
-    since the check started.
+    If `start_check` has started a check of this folder, this function waits for the check and
+    returns its result. It checks again if a training run has saved since that check started. Every
+    later call also checks again.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

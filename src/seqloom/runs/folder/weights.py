@@ -33,7 +33,10 @@ regular expression that matches the old part of a name, and the text that replac
 
 
 def current_name(name: str) -> str:
-    """Return the current name of a weight or of its optimiser state. `name` may be an old name."""
+    """Return the name that the current version uses for a weight or for its optimiser state.
+
+    name: the name in a file, which an earlier version may have written
+    """
     for old, new in RENAMED:
         name = old.sub(new, name)
     return name

@@ -87,7 +87,8 @@ def completion_decoding(
 def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
     """Tokenise the prompts.
 
-    Raises if a prompt is too long for the model, or already has `max_length` tokens or more.
+    Raises DataError if a prompt is too long for the model. Raises a 422 error if a prompt already
+    has `max_length` tokens or more.
     """
     inputs = [run.task.prepare(prompt) for prompt in request.prompts]
     run.predictor.check_input_lengths(inputs)

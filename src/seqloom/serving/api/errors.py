@@ -106,9 +106,9 @@ def stopping_error() -> ApiError:
 
 
 def invalid_field(field: str, message: str) -> ApiError:
-    """Return a 422 error for a field whose value this server rejects.
+    """Return a 422 error for a field whose value satisfies the schema, but is not accepted.
 
-    For values that satisfy the schema. Other values are reported by `handle_validation_error`.
+    `handle_validation_error` reports values that violate the schema.
     """
     detail = ErrorDetail(where=field, what=message)
     return ApiError(422, "invalid", f"{field}: {message}", [detail])

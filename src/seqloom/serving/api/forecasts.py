@@ -64,7 +64,8 @@ def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
     """Return a synthetic window: (observed rows, context of the rows to predict).
 
     Each column is a sine wave with one period per window, shifted by a quarter period relative to
-    the previous column. If the run models differences, the columns are cumulative sums of waves.
+    the previous column. If the run predicts differences between rows, each column is the cumulative
+    sum of such a wave.
     """
     task = forecaster.task
     columns = len(task.scale.errors)
@@ -112,5 +113,6 @@ def _check_rows(field: str, rows: list[list[float]], count: int, columns: tuple[
             )
         if not all(math.isfinite(value) and abs(value) < MAX_MAGNITUDE for value in row):
             raise invalid_field(
-                f"{field}[{index}]", f"numbers must be finite and smaller than {MAX_MAGNITUDE:g}"
+                f"{field}[{index}]",
+                f"numbers must be finite, with an absolute value below {MAX_MAGNITUDE:g}",
             )

@@ -1,4 +1,4 @@
-"""GET /api/lab: reports that `seqloom lab` wrote next to the loaded runs."""
+"""GET /api/lab: reports of `seqloom lab`, from the lab folders next to the loaded run folders."""
 
 import asyncio
 import json

@@ -131,7 +131,7 @@ async def translate_n_best(
 
 @router.get("/languages")
 async def get_languages(service: ServiceDependency) -> list[Language]:
-    """List all languages of the service. Each has a list of the languages to translate it to."""
+    """List all languages of the service, each with its available target languages."""
     pairs = service.catalogue.language_pairs
     codes = dict.fromkeys(code for pair in pairs for code in (pair.source, pair.target))
     return [
@@ -146,7 +146,7 @@ async def get_languages(service: ServiceDependency) -> list[Language]:
 
 @router.post("/detect", responses=LIBRETRANSLATE_ERRORS, openapi_extra=describe_body(DetectRequest))
 async def post_detect(http_request: Request, service: ServiceDependency) -> list[DetectedLanguage]:
-    """Detect the language of a text, likeliest first."""
+    """Detect the language of a text. Returns the possible languages, likeliest first."""
     request = await _parse_body(http_request, DetectRequest)
     _check_key(service, http_request, request.api_key)
     if not request.q.strip():

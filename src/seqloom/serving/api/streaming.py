@@ -61,7 +61,7 @@ router = APIRouter(
 async def stream_translation(
     request: TranslateRequest, service: ServiceDependency
 ) -> StreamingResponse:
-    """Translate one text with greedy search, without sentence splitting.
+    """Translate one text and stream the tokens. Uses greedy search and no sentence splitting.
 
     Beam search cannot be streamed, because its best hypothesis changes until the end.
     """
@@ -95,7 +95,7 @@ async def stream_translation(
 async def stream_completion(
     request: CompleteRequest, service: ServiceDependency
 ) -> StreamingResponse:
-    """Complete one prompt."""
+    """Complete one prompt and stream the tokens."""
     check_completion(service, request)
     if len(request.prompts) > 1 or request.samples > 1:
         raise invalid_field(

@@ -141,7 +141,7 @@ def choose_direction(
 def _matching_pair(
     loaded: LoadedRun, source: str | None, target: str | None
 ) -> LanguagePair | None:
-    """Return the language pair of a run that matches the request.
+    """Return the first language pair of the run that has the requested source and target.
 
     Returns None if the run's pairs are unknown. Raises a 422 error if no pair matches, or if the
     request names a language but the run has neither known pairs nor tags.
@@ -180,7 +180,9 @@ class PreparedTexts:
 async def prepare_texts(
     direction: Direction, texts: Sequence[str], split: bool, prefix: str | None
 ) -> PreparedTexts:
-    """Split and tokenise texts. Raises if a segment is too long for the model.
+    """Split texts into segments, if `split` is True, and tokenise the segments.
+
+    Raises DataError if a segment or the prefix is too long for the model.
 
     prefix: text with which every output must start. None: no prefix.
     """

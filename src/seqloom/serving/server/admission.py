@@ -66,7 +66,7 @@ class AdmissionControl:
 
     @contextmanager
     def reserve_slot(self) -> Iterator["Slot"]:
-        """Use as a context: take a slot at the start of the block and release it at the end.
+        """Context manager that takes a slot at the start of the block and releases it at the end.
 
         The block can also release the slot earlier. Raises the same errors as `check_capacity`.
         """
@@ -79,9 +79,10 @@ class AdmissionControl:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """Use as a context: wait for admission, then run the block as a running request.
+        """Context manager that waits for admission and then runs the block.
 
-        At the end of the block, the next waiting request is admitted.
+        The request counts as running until the end of the block. Then the next waiting request is
+        admitted.
         """
         await self.acquire()
         try:
@@ -124,9 +125,9 @@ class AdmissionControl:
 
 
 class Slot:
-    """A slot of `AdmissionControl`, taken from its creation until it is released.
+    """A slot of `AdmissionControl`.
 
-    Releasing a slot a second time has no effect.
+    The constructor takes the slot and `release` frees it. A second call of `release` has no effect.
     """
 
     def __init__(self, admission: AdmissionControl) -> None:
@@ -158,9 +159,10 @@ def overloaded_error(limits: Limits) -> ApiError:
 class RejectionSender:
     """Sends the same prebuilt error response to every rejected request.
 
-    A single rejection is sent immediately. If there are many, they are delayed: they are scheduled
-    at intervals of REJECTION_INTERVAL and sent at multiples of REJECTION_TICK. Without the delay,
-    clients that retry at once would take processing time from the admitted requests.
+    A single rejection is sent immediately. If there are many, each is scheduled REJECTION_INTERVAL
+    after the previous one, and the scheduled time is rounded up to a multiple of REJECTION_TICK.
+    Without this delay, clients that retry at once would take processing time from the admitted
+    requests.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:

@@ -70,11 +70,10 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def model_routes() -> dict[str, APIRoute]:
-    """Return a dictionary from paths to routes. It contains all POST routes.
+    """Return the routes that run a model, as a dictionary from path to route.
 
-    Only these routes run a model.
-
-    The routes are read from the routers, because the application does not list them.
+    These are all POST routes. They are read from the routers, because the application object does
+    not list them.
     """
     return {
         route.path: route

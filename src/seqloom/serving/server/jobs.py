@@ -35,8 +35,8 @@ class SearchJobType:
 
     Jobs with the same run, decoding configuration and options can share a batch.
 
-    streamed: send tokens to the requests as they are generated. Then the engine is always torch,
-              because the others cannot stream.
+    streamed: True: send tokens to the requests as they are generated, and use the engine torch,
+              because the other engines cannot stream
     """
 
     run: Run

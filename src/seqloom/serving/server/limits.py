@@ -65,7 +65,7 @@ class Limits(Section):
                 )
 
     def check_count(self, field: str, count: int) -> None:
-        """Raise a 413 error if a list has more than `texts` items."""
+        """Raise a 413 error if the number of items in a list exceeds the limit `texts`."""
         if count > self.texts:
             raise _too_large(field, f"has {count} items; the limit is {self.texts} per request")
 

@@ -71,7 +71,10 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a text that is one model input, and the white space before it."""
+    """One model input, which is a part of a text.
+
+    before: the white space before the segment
+    """
 
     before: str
     text: str
@@ -87,8 +90,9 @@ class SegmentedText:
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
-        Some scripts, such as Chinese, have no space between sentences. Between the translations of
-        two such sentences, a space is inserted if the first translation ends in a stop such as ".".
+        Some scripts, such as Chinese, have no space between sentences. If the source has no space
+        after such a sentence and its translation ends in a stop such as ".", a space is inserted
+        after the translation.
         """
         text, previous = "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
@@ -105,7 +109,10 @@ def single_segment(text: str) -> SegmentedText:
 
 
 def split_text(text: str, fits: Fits) -> SegmentedText:
-    """Split a text into lines, the lines into sentences, and too long sentences into parts."""
+    """Split a text into lines and the lines into sentences.
+
+    Sentences that are too long for one model input are split into parts.
+    """
     pieces: list[str] = []
     for line in _split_lines(text):
         for sentence in _split_sentences(line):

@@ -69,7 +69,7 @@ class TranslateRequest(RunRequest):
 
 
 class Output(BaseModel):
-    """One model output. The score is log p / length^exponent; higher is better."""
+    """One model output. The score is log p / length^length_penalty; higher is better."""
 
     text: str
     score: JsonNumber
