@@ -42,7 +42,7 @@ def format_frames(frames: Sequence[Sequence[float]]) -> str:
 
 def parse_frames(text: str) -> Numbers:
     """Read frames from text: (S, D). Raise a DataError that names the first wrong frame."""
-    rows = []
+    rows: list[list[float]] = []
     for position, frame in enumerate(text.split(), start=1):
         try:
             row = [float(cell) for cell in frame.split(",")]
