@@ -35,7 +35,7 @@ def few_sentences() -> Iterator[None]:
     from seqloom.data.readers import synthetic, text_files
 
     def read_few(path: Path) -> Iterator[str]:
-        return islice(text_files.read_lines(path), 0, 1000, 8)
+        return islice(text_files.read_lines(path), 0, 1000, 20)
 
     synthetic._sentences.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -83,16 +83,16 @@ def test_a_recipe_trains_and_predicts_offline(
     settings = [
         "training.steps=2",
         "training.schedule.warmup=1",
-        "training.batch_tokens=512",
+        "training.batch_tokens=256",
         "training.evaluate_every=2",
         "training.evaluate_examples=2",
     ]
     if config.text.tokenizer.kind == "subwords":
-        settings.append("text.tokenizer.size=200")
+        settings.append("text.tokenizer.size=150")
     for split in ("train", "dev"):
         [corpus, *others] = getattr(config.data, split)
         if hasattr(corpus, "examples") and not others:
-            settings.append(f"data.{split}.examples=60")
+            settings.append(f"data.{split}.examples=30")
     run = tmp_path / "run"
     result = run_cli("train", name, "--run", run, "--progress", "plain", *set_options(*settings))
     assert result.exit_code == 0, result.stderr
