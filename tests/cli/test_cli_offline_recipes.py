@@ -51,7 +51,8 @@ def predict(name: str, run: Path, folder: Path) -> str:
         case "language-model":
             arguments = ["complete", run, "--samples", 1, "--seed", 1]
         case "captioning":
-            arguments = ["caption", run, "scene:red circle 30 20 12;blue square 60 70 14"]
+            # The caption of a model of two steps may be empty, but it has an END.
+            arguments = ["caption", run, "scene:red circle 30 20 12;blue square 60 70 14", "--json"]
         case "forecast":
             rows = [f"{n},{n},0.5,0.5" for n in range(8)] + [",,0.5,0.5"] * 12
             (folder / "path.csv").write_text("x,y,left,right\n" + "\n".join(rows) + "\n")

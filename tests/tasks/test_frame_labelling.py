@@ -80,7 +80,9 @@ def test_one_label_per_sequence_is_learned(encoder: str, tmp_path: Path) -> None
     assert accuracy(run) > 60
     [labels] = run.label(["1,0 0.9,0.1 1,0.1"], every=True)
     probabilities = [math.exp(sum(each.log_probabilities)) for each in labels]
-    assert sum(probabilities) == pytest.approx(1, abs=1e-3)
+    assert probabilities == sorted(probabilities, reverse=True)
+    # UNKNOWN has the rest of the probability.
+    assert 0.9 < sum(probabilities) <= 1.0001
 
 
 @pytest.mark.slow

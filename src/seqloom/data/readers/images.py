@@ -39,7 +39,7 @@ def read_pixels(path: str, size: int) -> Pixels:
     """Read the centre square of an image, resized to (3, size, size).
 
     path: a file, a member of an archive such as photos.zip/dog.jpg, or a generated image such as
-          scene:red circle 30 20 12
+          scene:red circle 30 20 18
     """
     if path.startswith(SCENE_PREFIX):
         return draw_scene(path, size)

@@ -3,7 +3,7 @@
 The name of a generated image lists its shapes: colour, shape, centre (x, y) and radius in percent
 of the image's side. The image is drawn from its name, so there are no files:
 
-    scene:red circle 30 20 12;blue square 60 70 14
+    scene:red circle 30 20 18;blue square 60 70 20
 """
 
 import random
@@ -29,9 +29,9 @@ COLOURS = {
     "purple": (150, 50, 170),
     "black": (20, 20, 20),
 }
-SHAPES = ("circle", "square", "triangle", "cross")
+SHAPES = ("circle", "square", "triangle")
 BACKGROUND = (225, 225, 225)
-MIN_RADIUS, MAX_RADIUS = 11, 17
+MIN_RADIUS, MAX_RADIUS = 17, 22
 MIN_GAP = 3
 """Minimum distance between two shapes, in percent."""
 MIN_CLARITY = 14
@@ -126,11 +126,8 @@ def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarr
         inside = across**2 + down**2 <= radius**2
     elif shape.shape == "square":
         inside = (abs(across) <= radius) & (abs(down) <= radius)
-    elif shape.shape == "triangle":
+    else:  # a triangle that points up
         inside = (2 * abs(across) <= down + radius) & (down <= radius)
-    else:  # a cross of two bars
-        inside = np.minimum(abs(across) + 0 * down, abs(down) + 0 * across) * 3 <= radius
-        inside &= (abs(across) <= radius) & (abs(down) <= radius)
     return inside
 
 
@@ -150,7 +147,7 @@ def parse_scene(name: str) -> list[SceneShape]:
             shapes.append(SceneShape(colour, shape, *map(int, numbers)))
     if problems:
         raise DataError(
-            f"{name}: {'; '.join(problems)}. Write shapes as 'red circle 30 20 12', separated by "
+            f"{name}: {'; '.join(problems)}. Write shapes as 'red circle 30 20 18', separated by "
             f"';'. The colours are {', '.join(COLOURS)}; the shapes are {', '.join(SHAPES)}; the "
             "numbers are percent of the image's side"
         )
