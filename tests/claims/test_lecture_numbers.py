@@ -6,7 +6,7 @@ L2  notes, translation, attention and the Transformer (states no number of its o
 """
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.nn.attention import DotScore, RbfScore, attention_weights
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.positions import sinusoid
+from seqloom.nn.positions import Frequencies, angular_frequencies, sinusoid
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
 
 seeds = st.integers(0, 10**6)
@@ -102,6 +102,22 @@ def test_l4_positions_are_sines_and_cosines_of_decreasing_frequency(
             frequency = 1 / 10_000 ** (2 * k / width)
             expected += [math.sin(frequency * t), math.cos(frequency * t)]
         assert row == pytest.approx(expected[:width], abs=1e-9)
+
+
+def test_l4_wavelengths_run_from_2_pi_to_10000_times_2_pi_only_with_another_formula() -> None:
+    """ "PE forms a geometric progression from 2π to 10000·2π on the wavelengths", for d = 64.
+
+    With ω_k = 10000^(-2k/d), k from 1 misses the first wavelength and k from 0 the last.
+    """
+    circle, ends = 2 * math.pi, {}
+    for form in get_args(Frequencies):
+        wavelengths = circle / angular_frequencies(64, form)
+        ratios = wavelengths[1:] / wavelengths[:-1]
+        torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios[0])))
+        ends[form] = [float(wavelengths[0]) / circle, float(wavelengths[-1]) / circle]
+    assert ends["lecture"] == pytest.approx([10_000 ** (2 / 64), 10_000])
+    assert ends["vaswani"] == pytest.approx([1, 10_000 ** (62 / 64)])
+    assert ends["fairseq"] == pytest.approx([1, 10_000])
 
 
 # L1: beam search

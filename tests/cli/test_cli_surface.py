@@ -40,7 +40,12 @@ SURFACE = {
     },
     "explain": {
         *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
-        *("--json", "--set", "--example"),
+        *("--json", "--set", "--example", "--score", "--scale", "--select", "--gamma", "--query"),
+        *("--h", "--wq", "--wk", "--wv"),
+    },
+    "lookup": {
+        *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
+        *("--out", "--json"),
     },
     "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
     "serve": {
@@ -63,7 +68,9 @@ PANELS = {
     "Train": ["demo", "train", "config", "doctor"],
     "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
     "Evaluate": ["evaluate", "compare", "align"],
-    "Look inside": ["inspect", "search", "explain", "gradients", "error-propagation", "lab"],
+    "Look inside": [
+        *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
+    ],
     "Serve": ["serve"],
 }
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})

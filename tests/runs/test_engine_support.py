@@ -22,6 +22,16 @@ ATTENTION_SETTINGS = {
 }
 
 
+def test_every_unsupported_selection_and_projection_is_named() -> None:
+    attention = "{heads=2, selection='exact', projection='tanh', projection_layers=2}"
+    reasons = unsupported_model(random_model(side(), side(attention=attention)))
+    assert [reason.partition(":")[0].rpartition(".")[2] for reason in reasons] == [
+        "score",
+        "projection",
+        "selection",
+    ]
+
+
 @pytest.mark.parametrize("setting", ATTENTION_SETTINGS)
 def test_unsupported_attention_is_named(setting: str) -> None:
     model = random_model(side(), side(attention=f"{{heads=2, {setting}}}"))

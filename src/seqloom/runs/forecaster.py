@@ -37,6 +37,7 @@ class ForecastReport:
 
     outputs:   (N, T, D) forecasts in the units of the data: N windows, T rows, D columns
     baselines: scores of each baseline, by its name
+    settings:  settings of the model that were changed after training
     """
 
     run: str
@@ -46,6 +47,7 @@ class ForecastReport:
     scores: Sequence[Score]
     baselines: dict[str, list[Score]]
     data: DataConfig
+    settings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report without its forecasts, which `save` writes to separate files."""
@@ -57,6 +59,7 @@ class ForecastReport:
             "baselines": {
                 name: [asdict(score) for score in scores] for name, scores in self.baselines.items()
             },
+            "settings": list(self.settings),
             "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }
@@ -88,6 +91,7 @@ class Forecaster:
         self.config: RunConfig = bundle.config
         self.task: Forecast = bundle.task
         self.model: Model = bundle.model
+        self.settings: tuple[str, ...] = bundle.settings
         self._device = device
 
     @property
@@ -175,6 +179,7 @@ class Forecaster:
             scores=self.task.scores(outputs, windows),
             baselines=self.task.baselines(windows),
             data=source,
+            settings=self.settings,
         )
 
 

@@ -40,6 +40,8 @@ class Prediction:
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
+    warnings:          problems with the source, for example that it has no tag although the run
+                       was trained with tags
     """
 
     text: str
@@ -56,6 +58,7 @@ class Prediction:
     source_word_of: tuple[int, ...] = ()
     source_text: str = ""
     tokens: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the prediction as JSON-compatible values. `heads` is left out if it is None."""

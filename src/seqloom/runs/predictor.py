@@ -313,7 +313,7 @@ class Predictor:
             [one.source_length + 1 for one in inputs],
             first,
             f"the model reads at most {limit} tokens per line, END included. Split these lines, or "
-            "train with a larger model.encoder.positions.max_length:",
+            f"train with a larger {' and '.join(self.model.source_limits)}:",
         )
         self._check_target_lengths([one.prefix for one in inputs], first, "prefixes")
 
@@ -330,5 +330,5 @@ class Predictor:
             [len(target) + 1 for target in targets],
             first,
             f"the model generates at most {limit} tokens, END included. Shorten these {name}, or "
-            "train with a larger model.decoder.positions.max_length:",
+            f"train with a larger {' and '.join(self.model.target_limits)}:",
         )

@@ -41,6 +41,7 @@ from seqloom.runs.options import (
 )
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor, ProgressCallback
+from seqloom.runs.source_tags import SourceTags
 from seqloom.runs.target_language import TargetLanguages
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import SPECIAL_TOKENS
@@ -52,6 +53,7 @@ class Run:
     folder:     the run folder; for an ensemble, the folder of the first member
     partners:   the folders of the other members of an ensemble
     config:     the recipe; for an ensemble, the recipe of the first member
+    settings:   changes to the recipe that were given to `load`
     heads_note: a warning that the stored alignment heads are not used, because they were chosen for
                 other weights; otherwise empty
     """
@@ -69,6 +71,8 @@ class Run:
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: TokenTask = bundle.task
+        self.settings: tuple[str, ...] = bundle.settings
+        self.source_tags = SourceTags.from_config(bundle.config)
         self.languages = TargetLanguages.from_config(str(bundle.folder), bundle.config)
         self.weights_digest = bundle.digest
         # The attention of an ensemble is a mean over its members, so single heads cannot be chosen.
@@ -161,10 +165,16 @@ class Run:
             texts = [outputs[0].text for outputs in predictions]
         tagged = self.languages.add_tag(texts, last, options.first)
         engine = self.engines.choose(self.engine, chosen, options)
-        return [
+        predictions = [
             [self.languages.without_tag(output, last) for output in outputs]
             for outputs in engine.apply(self.predictor).predict(tagged, chosen, options)
         ]
+        for index in self.source_tags.missing(texts):
+            warning = self.source_tags.warning([1], 1, "text")
+            predictions[index] = [
+                replace(output, warnings=(warning,)) for output in predictions[index]
+            ]
+        return predictions
 
     def choose_engine(
         self,
@@ -326,6 +336,7 @@ class Run:
             decoding=chosen,
             data=source,
             engine=engine.name,
+            settings=self.settings,
         )
 
 

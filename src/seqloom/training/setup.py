@@ -247,12 +247,13 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
     """
     problems = []
     sides = (
-        ("source", corpus.source_lengths, model.max_source_length, "encoder"),
-        ("target", corpus.target_lengths, model.max_target_length, "decoder"),
+        ("source", corpus.source_lengths, model.source_limits),
+        ("target", corpus.target_lengths, model.target_limits),
     )
-    for side, lengths, limit, part in sides:
-        if lengths is None or limit is None:
+    for side, lengths, limits in sides:
+        if lengths is None or not limits:
             continue
+        limit = min(limits.values())
         count = int((lengths + 1 > limit).sum())
         if count:
             if isinstance(corpus, LongTextDataset):
@@ -262,9 +263,11 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
             else:
                 remedy = "remove them from the file"  # filters apply to the training split only
             longest = int(lengths.max()) + 1
+            too_small = [setting for setting, size in limits.items() if size < longest]
+            changes = " and ".join(f"{setting} = {longest}" for setting in too_small)
             problems.append(
                 f"  {split}: {count} {side}s have more than {limit} tokens (END included), the "
                 f"longest {longest}; "
-                f"set model.{part}.positions.max_length = {longest}, or {remedy}"
+                f"set {changes}, or {remedy}"
             )
     return problems

@@ -41,6 +41,7 @@ def label(
     starts with the name of the sequence and, if each frame has a label, the number of the frame.
     """
     from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.cli.tags import MissingTags
     from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.runs.run import load
 
@@ -56,7 +57,9 @@ def label(
         _label_frames(run, texts, every=every, per_frame=per_token, json=json)
         return
     index = 0
+    missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        missing_tags.add(portion)
         for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
             if json:
                 labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
@@ -72,6 +75,7 @@ def label(
                 print_line("\t".join(fields))
             index += 1
         flush_output()
+    missing_tags.warn()
 
 
 def _label_frames(

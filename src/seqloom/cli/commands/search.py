@@ -11,10 +11,10 @@ from rich.text import Text
 
 from seqloom.cli.options import (
     BeamWidth,
-    DecodingSettings,
     EnsembleMembers,
     Json,
     RunFolder,
+    RunSettings,
     TargetLanguage,
 )
 from seqloom.cli.output import print_json, print_message, write_json
@@ -66,7 +66,7 @@ def search(
         ),
     ] = None,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
     to: TargetLanguage = None,
 ) -> None:
@@ -77,17 +77,18 @@ def search(
     replacement = None if instead is None else _parse_replacement(instead)
 
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.cli.recipe_settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding, load_run
+    from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.runs.options import check_n_best
-    from seqloom.runs.run import load
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):
         image_format(out)  # reports an unknown format before the run is loaded
-    run = load([run_folder, *(ensemble or ())])
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
     decoding = change_decoding(run.config, settings, beam)
     if n_best is not None:
         check_n_best(decoding, n_best)
+    warn_about_missing_tags(run, [text])
     inspection = SearchInspection.of(run, text, decoding, to)
     trace = inspection.search(n_best)
     change = None if replacement is None else inspection.replace_token(*replacement)

@@ -1,7 +1,6 @@
 """Queries and keys receive a gradient from soft attention, but none from hard attention."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -9,7 +8,14 @@ from torch import Tensor
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.nn.attention import AttentionScore, DotScore, RbfScore, attention_weights
+from seqloom.nn.attention import (
+    AttentionScore,
+    DotScore,
+    ExactScore,
+    RbfScore,
+    Selection,
+    attention_weights,
+)
 from seqloom.viz.chart import BarChart, Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
@@ -49,9 +55,8 @@ def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
 
     condition: the name of this kind of attention
     """
-    if condition == EXACT:
-        return (queries == keys).all(-1).to(queries.dtype).unsqueeze(2)
-    methods: dict[str, tuple[AttentionScore, Literal["softmax", "argmax"]]] = {
+    methods: dict[str, tuple[AttentionScore, Selection]] = {
+        EXACT: (ExactScore(), "exact"),
         NEAREST: (RbfScore(1.0), "argmax"),  # the nearest key has the highest RBF score
         BEST: (DotScore("sqrt", keys.shape[-1]), "argmax"),
         SOFT: (DotScore("sqrt", keys.shape[-1]), "softmax"),

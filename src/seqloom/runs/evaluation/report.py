@@ -48,6 +48,8 @@ class EvaluationReport:
     engine:    the engine that computed the outputs
     parts:     scores of each group of the split, such as a language pair; empty if there is only
                one group
+    settings:  settings of the model that were changed after training, for example
+               "model.decoder.attention.selection=argmax"
     """
 
     run: str
@@ -63,6 +65,7 @@ class EvaluationReport:
     members: int = 1
     engine: str = "torch"
     parts: Sequence[GroupScores] = ()
+    settings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report without sources, references and outputs, which have their own files."""
@@ -78,6 +81,7 @@ class EvaluationReport:
             "by_length": [asdict(bucket) for bucket in self.by_length],
             "decoding": self.decoding.model_dump(),
             "engine": self.engine,
+            "settings": list(self.settings),
             "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }
@@ -108,11 +112,12 @@ class EvaluationReport:
         The stored report is the report that `save` would overwrite.
         """
         path = self._path(folder) / "report.json"
-        old = json.loads(path.read_bytes()) if path.is_file() else {}
+        if not path.is_file():
+            return []
+        old = {"settings": [], **json.loads(path.read_bytes())}
         new = json.loads(json.dumps(self.to_json()))
-        return [
-            name for name in ("data", "decoding", "engine") if old and old.get(name) != new[name]
-        ]
+        names = ("data", "decoding", "engine", "settings")
+        return [name for name in names if old.get(name) != new[name]]
 
     def _path(self, folder: Path) -> Path:
         name = self.split if self.members == 1 else f"{self.split}-ensemble"

@@ -77,6 +77,7 @@ async def translate(
             _join_segments(text, [next(untagged) for _ in text.segments], request)
             for text in prepared.texts
         ],
+        warnings=prepared.warnings(run),
     )
 
 
@@ -175,6 +176,11 @@ class PreparedTexts:
 
     texts: tuple[SegmentedText, ...]
     inputs: tuple[ModelInput, ...]
+
+    def warnings(self, run: Run) -> list[str]:
+        """Return the warnings about the texts, for the response."""
+        segments = [segment.text for text in self.texts for segment in text.segments]
+        return run.source_tags.warnings(segments, "sentence" if len(segments) > 1 else "text")
 
 
 async def prepare_texts(

@@ -4,7 +4,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from seqloom.serving.api.schemas.predictions import JsonNumber, Output, RunRequest, Text
+from seqloom.serving.api.schemas.predictions import (
+    JsonNumber,
+    Output,
+    RunRequest,
+    Text,
+    TextResponse,
+)
 
 
 class InspectionRequest(RunRequest):
@@ -28,7 +34,7 @@ class AttentionRequest(InspectionRequest):
     pieces: bool = Field(False, description="Rows and columns are tokens instead of words.")
 
 
-class AttentionResponse(BaseModel):
+class AttentionResponse(TextResponse):
     run: str
     output: Output
     outputs: list[str] = Field(description="Row labels: words or tokens of the output.")
@@ -45,7 +51,7 @@ class TracedSearchRequest(InspectionRequest):
     )
 
 
-class TracedSearchResponse(BaseModel):
+class TracedSearchResponse(TextResponse):
     run: str
     outputs: list[Output]
     pieces: dict[str, str] = Field(description="Maps token index -> text of the token.")
@@ -56,7 +62,7 @@ class TracedSearchResponse(BaseModel):
     )
 
 
-class SearchTreeResponse(BaseModel):
+class SearchTreeResponse(TextResponse):
     """A search, laid out as a tree."""
 
     run: str
@@ -127,7 +133,7 @@ class ExplainRequest(InspectionRequest):
     head: int | None = Field(None, ge=1)
 
 
-class ExplainResponse(BaseModel):
+class ExplainResponse(TextResponse):
     run: str | None
     explanation: dict[str, Any] = Field(
         description="source, output, step, previous, answer, best, layer, head, and parts in the "

@@ -44,6 +44,16 @@ class RunRequest(StrictRequest):
     )
 
 
+class TextResponse(BaseModel):
+    """Base class of responses about source texts."""
+
+    warnings: list[str] = Field(
+        [],
+        description="Problems with the texts, for example that a text has no tag although the run "
+        "has tags. Empty if there are none.",
+    )
+
+
 class TranslateRequest(RunRequest):
     texts: list[Text] = Field(
         min_length=1, description="Texts to translate. Blank texts stay blank."
@@ -132,7 +142,7 @@ class TranslatedText(BaseModel):
     parts: list[TranslatedSegment]
 
 
-class TranslateResponse(BaseModel):
+class TranslateResponse(TextResponse):
     run: str
     source: str | None
     target: str | None
@@ -196,7 +206,7 @@ class LabelProbability(BaseModel):
     probability: float
 
 
-class LabelResponse(BaseModel):
+class LabelResponse(TextResponse):
     run: str
     labels: list[list[LabelProbability]]
 
@@ -209,7 +219,7 @@ class ScoreRequest(RunRequest):
     attention: bool = Field(False, description="Return attention weights and word alignments.")
 
 
-class ScoreResponse(BaseModel):
+class ScoreResponse(TextResponse):
     run: str
     scores: list[Output]
 

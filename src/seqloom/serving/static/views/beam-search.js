@@ -6,7 +6,7 @@ import { exampleSentences } from "../shared/examples.js";
 import { icon } from "../shared/icons.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { candidateTable, searchTree } from "../shared/search-tree.js";
 import { formatScore } from "../shared/words.js";
 
@@ -42,7 +42,7 @@ export const beamSearch = {
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
       };
       requests.run((inner) => request("/api/search/tree", body, { signal: inner }), {
-        onResult: (response) => result.show(...playback(response, settings, context, signal)),
+        onResult: (response) => result.show(warningList(response.warnings), ...playback(response, settings, context, signal)),
         onError: (error) => result.showError(error, load),
       });
     }
