@@ -6,7 +6,7 @@ from seqloom.config.schema.model import LabelsDecoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import NoSource, Pixels
+from seqloom.core.signature import NoSource, Pixels, Vectors
 from seqloom.runs.run import Run
 
 
@@ -20,9 +20,14 @@ def check_has_source(run: Run) -> None:
 
 
 def check_has_text_source(run: Run) -> None:
-    """Raise ConfigError if the run reads no source (a language model) or reads images."""
+    """Raise ConfigError if the run reads no source (a language model), images or vectors."""
     check_has_source(run)
-    if isinstance(run.task.signature.source, Pixels):
+    source = run.task.signature.source
+    if isinstance(source, Vectors):
+        raise ConfigError(
+            f"{run.name}: reads vectors, which have no tokens to attend to; use a run that reads text"
+        )
+    if isinstance(source, Pixels):
         raise ConfigError(
             f"{run.name}: this command needs a text source, but the run reads images. To show the "
             "attention of a caption, use `seqloom caption RUN IMAGE --show FILE`"

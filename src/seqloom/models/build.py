@@ -157,13 +157,14 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case ConvolutionEncoderConfig():
             assert isinstance(signature.source, Pixels)
             network = ResidualNetwork(list(part.channels), part.blocks)
-            crop = Crop(signature.source.width, part.crop_scale, part.color_jitter)
+            size = signature.source.width
+            crop = Crop(size, part.crop_scale, part.color_jitter, part.mirror)
             return ConvolutionEncoder(crop, network, part.width, part.dropout)
         case PatchEncoderConfig():
             assert isinstance(signature.source, Pixels)
             size = signature.source.width
             return PatchEncoder(
-                Crop(size, part.crop_scale, part.color_jitter),
+                Crop(size, part.crop_scale, part.color_jitter, part.mirror),
                 Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
                 build_final_norm(part.norm, part.width),

@@ -15,6 +15,7 @@ from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfi
 from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
+from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
@@ -288,14 +289,17 @@ class Predictor:
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
-        """Encode the sources or images of a batch. All inputs must be of the same kind."""
+        """Encode the sources, images or frames of a batch. All inputs must be of the same kind."""
         return self.model.encode(self.source(batch), len(batch))
 
     def source(self, batch: Sequence[ModelInput]) -> Source | None:
-        """Return the sources or images of a batch as tensors; None for a language model."""
+        """Return the sources, images or frames of a batch as tensors; None for a language model."""
         if batch[0].image is not None:
             images = [one.image for one in batch if one.image is not None]
             return Images(torch.from_numpy(np.stack(images))).to(self.device)
+        if batch[0].frames is not None:
+            frames = [one.frames for one in batch if one.frames is not None]
+            return pad_frames(frames).to(self.device)
         if batch[0].source is not None:
             rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
             return pad_ids(rows, last=END).to(self.device)
@@ -310,7 +314,7 @@ class Predictor:
         limit = self.model.max_source_length
         check_lengths(
             limit,
-            [len(one.source or ()) + 1 for one in inputs],
+            [one.source_length + 1 for one in inputs],
             first,
             f"the model reads at most {limit} tokens per line, END included. Split these lines, or "
             f"train with a larger {' and '.join(self.model.source_limits)}:",

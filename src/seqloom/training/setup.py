@@ -26,6 +26,7 @@ from seqloom.core.storage import (
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
+from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
@@ -88,6 +89,8 @@ def open_session(
     """
     if world.is_main:
         _check_folder(config, folder, resume)
+        if warning := check_expected_files(config.data):
+            report(Event("note", 0, {"text": warning}))
     world.barrier()
     task = read_setup(folder)[1] if resume else learn_task(config)
     train = _load_corpus(config, task, "train", report)
@@ -108,7 +111,7 @@ def open_session(
     session = Session(
         model=model,
         optimizer=build_optimizer(
-            config.training.optimizer, model, uses_cuda_graphs(config.training, world.device)
+            config.training.optimizer, model, uses_cuda_graphs(config, world.device)
         ),
         averager=build_averager(config.training.averaging),
         stream=_build_stream(config, train, batching, world),

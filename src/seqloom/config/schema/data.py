@@ -6,10 +6,13 @@ from pydantic import BeforeValidator, Field
 
 from seqloom.config.schema.corpora import (
     CorpusConfig,
+    FramesConfig,
+    GesturesConfig,
     HoldOutConfig,
     LanguagesConfig,
     LongTextConfig,
 )
+from seqloom.config.schema.expected import ExpectedDataConfig
 from seqloom.config.schema.section import Section
 
 _AnyCorpus = CorpusConfig | LanguagesConfig
@@ -54,11 +57,19 @@ class DataConfig(Section):
     examples is sampled in proportion to n^(1/temperature). With 1, each example is used once per
     epoch. With 5, small corpora are repeated, and each epoch uses a different part of the large
     ones. Default: 1.0."""
+    expected: ExpectedDataConfig | None = None
+    """Files of the public data set that the recipe needs, to check the data folder. Default: no
+    check."""
     filter: FilterConfig = FilterConfig()
     """Filters of training pairs. Default: no filters."""
     merge_references: bool = False
     """In scoring, merge pairs with the same source into one example with several references.
     Default: false."""
+
+    @property
+    def has_frames(self) -> bool:
+        """True if the sources are sequences of vectors with labels."""
+        return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:

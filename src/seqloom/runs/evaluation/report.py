@@ -18,6 +18,7 @@ from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate
 from seqloom.data.batching.planning import plan_batches
+from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
 from seqloom.metrics.by_length import LengthBucket, by_length
@@ -180,9 +181,11 @@ def likelihood_scores(
     predictor.check_target_lengths([target.tolist() for target in targets])
     sources = _source_ids(task, inputs)
     load_images = _image_loader(task, examples)
-    longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
+    longest = max(
+        1 + max(len(target), one.source_length) for target, one in zip(targets, inputs, strict=True)
+    )
     plan = plan_batches(
-        None if sources is None else np.array([len(row) for row in sources]),
+        None if sources is None else np.array([one.source_length for one in inputs]),
         np.array([len(row) for row in targets]),
         max(BATCH_TOKENS, longest),
         seed=0,
@@ -191,6 +194,10 @@ def likelihood_scores(
 
     def build_batch(rows: NDArray[Any]) -> Batch:
         batch_sources = None if sources is None else [sources[i] for i in rows]
+        if task.frame_scale is not None:
+            frames = [frames for i in rows if (frames := inputs[i].frames) is not None]
+            batch = collate(None, [targets[i] for i in rows])
+            return replace(batch, source=pad_frames(frames))
         batch = collate(batch_sources, [targets[i] for i in rows])
         return batch if load_images is None else replace(batch, source=load_images(rows))
 

@@ -71,7 +71,7 @@ def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, T
     if problems := find_damage(folder):
         raise damaged_run_error(folder, problems)
     config = load_run_recipe(folder / CONFIG, settings).config
-    return config, load_task(config.task, folder / "text")
+    return config, load_task(config, folder / "text")
 
 
 def _check_is_run(folder: Path) -> None:
