@@ -77,7 +77,10 @@ class StepOutcome:
 class _Row:
     """A hypothesis that the next step extends.
 
-    index: index of the hypothesis among the candidates of its source in the current step
+    index:     index of the candidate, among the candidates of its source in the latest step, that
+               became this hypothesis; NO_PARENT before the first step
+    total:     log-probability so far
+    generated: START and the tokens so far
     """
 
     source: int
@@ -228,7 +231,9 @@ class Tracer:
 
 
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
-    """Return the rule that forbids `token` as the next token; None if the token is allowed.
+    """Return why the rules forbid `token` as the next token; None if they allow it.
+
+    The function ignores the exception that allows END early (see `Rules`).
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced
