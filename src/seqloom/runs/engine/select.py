@@ -37,12 +37,13 @@ class LoadedEngine(NamedTuple):
 class EngineChoice:
     """The engine that serves a request.
 
-    engine:   the CTranslate2 model; None for torch and for compiled torch
+    engine:   the CTranslate2 model. None for torch and for compiled torch.
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
-    reason:   for torch, why it was chosen (empty if the settings ask for torch); for compiled
-              torch, the compilation time; for CTranslate2, how closely it agrees with torch
+    reason:   a remark on the choice. For torch: why it was chosen, or an empty text if the settings
+              ask for torch. For compiled torch: the compilation time. For CTranslate2: how closely
+              it agrees with torch.
     expected: True if the settings say "auto" and torch was chosen because the decoder is not a
-              Transformer. The reason is then obvious and need not be shown
+              Transformer. The user need not see this reason.
     compiled: True for the compiled torch search
     """
 
