@@ -134,7 +134,10 @@ def _check_example_options(
     ensemble: list[Path] | None,
     to: str | None,
 ) -> None:
-    """Raise BadParameter for each argument and option that needs a run."""
+    """Raise BadParameter if an argument or option is given that needs a run.
+
+    The error lists all of these arguments and options. --example has no run.
+    """
     given = {
         "a run folder or a text": run_folder,
         "--instead": replacement,
