@@ -59,11 +59,11 @@ def load_recipe(
     source:    the path of a TOML file, the name of a bundled recipe such as "demo", or the tables
                of a recipe as a dictionary. A file takes precedence over a bundled recipe
     overrides: settings to change, of the form "training.steps=500"
-    name:      name of the recipe in error messages. Default: the path, the name of the bundled
-               recipe, or "recipe" for a dictionary
+    name:      name of the recipe in error messages. Default: the path of the file, or "recipe" for
+               a dictionary. Not used for a bundled recipe, which has its own name
 
-    Raises NotFoundError if there is no such recipe, and ConfigError with all problems if it is not
-    valid.
+    Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
+    its message lists all problems.
     """
     if isinstance(source, Mapping):
         return _resolve(dict(source), overrides, name or "recipe")
@@ -173,7 +173,7 @@ def _origins(
     final_tables: dict[str, Any],
     overridden_paths: Sequence[KeyPath],
 ) -> dict[str, Origin]:
-    """Return the origin of each value.
+    """Return where each value comes from, by the key of the value as users write it.
 
     recipe_tables:    the recipe without its preset
     final_tables:     the recipe merged into its preset, with the overrides applied

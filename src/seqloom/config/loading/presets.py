@@ -4,9 +4,9 @@
     [training]
     steps = 20_000            … except those that the recipe sets itself
 
-A table of the recipe is merged into the preset's table key by key. If the recipe's table has
-another `kind`, it replaces the preset's table. The recipe in a run folder contains all values and
-needs no preset.
+A table of the recipe is merged key by key into the preset's table of the same name. If the two
+tables have different values of `kind`, the recipe's table replaces the preset's table. The recipe
+in a run folder contains all values, so it needs no preset.
 """
 
 from collections.abc import Sequence

@@ -68,10 +68,10 @@ class DataConfig(Section):
 
     @property
     def has_frames(self) -> bool:
-        """True if the sources are sequences of vectors with labels."""
+        """True if a training corpus contains sequences of frames (vectors) and their labels."""
         return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:
-        """True if the training data is long text instead of separate examples."""
+        """True if a training corpus is one long text, not a list of separate examples."""
         return any(isinstance(corpus, LongTextConfig) for corpus in self.train)
