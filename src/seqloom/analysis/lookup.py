@@ -6,9 +6,12 @@ The methods lead from a hash table to attention:
     nearest    the value whose key is nearest to the query
     soft       Σ α_i v_i, the mean of all values v_i with the weights α = softmax(e / T)
 
-e_i is the score of the query q and the key k_i. T is the temperature. With "exact" and "nearest", a small change of the query or of a key does not change the result, so
-their gradients are zero and training cannot improve them. With "soft" the gradients are not zero.
-The score e_i is q · k_i, or -γ‖q - k_i‖² (the logarithm of a radial basis function).
+The score e_i of the query q and the key k_i is q · k_i, or -γ‖q - k_i‖² (the logarithm of a radial
+basis function). T is the temperature.
+
+With "exact" and "nearest", a small change of the query or of a key does not change the result.
+Therefore the gradients at query and keys are zero, and training cannot improve them. With "soft"
+these gradients are not zero.
 """
 
 import math

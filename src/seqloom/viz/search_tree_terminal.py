@@ -1,4 +1,4 @@
-"""Print a traced search in a terminal: the candidates of each step and what the search did with them.
+"""Print a traced search in a terminal: the candidates of each step and their outcomes.
 
 step     token      p   log p   score
    1  ●  I        .93   -0.08   -0.08   kept

@@ -1,8 +1,8 @@
 """Explains the backward pass through the attention of one decoder step.
 
-The loss L is -log p of the token that this step predicts. Gradients are listed in the order in which
-backpropagation computes them: context, weights, scores, query, keys and, in a recurrent decoder,
-the states.
+The loss L is -log p of the token that this step predicts. Gradients are listed in the order in
+which backpropagation computes them: context, weights, scores, query, keys and, in a recurrent
+decoder, the states.
 
     a = Σ α v             ∂L/∂α_s = v_s · ∂L/∂a             ∂L/∂v_s = α_s ∂L/∂a
     α = softmax(e)        ∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α
@@ -98,7 +98,8 @@ def select_cross_attention(run: Run, focus: HeadSelection) -> HeadSelection:
     """Return the layer and the head to explain, both counted from 1.
 
     If the layer or the head in `focus` is None, its default is returned: the top layer, or the
-    first head. Raises ConfigError if the decoder does not attend to a source, or has no such layer or head.
+    first head. Raises ConfigError if the decoder does not attend to a source, or has no such layer
+    or head.
     """
     check_has_source(run)
     match run.model.decoder:
