@@ -294,7 +294,10 @@ class DecoderModule(nn.Module):
         return self.copying.step(logits, features, source)
 
     def output(self, features: Tensor, source: Copyable | None) -> DecoderOutput:
-        """Return the result of `forward` for features (B, T, D)."""
+        """Wrap features (B, T, D) in a `DecoderOutput`, the result of `forward`.
+
+        source: source tokens that can be copied; None without a copy mechanism
+        """
         if self.copying is None or source is None:
             return DecoderOutput(features, self.readout)
         return CopyDecoderOutput(features, self.readout, self.copying, source)
