@@ -22,8 +22,9 @@ class HeadChoice:
     """The attention heads whose mean is used to align words.
 
     heads: (layer, head) index pairs of the chosen heads. An empty tuple means all heads.
-    shift: 0 or 1. With 0, a token is aligned by the attention of the step that generates it. With 1,
-           it is aligned by the attention of the next step, whose input it is (Chen et al. 2020).
+    shift: 0 or 1. With 0, a token is aligned by the attention of the step that generates it.
+           With 1, it is aligned by the attention of the next step, which has the token as input
+           (Chen et al. 2020).
     """
 
     heads: tuple[Head, ...] = ()

@@ -26,8 +26,8 @@ from seqloom.viz.chart import Chart, LineChart, Series
 ATTENTION, RECURRENT = "attention", "recurrent layer"
 HEADS = TRANSFORMER_ATTENTION.heads
 FITTED = 4
-"""Number of lengths, counted from the longest, at which the exponents are fitted. At shorter lengths
-the time to start an operation exceeds the time of its arithmetic."""
+"""Number of lengths, counted from the longest, at which the exponents are fitted. At shorter
+lengths the time to start an operation exceeds the time of its arithmetic."""
 T_QUANTILE = 4.303
 """97.5% quantile of Student's t distribution with FITTED - 2 degrees of freedom."""
 

@@ -19,8 +19,8 @@ _TYPE_MODULES = {"seqloom.lab.claim", "seqloom.lab.results", "seqloom.lab.verdic
 def code_digest(name: str) -> str:
     """Return a digest of the code that measures a claim.
 
-    The code is that of the claim's module and of the lab modules that it imports directly. Comments,
-    docstrings, imports, `judge`, `plot` and `CLAIM` do not affect the digest.
+    The code is that of the claim's module and of the lab modules that it imports directly.
+    Comments, docstrings, imports, `judge`, `plot` and `CLAIM` do not affect the digest.
 
     name: full name of the claim's module
     """
