@@ -2,9 +2,9 @@
 
 Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom. A hypothesis that
 ends with END is saved and not extended. The search stops once a given number of hypotheses is
-saved. Hypotheses are ranked by log p / length^length_penalty. One difference rarely matters: to extend a
-hypothesis, seqloom considers the k best tokens, and END may be one of them. CTranslate2 considers
-END and the k best other tokens.
+saved. Hypotheses are ranked by log p / length^length_penalty. One difference rarely matters: to
+extend a hypothesis, seqloom considers the k best tokens, and END may be one of them. CTranslate2
+considers END and the k best other tokens.
 
 CTranslate2 always counts END in the length. If END should not count, CTranslate2 is asked for all
 saved hypotheses, and seqloom ranks them again (`_rank_without_end`).
