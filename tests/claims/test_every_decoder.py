@@ -301,7 +301,7 @@ def test_the_score_of_a_hypothesis_is_its_log_probability_under_the_model(
         targets = [*hypothesis.tokens, END] if hypothesis.finished else list(hypothesis.tokens)
         expected = [float(log_probabilities[t, token]) for t, token in enumerate(targets)]
         assert list(hypothesis.log_probabilities) == pytest.approx(expected)
-        assert hypothesis.score == pytest.approx(sum(expected) / len(expected))
+        assert hypothesis.score == pytest.approx(sum(expected) / max(1, len(hypothesis.tokens)))
         if hypothesis.finished:
             (forced,) = force(model.decoder, source_memory, [hypothesis.tokens], None)
             assert forced.log_probabilities == pytest.approx(hypothesis.log_probabilities)

@@ -31,8 +31,8 @@ SURFACE = {
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "search": {
-        *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json", "--set"),
-        *("--with", "--to"),
+        *("[RUN]", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json"),
+        *("--set", "--with", "--to", "--example"),
     },
     "error-propagation": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
     "compare": {
@@ -47,7 +47,10 @@ SURFACE = {
         *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
         *("--out", "--json"),
     },
-    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
+    "gradients": {
+        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
+        *("--out", "--json"),
+    },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",

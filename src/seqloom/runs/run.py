@@ -19,6 +19,7 @@ from seqloom.core.signature import NoSource, Pixels
 from seqloom.data.corpus.long_text import window_shape
 from seqloom.data.example import Split
 from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.decoding.build import build_normalisation
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.alignment import load_alignment_heads
@@ -284,7 +285,7 @@ class Run:
             self.languages.add_tag(sources, None),
             targets,
             PredictionOptions(attention=attention, heads=heads),
-            self.config.decoding.length_penalty,
+            build_normalisation(self.config.decoding),
         )
 
     def evaluate(

@@ -154,7 +154,7 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
             f"{folder}: this run was started with a different recipe, so it cannot be resumed with "
             "this one:\n"
             + "\n".join(differences)
-            + "\nUse the original recipe, or choose another --run folder."
+            + "\nUse the original recipe (--set changes single settings), or choose another --run folder."
         )
 
 

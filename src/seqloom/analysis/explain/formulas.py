@@ -238,6 +238,60 @@ def context(attention: MultiHeadAttention) -> str:
     return outputs if isinstance(attention.output_projection, nn.Identity) else f"Wo {outputs} + bo"
 
 
+def score_gradients(attention: MultiHeadAttention) -> str:
+    """Formula of the gradient at the scores e, given the gradient at the weights α."""
+    match attention.selection:
+        case "softmax":
+            return "(diag(α) - α αᵀ) ∂L/∂α"
+        case "argmax" | "exact":
+            return "0"
+        case _:
+            assert_never(attention.selection)
+
+
+def query_gradient(score: AttentionScore, width: int) -> str:
+    """Formula of the gradient at the query q. The sum is over the keys."""
+    match score:
+        case DotScore():
+            return f"Σ ∂L/∂e · k{_divided(score, width)}"
+        case BilinearScore():
+            return "Σ ∂L/∂e · W k"
+        case AdditiveScore():
+            return "Σ ∂L/∂e · Wqᵀ (v ∘ (1 - u²))"
+        case RbfScore(gamma=gamma):
+            return f"Σ ∂L/∂e · {2 * gamma:g} (k - q)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on q"
+        case _:
+            raise AssertionError(f"no formula for {type(score).__name__}")
+
+
+def key_gradient(score: AttentionScore, width: int) -> str:
+    """Formula of the gradient at each key k."""
+    match score:
+        case DotScore():
+            return f"∂L/∂e · q{_divided(score, width)}"
+        case BilinearScore():
+            return "∂L/∂e · Wᵀ q"
+        case AdditiveScore():
+            return "∂L/∂e · Wkᵀ (v ∘ (1 - u²))"
+        case RbfScore(gamma=gamma):
+            return f"∂L/∂e · {2 * gamma:g} (q - k)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on k"
+        case _:
+            raise AssertionError(f"no formula for {type(score).__name__}")
+
+
+def key_gradient_note(score: AttentionScore) -> str:
+    """Return a remark on the symbols in the formulas of `query_gradient` and `key_gradient`."""
+    return "u = tanh(Wq q + Wk k + b)" if isinstance(score, AdditiveScore) else ""
+
+
+def _divided(score: DotScore, width: int) -> str:
+    return "" if score.divisor == 1 else f" / {divisor(score, width)}"
+
+
 def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
     """Formula of the new state of a recurrent layer."""
     if layer.cell == "rnn":

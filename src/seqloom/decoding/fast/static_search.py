@@ -15,7 +15,7 @@ from torch import Tensor
 
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.greedy import Greedy
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.text.vocabulary import END, PAD, START
@@ -144,7 +144,7 @@ class StaticGreedy(StaticSearch):
         lengths = np.minimum(np.where(finished, is_end.argmax(axis=0) + 1, steps), max_lengths)
         finished &= tokens[lengths - 1, np.arange(size)] == END
         hypotheses = make_hypotheses(
-            tokens.T, log_probabilities.T, lengths, finished, self.search.length_penalty
+            tokens.T, log_probabilities.T, lengths, finished, self.search.normalisation
         )
         return [[hypothesis] for hypothesis in hypotheses]
 
@@ -162,11 +162,13 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    `indices` and `values` are the tables. At each step, every column stores two candidates: one
-    from `BeamSelection.continuing`, and one from `BeamSelection.best`, which may end in END.
+    `indices` and `values` are the tables. For each step and each row they store two candidates. The
+    first is from `BeamSelection.continuing` and does not end in END. The second is from
+    `BeamSelection.best` and may end in END; the names of its entries start with END_, and HAS_ENDED
+    says whether it ends in END.
 
-    indices:  (T, 4, R) the second dimension is TOKEN, PARENT, END_PARENT, HAS_ENDED
-    values:   (T, 4, R) the second dimension is LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY,
+    indices:  (T, 4, R) the four entries are TOKEN, PARENT, END_PARENT and HAS_ENDED
+    values:   (T, 4, R) the four entries are LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY and
               END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
@@ -240,7 +242,7 @@ class StaticBeam(StaticSearch):
         values = self.values[:steps].double().cpu().numpy()
         stops = self.stops[:size].cpu().numpy()
         leaves = self._best_leaves(indices, values, stops, request.n_best)
-        return trace_back(indices, values, leaves, size, self.search.length_penalty)
+        return trace_back(indices, values, leaves, size, self.search.normalisation)
 
     def _best_leaves(self, indices: Array, values: Array, stops: Array, n_best: int) -> "Leaves":
         """Return the leaves of the n_best hypotheses of each source.
@@ -260,8 +262,9 @@ class StaticBeam(StaticSearch):
         ):
             step, source, column = np.nonzero(mask)
             total = totals.reshape(shape)[step, source, column]
-            groups.append(Leaves(source, step, source * width + column, np.full(len(step), ended)))
-            group_scores.append(normalise_by_length(total, step + 1.0, self.search.length_penalty))
+            is_end = np.full(len(step), ended)
+            groups.append(Leaves(source, step, source * width + column, is_end))
+            group_scores.append(self.search.normalisation.score(total, step + 1, is_end))
         leaves, scores = Leaves.concatenate(groups), np.concatenate(group_scores)
         order = np.lexsort((-scores, ~leaves.ended, leaves.source))
         sorted_source = leaves.source[order]
@@ -271,11 +274,11 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """Where the last tokens of N hypotheses are stored in the tables of `StaticBeam`.
+    """The positions, in the tables of `StaticBeam`, of the last tokens of N hypotheses.
 
     source: (N,) source of each hypothesis
-    step:   (N,) line of the hypothesis' last token
-    row:    (N,) column of the hypothesis' last token
+    step:   (N,) step that generated the last token: index in the first dimension of the tables
+    row:    (N,) row of the last token: index in the last dimension of the tables
     ended:  (N,) True if the last token is END
     """
 
@@ -301,9 +304,11 @@ class Leaves:
 
 
 def trace_back(
-    indices: Array, values: Array, leaves: Leaves, size: int, length_penalty: float
+    indices: Array, values: Array, leaves: Leaves, size: int, normalisation: LengthNormalisation
 ) -> list[list[Hypothesis]]:
-    """Build the hypotheses of each source from the tables, from the last token to the first.
+    """Build the hypotheses of each source from the tables.
+
+    Each hypothesis is followed from its last token back to its first token.
 
     indices, values: the tables of `StaticBeam`
     leaves:          where each hypothesis ends
@@ -324,7 +329,7 @@ def trace_back(
         row[ending] = indices[step, END_PARENT, leaves.row[ending]]
         row[going] = indices[step, PARENT, row[going]]
     hypotheses = make_hypotheses(
-        tokens, log_probabilities, leaves.step + 1, leaves.ended, length_penalty
+        tokens, log_probabilities, leaves.step + 1, leaves.ended, normalisation
     )
     by_source: list[list[Hypothesis]] = [[] for _ in range(size)]
     for source, hypothesis in zip(leaves.source.tolist(), hypotheses, strict=True):
@@ -333,11 +338,15 @@ def trace_back(
 
 
 def make_hypotheses(
-    tokens: Array, log_probabilities: Array, lengths: Array, finished: Array, length_penalty: float
+    tokens: Array,
+    log_probabilities: Array,
+    lengths: Array,
+    finished: Array,
+    normalisation: LengthNormalisation,
 ) -> list[Hypothesis]:
     """Build N hypotheses.
 
-    tokens, log_probabilities: (N, T) one line per hypothesis, with padding at the end
+    tokens, log_probabilities: (N, T) padded after the last token of each hypothesis
     lengths:                   (N,)   number of tokens of each hypothesis, END included
     finished:                  (N,)   True if the last of these tokens is END
     """
@@ -348,7 +357,7 @@ def make_hypotheses(
         map(tuple, log_probabilities.tolist()),
         lengths.tolist(),
         finished.tolist(),
-        normalise_by_length(totals, lengths, length_penalty).tolist(),
+        normalisation.score(totals, lengths, finished).tolist(),
         strict=True,
     )
     return [

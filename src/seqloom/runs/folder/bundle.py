@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.loader import load_run_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
@@ -70,7 +70,7 @@ def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, T
     _check_is_run(folder)
     if problems := find_damage(folder):
         raise damaged_run_error(folder, problems)
-    config = load_recipe(folder / CONFIG, settings).config
+    config = load_run_recipe(folder / CONFIG, settings).config
     return config, load_task(config, folder / "text")
 
 

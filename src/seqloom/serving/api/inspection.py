@@ -78,7 +78,9 @@ class InspectionContext:
 
     def decoding(self, n_best: int = 1) -> DecodingConfig:
         request = self._request
-        return choose_decoding(self.run, request.beam, n_best, request.length_penalty)
+        return choose_decoding(
+            self.run, request.beam, n_best, request.length_penalty, request.length_counts_end
+        )
 
     def search_inspection(self, n_best: int = 1) -> SearchInspection:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
@@ -167,6 +169,7 @@ async def post_search_tree(
         kind=searched.record.kind,
         width=searched.record.width,
         length_penalty=searched.record.length_penalty,
+        length_counts_end=searched.record.length_counts_end,
         outputs=[Output.from_prediction(output) for output in searched.outputs],
         tree=to_finite_json(search_tree_data(searched)),
         warnings=context.warnings,

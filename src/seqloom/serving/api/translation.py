@@ -54,7 +54,9 @@ async def translate(
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
     run = direction.loaded.token_run
-    decoding = choose_decoding(run, request.beam, request.n_best, request.length_penalty)
+    decoding = choose_decoding(
+        run, request.beam, request.n_best, request.length_penalty, request.length_counts_end
+    )
     options = PredictionOptions(
         request.n_best,
         attention=request.attention or request.alignment or request.heads,

@@ -25,6 +25,10 @@ class InspectionRequest(RunRequest):
         le=10,
         description="Exponent of the length penalty. Default: the run's setting.",
     )
+    length_counts_end: bool | None = Field(
+        None,
+        description="Count END in the length of an output. Default: the run's setting.",
+    )
 
 
 class AttentionRequest(InspectionRequest):
@@ -69,6 +73,7 @@ class SearchTreeResponse(TextResponse):
     kind: str
     width: int
     length_penalty: float
+    length_counts_end: bool = Field(description="True if END counts in the length.")
     outputs: list[Output]
     tree: dict[str, Any] = Field(
         description="top, bottom: the first and last row; spots: the nodes of each step with row, "

@@ -69,6 +69,10 @@ class TranslateRequest(RunRequest):
         description="Exponent of the length penalty: score = log p / length^exponent. "
         "Default: the run's setting.",
     )
+    length_counts_end: bool | None = Field(
+        None,
+        description="Count END in the length of an output. Default: the run's setting.",
+    )
     prefix: Text | None = Field(
         None, description="Start of the output. Needs a single text and split = false."
     )
