@@ -10,8 +10,7 @@ from seqloom.config.schema.corpora import (
     SeriesConfig,
     TracksConfig,
 )
-from seqloom.config.schema.data import DataConfig
-from seqloom.config.schema.expected import ExpectedFileConfig
+from seqloom.config.schema.data import DataConfig, ExpectedFileConfig
 from seqloom.core.errors import NotFoundError
 from seqloom.data.example import Split
 from seqloom.data.readers.series import track_files

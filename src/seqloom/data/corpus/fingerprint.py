@@ -40,9 +40,9 @@ from seqloom.core.storage import sha256, write_file
 from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
-from seqloom.data.readers.gestures import GESTURES_VERSION
+from seqloom.data.readers.generated.gestures import GESTURES_VERSION
+from seqloom.data.readers.generated.scenes import SCENE_VERSION
 from seqloom.data.readers.images import image_names
-from seqloom.data.readers.scenes import SCENE_VERSION
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,

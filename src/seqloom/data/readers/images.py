@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.data.readers.scenes import SCENE_PREFIX, draw_scene
+from seqloom.data.readers.generated.scenes import SCENE_PREFIX, draw_scene
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 Pixels = NDArray[np.uint8]

@@ -38,11 +38,11 @@ from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
 from seqloom.data.readers.frames import read_frames
-from seqloom.data.readers.gestures import read_gestures
+from seqloom.data.readers.generated.gestures import read_gestures
+from seqloom.data.readers.generated.scenes import read_scenes
 from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
-from seqloom.data.readers.scenes import read_scenes
 from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.data.readers.text_files import locate
 

@@ -10,8 +10,8 @@ from typing import assert_never
 from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.data.readers.generated import generate
-from seqloom.data.readers.questions import generate_question
+from seqloom.data.readers.generated.questions import generate_question
+from seqloom.data.readers.generated.sampling import generate
 
 VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other examples for the same

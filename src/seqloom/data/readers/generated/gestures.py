@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from seqloom.config.schema.corpora import GesturesConfig
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.frames import format_frames
-from seqloom.data.readers.generated import gaussian, generate
+from seqloom.data.readers.generated.sampling import gaussian, generate
 
 GESTURES_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other frames for the same seed."""

@@ -15,7 +15,7 @@ import numpy as np
 from seqloom.config.schema.corpora import ScenesConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.generated import generate
+from seqloom.data.readers.generated.sampling import generate
 
 SCENE_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other images or captions for the

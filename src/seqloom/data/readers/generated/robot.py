@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seqloom.config.schema.corpora import RobotConfig
 from seqloom.data.example import Split
-from seqloom.data.readers.generated import gaussian, generate
+from seqloom.data.readers.generated.sampling import gaussian, generate
 
 ROBOT_COLUMNS = ("x", "y")
 ROBOT_CONTEXT = ("left", "right")
