@@ -97,8 +97,10 @@ class Packing:
 
     @property
     def target_mask(self) -> Tensor:
-        """(B, 1, T, T), True where a target position may attend to itself or to an earlier
-        target position of its pair."""
+        """(B, 1, T, T), True where a target position may attend to another one.
+
+        A position may attend to itself and to earlier positions. A packed row holds several pairs,
+        and a position never attends to another pair."""
         return _same_pair(self.target_pairs, self.target_pairs).tril()
 
     @property

@@ -49,10 +49,10 @@ class StepOutcome:
 
     compared:   candidates that the search compared, with the log-probabilities of their tokens
     ended:      candidates that end in END and are saved
-    continuing: candidates without END that are extended, or saved if the search stops for their
-                source
-    next_rows:  for each row of the next step, the candidate that the row extends. None for a row
-                without a hypothesis and for a row that has ended; the trace omits these rows
+    continuing: candidates without END. The next step extends them. If the search of their source
+                ends at this step, they are saved
+    next_rows:  for each row of the next step, the candidate that the row extends. None if the row
+                is unused or its hypothesis has ended. The trace omits such rows
     """
 
     compared: Mapping[CandidateKey, float]

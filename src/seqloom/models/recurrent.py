@@ -422,9 +422,9 @@ class RecurrentDecoder(DecoderModule):
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
         """Compute one target position.
 
-        Return the input features of the readout (R, F), where F is their width, the new state, and
-        the attention weights (R, H, S). The weights are None if there is no attention or
-        `need_attention` is False.
+        Return three values: the input features of the readout (R, F), the new state, and the
+        attention weights (R, H, S). The weights are None if there is no attention or
+        `need_attention` is False. F is the width of the features.
 
         inputs:   (R, E) embedded previous token of each row; E is the width of the embedder
         position: the result of `_query_position`

@@ -52,8 +52,8 @@ class Task(Protocol):
     def save(self, folder: Path) -> None:
         """Save what was computed from the data before training.
 
-        This is the tokenizers of a task with token outputs, and the scale that normalises the
-        vectors of a task with vectors as sources.
+        A task with token outputs saves its tokenizers. A task with vectors as sources saves the
+        scale that normalises them.
         """
         ...
 

@@ -306,7 +306,7 @@ def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
 def cell_note(kind: Cell) -> str:
     """Return the equations of a GRU or LSTM cell with input x and state s, without biases.
 
-    The result is "" for a simple recurrent cell, because `cell` writes its complete equation.
+    The result is "" for a vanilla RNN cell: the function `cell` already returns its equation.
     """
     match kind:
         case "rnn":

@@ -24,7 +24,8 @@ def select_fastest(
 
     precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
                type of the encoder output.
-    compiled:  True to compile the step of the search for batches of one source. Default: False.
+    compiled:  True to compile the step of the search. Only batches with a single source use the
+               compiled step. Default: False.
     """
     if not isinstance(search, Greedy | Beam):
         return search

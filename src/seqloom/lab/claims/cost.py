@@ -36,7 +36,8 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order. There are at least FITTED of them.
+    lengths: sequence lengths to measure, in ascending order. The number of lengths is at least the
+             constant FITTED.
     repeats: number of time measurements at each length. The result is their median.
     """
 

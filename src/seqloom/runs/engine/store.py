@@ -51,8 +51,8 @@ class Agreement:
     largest:  maximum |Δ log p| over all tokens
     mean:     mean |Δ log p| over all tokens
     same:     number of probes for which torch and the converted model have the same best output, or
-              two outputs with tied scores
-    answered: number of probes that CTranslate2 decoded. It leaves the other probes to torch.
+              different best outputs with equal scores
+    answered: number of probes that the converted model decoded. torch decodes the others.
     """
 
     largest: float

@@ -44,7 +44,7 @@ from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
-from seqloom.viz.search_tree_page import search_tree_data
+from seqloom.viz.search_trees.search_tree_page import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
 """Kinds of runs that the inspection routes accept. Captioning runs are excluded, because they would
