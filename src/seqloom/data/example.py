@@ -1,4 +1,4 @@
-"""Example: one source and its target, as plain text."""
+"""Example: one source and its target, as plain text. InvalidLine: a line that is not an example."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,3 +27,15 @@ class Example:
     where: str
     group: str = ""
     tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidLine:
+    """A line of a data file that cannot be used.
+
+    where:   file:line
+    problem: what is wrong with the line, and what to do
+    """
+
+    where: str
+    problem: str

@@ -68,9 +68,19 @@ class SubwordTokenizer:
         Holds at most MAX_SENTENCES lines in memory.
         """
         model = io.BytesIO()
+        errors: list[BaseException] = []
+
+        def sentences() -> Iterator[str]:
+            try:
+                yield from _normalised_lines(lines, tags, lowercase)
+            except BaseException as error:
+                # sentencepiece replaces an error of its iterator by a RuntimeError.
+                errors.append(error)
+                raise
+
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_normalised_lines(lines, tags, lowercase),
+                sentence_iterator=sentences(),
                 model_writer=model,
                 vocab_size=size,
                 model_type=algorithm,
@@ -89,6 +99,8 @@ class SubwordTokenizer:
                 minloglevel=4,
             )
         except RuntimeError as error:
+            if errors:
+                raise errors[0] from None
             _raise_training_error(error, size)
         return cls(model.getvalue(), tags, lowercase)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
-from seqloom.data.example import Example
-from seqloom.data.readers.text_files import locate, read_lines, shorten
+from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.text_files import locate, read_lines, read_lines_or_problems, shorten
 
 
-def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
-    """Yield one example per record. Columns that the recipe does not name are ignored.
+def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per record, or a problem. Columns that the recipe does not name are ignored.
 
     A quoted field may contain commas, line breaks and doubled quotes.
 
@@ -23,7 +23,8 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
     columns = _column_indices(config, names, where, table)
     for where, fields in records:
         if len(fields) != len(names):
-            raise DataError(f"{where}: {_field_count_message(fields, names)}")
+            yield InvalidLine(where, _field_count_message(fields, names))
+            continue
         source, target, *references = (fields[column] for column in columns)
         yield Example(source, target, (target, *references), where)
 
@@ -76,8 +77,8 @@ def _field_count_message(fields: list[str], names: list[str]) -> str:
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
-def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example]:
-    """Yield one example per line. Columns that the recipe does not select are ignored.
+def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line, or a problem. Columns that the recipe does not select are ignored.
 
     The recipe selects columns by index, counted from 0.
 
@@ -85,11 +86,15 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example]:
     """
     path = locate(config.path, folder)
     selected = (config.source_column, config.target_column, *config.reference_columns)
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines_or_problems(path), start=1):
+        if isinstance(line, InvalidLine):
+            yield line
+            continue
         columns = line.split("\t")
         if len(columns) <= max(selected):
             message = _missing_column_message(line, columns, max(selected), table)
-            raise DataError(f"{path}:{number}: {message}")
+            yield InvalidLine(f"{path}:{number}", message)
+            continue
         source, target, *references = (columns[column] for column in selected)
         yield Example(source, target, (target, *references), f"{path}:{number}")
 
