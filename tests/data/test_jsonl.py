@@ -75,7 +75,9 @@ def test_fallback_key_is_read_if_the_source_is_null_or_missing(tmp_path: Path) -
     with pytest.raises(DataError, match=r"jsonl:5: there is no 'old'.*data\.dev\.source_fallback"):
         next(reader)
     without_fallback = JsonlConfig(path="jsonl", source="new", target="code")
-    with pytest.raises(DataError, match=r"jsonl:2: .*not None.*data\.dev\.source_fallback names"):
+    with pytest.raises(
+        DataError, match=r"(?s)jsonl:2: .*not None.*data\.dev\.source_fallback names"
+    ):
         list(read_corpus(without_fallback, str(tmp_path), "train", "data.dev"))
 
 

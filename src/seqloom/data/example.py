@@ -34,8 +34,14 @@ class InvalidLine:
     """A line of a data file that cannot be used.
 
     where:   file:line
-    problem: what is wrong with the line, and what to do
+    problem: what is wrong with the line
+    advice:  what to do; the same for similar lines. Default: empty
     """
 
     where: str
     problem: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.where}: {self.problem}{advice}"

@@ -63,7 +63,8 @@ class SubwordTokenizer:
         size: int,
         algorithm: Literal["bpe", "unigram"],
     ) -> "SubwordTokenizer":
-        """Learn `size` pieces from these lines. The same lines always give the same pieces.
+        """Learn `size` pieces from these lines, or fewer if the lines do not yield as many. The same
+        lines always give the same pieces.
 
         Holds at most MAX_SENTENCES lines in memory.
         """
@@ -83,6 +84,7 @@ class SubwordTokenizer:
                 sentence_iterator=sentences(),
                 model_writer=model,
                 vocab_size=size,
+                hard_vocab_limit=False,  # little text yields fewer pieces
                 model_type=algorithm,
                 pad_id=PAD,
                 bos_id=START,
@@ -175,11 +177,6 @@ def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
     """Raise a ConfigError that says which setting of the recipe to change."""
     message = str(error)
     setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
-    if match := re.search(r"too high.*<= (\d+)", message):
-        raise ConfigError(
-            f"a vocabulary of {size} subwords does not fit: the training text yields at most "
-            f"{match[1]}; set {setting} to {match[1]} or less, or add training text"
-        ) from error
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         raise ConfigError(
             f"a vocabulary of {size} subwords is too small: the special tokens, tags and single "

@@ -23,7 +23,7 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | I
     columns = _column_indices(config, names, where, table)
     for where, fields in records:
         if len(fields) != len(names):
-            yield InvalidLine(where, _field_count_message(fields, names))
+            yield _wrong_field_count(where, fields, names)
             continue
         source, target, *references = (fields[column] for column in columns)
         yield Example(source, target, (target, *references), where)
@@ -64,13 +64,15 @@ def _column_indices(config: CsvConfig, names: list[str], where: str, table: str)
     return [names.index(name) for _, name in settings]
 
 
-def _field_count_message(fields: list[str], names: list[str]) -> str:
+def _wrong_field_count(where: str, fields: list[str], names: list[str]) -> InvalidLine:
     if not fields:
-        return "is a blank line; remove it"
+        return InvalidLine(where, "is a blank line", "remove it")
     count = "one field" if len(fields) == 1 else f"{len(fields)} fields"
-    return (
+    return InvalidLine(
+        where,
         f"there are {len(names)} columns, but this record has {count}, starting with "
-        f"{shorten(fields[0])!r}; put fields that contain a comma in quotes"
+        f"{shorten(fields[0])!r}",
+        "put fields that contain a comma in quotes",
     )
 
 
@@ -92,19 +94,21 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
             continue
         columns = line.split("\t")
         if len(columns) <= max(selected):
-            message = _missing_column_message(line, columns, max(selected), table)
-            yield InvalidLine(f"{path}:{number}", message)
+            yield _missing_column(f"{path}:{number}", columns, max(selected), table)
             continue
         source, target, *references = (columns[column] for column in selected)
         yield Example(source, target, (target, *references), f"{path}:{number}")
 
 
-def _missing_column_message(line: str, columns: list[str], missing: int, table: str) -> str:
+def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:
+    line = "\t".join(columns)
     ordinal = _ORDINALS[missing] if missing < len(_ORDINALS) else f"{missing + 1}th"
     if not line.strip():
-        return f"is a blank line, which has no {ordinal} column; remove it"
+        return InvalidLine(where, f"is a blank line, which has no {ordinal} column", "remove it")
     count = "only one column" if len(columns) == 1 else f"only {len(columns)} columns"
-    return (
-        f"there is no {ordinal} column, {count} in {shorten(line)!r}; separate columns by tabs, or "
-        f"set {table}.source_column and {table}.target_column, where 0 is the first"
+    return InvalidLine(
+        where,
+        f"there is no {ordinal} column, {count} in {shorten(line)!r}",
+        f"separate columns by tabs, or set {table}.source_column and {table}.target_column, where "
+        "0 is the first",
     )

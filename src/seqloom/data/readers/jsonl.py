@@ -29,7 +29,8 @@ def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example
         try:
             yield _example(line, where, config, table)
         except DataError as error:
-            yield InvalidLine(where, str(error))
+            problem, _, advice = str(error).partition("; ")
+            yield InvalidLine(where, problem, advice)
 
 
 def _example(line: str, where: str, config: JsonlConfig, table: str) -> Example:

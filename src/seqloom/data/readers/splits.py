@@ -60,22 +60,19 @@ class InvalidLines:
 
     def error(self) -> DataError:
         """Return an error that counts all lines, lists the first ones and says what to do."""
-        listed = [f"{line.where}: {line.problem}" for line in self.first]
         skip = "--set data.invalid_lines=skip"
         if self.count == 1:
-            return DataError(f"{listed[0]}. To skip such lines: {skip}")
-        more = self.count - len(listed)
-        rest = [f"  … and {more:,} more"] if more else []
-        return DataError(
-            "\n".join(
-                [
-                    f"{self.count:,} lines cannot be used:",
-                    *(f"  {line}" for line in listed),
-                    *rest,
-                    f"Correct these lines, or skip them with {skip}",
-                ]
-            )
-        )
+            return DataError(f"{self.first[0]}. To skip such lines: {skip}")
+        more = self.count - len(self.first)
+        advice = dict.fromkeys(line.advice for line in self.first if line.advice)
+        lines = [
+            f"{self.count:,} lines cannot be used:",
+            *(f"  {line.where}: {line.problem}" for line in self.first),
+            *([f"  … and {more:,} more"] if more else []),
+            *(f"To correct them: {text}" for text in advice),
+            f"To skip them: {skip}",
+        ]
+        return DataError("\n".join(lines))
 
 
 def _ignore_line(line: InvalidLine) -> None:

@@ -73,7 +73,7 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
 
 def _raise_if_invalid(line: str | InvalidLine) -> str:
     if isinstance(line, InvalidLine):
-        raise DataError(f"{line.where}: {line.problem}")
+        raise DataError(str(line))
     return line
 
 
@@ -104,15 +104,15 @@ def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
     if b"\0" in line:
         return InvalidLine(
             where,
-            "the line contains a NUL byte, so the file is not UTF-8 text; convert it, for example "
-            "with: iconv -f UTF-16 -t UTF-8",
+            "the line contains a NUL byte, so the file is not UTF-8 text",
+            "convert it, for example with: iconv -f UTF-16 -t UTF-8",
         )
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         return InvalidLine(
             where,
-            f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8; "
+            f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8",
             "convert it, for example with: iconv -f LATIN1 -t UTF-8",
         )
 
