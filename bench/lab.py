@@ -31,11 +31,12 @@ seqloom lab bottleneck          test one claim; writes a folder with report.html
 seqloom lab all --size full     test all claims in the size for a GPU (--jobs 8: eight parallel processes)
 ```
 
-The small size takes at most five minutes on two cores with `--jobs 2`. Measurements are cached, so an interrupted
-command continues where it stopped. L0 to L4 are the five documents that make the claims. Paragraphs that begin with
+The small size of a claim takes at most five minutes on two cores with `--jobs 2`. Measurements are cached, so an
+interrupted command continues where it stopped. Claims that measure time run alone, after all others, and their
+measurements are not reused on another machine. L0 to L4 are the five documents that make the claims. Paragraphs that begin with
 "Interpretation" are our reading of the numbers; the experiments do not measure them.
 
-**Rule.** {RULE} No seed is left out, but some experiments were made larger or simpler after the results of seeds 1 to
+**Rule.** {RULE} No seed is left out, but some experiments were changed in task, model or size after results of seeds 1 to
 3 were known; `--seeds 11-13` selects seeds that influenced no design decision. The page reports claims that do not hold as
 well.
 

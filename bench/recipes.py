@@ -44,6 +44,13 @@ README_ROWS = {
     "Multi30k German→English, test 2016 (BLEU)": ["", "multi30k-de-en-attention", "multi30k-de-en"],
 }
 """The recipes of the three columns of each row. "" is an empty cell."""
+MAIN_SCORES = {
+    **dict.fromkeys(("case-plain", "case-attention", "case-rnn"), ("exact-match",)),
+    **dict.fromkeys(("questions", "scenes"), ("exact-match",)),
+    **dict.fromkeys(("frames-label", "gesture-label"), ("accuracy",)),
+    "robot": ("ade",),
+}
+"""The most important score of recipes that are not in `bench.tasks` and not scored by BLEU."""
 GOAL = "# Should reach: "
 MEASURED = "# Measured: "
 TABLE = """# Results of the bundled recipes
@@ -53,9 +60,10 @@ Written by `python -m bench.recipes OUT --jobs N --data FOLDER` and `--write`; t
 parallel are upper bounds.
 Tatoeba is the bundled sample; pairs with the same source are merged into one example with several references. Multi30k is
 test_2016_flickr, raw text, cased except for `multi30k-en-de`, which is lower-cased on both sides. BLEU is computed by
-sacreBLEU with beam 5. Case change uses exact match and greedy search. Language models are scored by perplexity per subword and
+sacreBLEU with beam 5. Case change, questions and scenes use exact match and greedy search. Language models are scored by perplexity per subword and
 END (Tatoeba) or per word and end of line (WikiText-2), and by nats per character including ends of lines (Shakespeare). The
-tasks of `tasks.md` use the usual scores of their fields.
+tasks of `tasks.md` use the usual scores of their fields. For `tatoeba-languages`, the score is that of all six directions
+together; two of them have no training data.
 
 | recipe | parameters | steps | score | chrF2 | trained |
 |---|---|---|---|---|---|
@@ -159,8 +167,7 @@ def moses_score(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] 
 def main_score(result: dict[str, Any]) -> dict[str, Any]:
     """The most important score of a recipe."""
     name = result["recipe"]
-    default = ("exact-match",) if name.startswith("case") else ("bleu", "perplexity")
-    keys = TASKS[name].scores if name in TASKS else default
+    keys = TASKS[name].scores if name in TASKS else MAIN_SCORES.get(name, ("bleu", "perplexity"))
     scores = {
         score["name"].lower().replace(" ", "-"): score for score in result["report"]["scores"]
     }

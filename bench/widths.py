@@ -51,7 +51,7 @@ def main() -> None:
 
 def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) -> dict[str, Any]:
     """Mean log p, mean length in tokens, and BLEU of the best outputs."""
-    decoding = BeamConfig(width=width, length_penalty=exponent)
+    decoding = BeamConfig(width=width, length_penalty=exponent, length_counts_end=True)
     sources = [example.source for example in examples]
     predictions = run.predict(sources, PredictionOptions(attention=False), decoding=decoding)
     best = [outputs[0] for outputs in predictions]

@@ -30,7 +30,7 @@ from seqloom.models.interface import DecoderModule, Memory, Step
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder
-from seqloom.nn.attention import AdditiveScore, BilinearScore
+from seqloom.nn.attention import AdditiveScore, BilinearScore, PositionalScore
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.vocabulary import START
 
@@ -161,10 +161,15 @@ def score_by_formula(scores: TracedValue, attention: MultiHeadAttention, head: i
         hidden = q @ score.project_query[head] + k @ score.project_key[head] + score.bias[head, 0]
         return torch.tanh(hidden) @ score.to_score[head, :, 0]
 
+    def exact(q: Tensor, k: Tensor) -> Tensor:
+        tolerance = float(formula.removeprefix("1 if max |q - k| ≤ ").removesuffix(", else 0"))
+        return torch.tensor(float((q - k).abs().max() <= tolerance), dtype=q.dtype)
+
     by_formula: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         "q · k": product,
         "‖q - k‖²": distance,
         "qᵀ W k": bilinear,
+        "max |q - k|": exact,
         "v · tanh(Wq q + Wk k + b)": additive,
     }
     [function] = [compute for pattern, compute in by_formula.items() if pattern in formula]
@@ -174,6 +179,9 @@ def score_by_formula(scores: TracedValue, attention: MultiHeadAttention, head: i
 def weights_by_formula(formula: str, scores: Tensor) -> Tensor:
     if formula == "α = softmax(e)":
         return scores.exp() / scores.exp().sum()
+    if formula == "α = 1 for the first key with e = 1, else 0":
+        first = (scores.cumsum(0) == 1) & (scores == 1)
+        return first.to(scores.dtype)
     assert formula.startswith("α = 1 for the")
     return torch.nn.functional.one_hot(scores.argmax(), len(scores)).to(scores.dtype)
 
@@ -197,10 +205,15 @@ def test_attention_values_follow_from_the_printed_numbers_and_formulas(
         ) -> TracedValue:
             return explanation.find(name, section)
 
-        score = score_by_formula(find("scores"), attention, head)
-        query, keys = find("query").values, find("keys").values
-        scores = torch.stack([score(query, key) for key in keys])
-        torch.testing.assert_close(find("scores").values, scores)
+        if isinstance(attention.score, PositionalScore):
+            table = attention.score.table[head]  # (T or 1, S)
+            row = {"e = w[s]": 0, "e = w[t, s]": len(INPUTS) - 1}[find("scores").formula]
+            torch.testing.assert_close(find("scores").values, table[row, :SOURCE_LENGTH])
+        else:
+            score = score_by_formula(find("scores"), attention, head)
+            query, keys = find("query").values, find("keys").values
+            scores = torch.stack([score(query, key) for key in keys])
+            torch.testing.assert_close(find("scores").values, scores)
         weights = weights_by_formula(find("weights").formula, find("scores").values)
         torch.testing.assert_close(find("weights").values, weights)
         output = weights @ find("values").values

@@ -5,8 +5,12 @@ L1  slides, sequence to sequence                      L4  discussion 8, attentio
 L2  notes, translation, attention and the Transformer (states no number of its own)
 """
 
+import functools
 import math
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, get_args
 
 import pytest
 import torch
@@ -16,18 +20,26 @@ from torch import Tensor
 
 from seqloom.config.schema.model import ModelConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.decoding.beam import Beam, Candidates
+from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.forced import force
-from seqloom.decoding.hypothesis import normalise_by_length
-from seqloom.decoding.search import SearchRequest
+from seqloom.decoding.rules import Rules
+from seqloom.decoding.search import Search, SearchRequest
+from seqloom.decoding.trace import Fate, Reason
+from seqloom.decoding.tracer import Tracer
 from seqloom.models.build import build_model
+from seqloom.models.interface import DecoderOutput
 from seqloom.models.seq2seq import Model
 from seqloom.nn.attention import DotScore, RbfScore, attention_weights
-from seqloom.nn.losses import cross_entropy_sum
+from seqloom.nn.embedding import Readout
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.positions import sinusoid
-from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
+from seqloom.nn.positions import Frequencies, angular_frequencies, sinusoid
+from seqloom.runs.predictor import Predictor
+from seqloom.tasks.build import learn_task
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
+from tiny_runs import LANGUAGE_MODEL, tiny_config
+from toy_decoders import TableDecoder, random_memory
 
 seeds = st.integers(0, 10**6)
 no_deadline = settings(deadline=None)
@@ -104,37 +116,99 @@ def test_l4_positions_are_sines_and_cosines_of_decreasing_frequency(
         assert row == pytest.approx(expected[:width], abs=1e-9)
 
 
+def test_l4_wavelengths_run_from_2_pi_to_10000_times_2_pi_only_with_another_formula() -> None:
+    """ "PE forms a geometric progression from 2π to 10000·2π on the wavelengths", for d = 64.
+
+    With ω_k = 10000^(-2k/d), k from 1 misses the first wavelength and k from 0 the last.
+    """
+    circle, ends = 2 * math.pi, {}
+    for form in get_args(Frequencies):
+        wavelengths = circle / angular_frequencies(64, form)
+        ratios = wavelengths[1:] / wavelengths[:-1]
+        torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios[0])))
+        ends[form] = [float(wavelengths[0]) / circle, float(wavelengths[-1]) / circle]
+    assert ends["lecture"] == pytest.approx([10_000 ** (2 / 64), 10_000])
+    assert ends["vaswani"] == pytest.approx([1, 10_000 ** (62 / 64)])
+    assert ends["fairseq"] == pytest.approx([1, 10_000])
+
+
 # L1: beam search
 
 
-def test_l1_the_four_words_have_the_best_log_p_and_the_six_words_the_best_per_word() -> None:
-    """he hit me with a pie −4.5, he threw a pie −3.2, I was hit with a pie that he threw −7.2"""
-    translations = [(-4.5, 6), (-3.2, 4), (-7.2, 9)]
-    plain = [normalise_by_length(log_p, words, 0.0) for log_p, words in translations]
-    per_word = [normalise_by_length(log_p, words, 1.0) for log_p, words in translations]
-    assert plain.index(max(plain)) == 1
-    assert per_word.index(max(per_word)) == 0
-    assert per_word == pytest.approx([-0.75, -0.8, -0.8])
+TRANSLATIONS = {
+    "he hit me with a pie": (-4.5, [-0.7, -1.0, -0.8, -0.7, -0.4, -0.5, -0.4]),
+    "he threw a pie": (-3.2, [-0.7, -1.1, -0.6, -0.5, -0.3]),
+    "I was hit with a pie that he threw": (
+        -7.2,
+        [-0.9, -1.0, -0.8, -0.9, -0.5, -0.6, -1.0, -0.6, -0.5, -0.4],
+    ),
+}
+"""log p of each output, as the lecture gives it; and log p of each word and of END, such that they
+add up to it"""
+WORDS = list(dict.fromkeys(" ".join(TRANSLATIONS).split()))
 
 
-@no_deadline
-@given(st.integers(1, 6), st.integers(6, 9), st.integers(1, 4), seeds)
-def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
-    k: int, vocabulary: int, sources: int, seed: int
+def token_ids(text: str) -> tuple[int, ...]:
+    return tuple(len(SPECIAL_TOKENS) + WORDS.index(word) for word in text.split())
+
+
+def translations_decoder() -> TableDecoder:
+    """A decoder with three possible outputs. PAD has the rest of the probability at each step; no
+    search generates it."""
+    only_pad = [1.0, *[0.0] * (len(SPECIAL_TOKENS) + len(WORDS) - 1)]
+    table: dict[tuple[int, ...], list[float]] = {}
+    for text, (_, log_probabilities) in TRANSLATIONS.items():
+        output = (*token_ids(text), END)
+        for position, value in enumerate(log_probabilities):
+            row = table.setdefault(output[:position], list(only_pad))
+            row[output[position]] = math.exp(value)
+            row[PAD] = 1 - sum(row[1:])
+    return TableDecoder(table, only_pad)
+
+
+@pytest.mark.parametrize("build_search", [partial(Beam, 3), partial(Exhaustive, 10**11)])
+@pytest.mark.parametrize(
+    ("changes", "scores"),
+    [
+        ({"length_penalty": 0.0}, [-4.5, -3.2, -7.2]),
+        ({}, [-0.75, -0.8, -0.8]),
+        ({"length_counts_end": True}, [-4.5 / 7, -0.64, -0.72]),
+    ],
+)
+def test_l1_the_four_words_win_by_log_p_and_the_six_words_win_per_word(
+    build_search: Callable[..., Search], changes: dict[str, Any], scores: list[float]
 ) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    totals = torch.randn(sources, k, generator=generator)
-    allowed = torch.randn(sources * k, vocabulary, generator=generator).log_softmax(dim=1)
-    candidates = Candidates.of(totals, allowed, k)
-    parents = torch.arange(k * k) // candidates.per_hypothesis
-    assert candidates.totals.shape == (sources, k * k)
-    for source in range(sources):
-        pairs = zip(parents, candidates.tokens[source], strict=True)
-        children = {(int(parent), int(token)) for parent, token in pairs}
-        assert len(children) == k * k  # all different
-        for parent in range(k):
-            best = allowed[source * k + parent].argsort(descending=True)[:k].tolist()
-            assert {token for row, token in children if row == parent} == set(best)
+    """If END counts as a word, the four words win again: -0.643 against -0.64."""
+    memory = random_memory(0, [1])
+    request = SearchRequest([11], n_best=9)
+    [hypotheses] = build_search(**changes)(translations_decoder(), memory, request)
+    found = {one.tokens: one for one in hypotheses if one.finished}
+    assert set(found) == {token_ids(text) for text in TRANSLATIONS}
+    for (text, (log_probability, _)), score in zip(TRANSLATIONS.items(), scores, strict=True):
+        assert found[token_ids(text)].log_probability == pytest.approx(log_probability)
+        assert found[token_ids(text)].score == pytest.approx(score)
+    assert len(hypotheses[0].tokens) == (4 if changes else 6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.integers(6, 9), seeds)
+def test_l1_after_one_step_of_width_k_there_are_k_times_k_candidates(
+    k: int, words: int, seed: int
+) -> None:
+    model, tracer = language_model(words, seed), Tracer(min_candidates=1)
+    request = SearchRequest([4], n_best=k, tracer=tracer)
+    Beam(k, rules=Rules(min_length=3))(model.decoder, model.encode(None, 1), request)
+    forbidden = (Reason.SPECIAL, Reason.UNKNOWN, Reason.MIN_LENGTH)
+    [trace] = tracer.traces
+    for step in trace.steps[1:3]:
+        compared = [one for one in step if one.reason not in forbidden]
+        assert len({(one.parent, one.token) for one in compared}) == k * k
+        assert Counter(one.parent for one in compared) == dict.fromkeys(
+            {one.parent for one in compared}, k
+        )
+        best = sorted(compared, key=lambda one: -one.total)[:k]
+        assert {one.fate for one in best} == {Fate.KEPT}
+        assert {one.reason for one in compared if one not in best} <= {Reason.OUTSCORED}
 
 
 @pytest.mark.parametrize(("words", "length"), [(2, 3), (3, 2), (3, 3), (5, 2)])
@@ -212,25 +286,43 @@ def test_l0_dividing_by_one_saturates_by_d_caps_and_by_root_d_keeps_the_softmax_
 
 def test_l3_the_probability_of_class_two_is_0_3_and_its_loss_minus_log_0_3() -> None:
     """y = (0.1, 0.3, 0.4, 0.2), v = class 2: y_v = 0.3"""
-    y = torch.tensor([[0.1, 0.3, 0.4, 0.2]])
-    loss = cross_entropy_sum(y.log(), torch.tensor([2 - 1]))
+    readout = Readout(width=1, vocabulary=4, hidden=None, tied=None)
+    y = torch.tensor([0.1, 0.3, 0.4, 0.2])
+    with torch.no_grad():
+        readout.output.bias.copy_(y.log())
+    output = DecoderOutput(torch.zeros(1, 1, 1), readout)  # logits are the biases
+    torch.testing.assert_close(output.logits().softmax(-1).flatten(), y)
+    loss = output.loss(torch.tensor([[2 - 1]]), smoothing=0.0, padding=-1).detach()
     assert math.exp(-float(loss)) == pytest.approx(0.3)
 
 
-@no_deadline
-@given(st.lists(st.integers(0, 4), max_size=6), seeds)
-def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(
-    words: list[int], seed: int
-) -> None:
-    model = language_model(words=5, seed=seed)
-    sentence = [len(SPECIAL_TOKENS) + word for word in words]
+@functools.cache
+def untrained_predictor() -> Predictor:
+    """A language model of the letters a to d, with random weights."""
+    config = tiny_config(*LANGUAGE_MODEL)
+    task = learn_task(config)
+    assert isinstance(task, TokenTask)
+    torch.manual_seed(0)
+    model = build_model(config.model, task.signature).double().eval()
+    return Predictor(model, task, torch.device("cpu"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text("abcd", max_size=6))
+def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(sentence: str) -> None:
+    predictor = untrained_predictor()
+    model, tokenizer = predictor.model, predictor.task.target_tokenizer
+    tokens = tokenizer.encode(sentence)
     memory = model.encode(None, 1)
     with torch.no_grad():
-        output = model.decoder(torch.tensor([[START, *sentence]]), memory)
+        output = model.decoder(torch.tensor([[START, *tokens]]), memory)
         y = output.logits()[0].softmax(-1)  # (T, V)
-    steps = [float(y[t, token]) for t, token in enumerate([*sentence, END])]
-    [forced] = force(model.decoder, memory, [sentence])
-    assert [math.exp(one) for one in forced.log_probabilities] == pytest.approx(steps)
-    assert math.exp(forced.log_probability) == pytest.approx(math.prod(steps))
-    loss = cross_entropy_sum(y.log(), torch.tensor([*sentence, END]))
+        targets = torch.tensor([[*tokens, END]])
+        loss = output.loss(targets, smoothing=0.0, padding=PAD)
+    steps = [float(y[t, token]) for t, token in enumerate([*tokens, END])]
+    [prediction] = predictor.score([""], [sentence])
+    assert [math.exp(one) for one in prediction.log_probabilities] == pytest.approx(steps)
+    assert math.exp(sum(prediction.log_probabilities)) == pytest.approx(math.prod(steps))
     assert math.exp(-float(loss)) == pytest.approx(math.prod(steps))
+    [forced] = force(model.decoder, memory, [tokens])
+    assert math.exp(forced.log_probability) == pytest.approx(math.prod(steps))

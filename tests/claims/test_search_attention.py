@@ -35,7 +35,8 @@ WITH_ATTENTION = [
 def test_attention_of_a_search_equals_attention_of_forced_decoding(
     specimen: Specimen,
 ) -> None:
-    """For every layer and head. Rows sum to 1, between tokens and between words."""
+    """For every layer and head. Rows sum to 1, between tokens and between words, except where no
+    key matches the query exactly."""
     model = specimen.build()
     memory, every = specimen.memory(model, LENGTHS), AttentionReduction(all_heads=True)
     assert specimen.attention is not None
@@ -53,7 +54,8 @@ def test_attention_of_a_search_equals_attention_of_forced_decoding(
             torch.testing.assert_close(searched.attention, expected.attention[:steps])
             words = [0, *range(steps - 1)], [0, *range(length - 1)]
             merged = merge_words(searched.attention.numpy(), *words)
-            assert merged.sum(axis=-1) == pytest.approx(1)
+            if specimen.attention.selection != "exact":  # no key may match the query
+                assert merged.sum(axis=-1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("specimen", WITH_ATTENTION[::9], ids=lambda one: one.name)

@@ -48,6 +48,7 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.sampled_from([None, 1, 2, 7])),
         draw(st.sampled_from([0.0, 0.6, 1.0])),
         draw(st.builds(Rules, st.integers(0, 3), st.integers(0, 2), st.booleans())),
+        draw(st.booleans()),
     )
     prefix = st.lists(st.integers(4, 7), max_size=2)
     prefixes = draw(st.lists(prefix, min_size=3, max_size=3))
@@ -86,12 +87,13 @@ def trace_beam(case: Case) -> list[SearchTrace]:
 @given(case=cases())
 def test_replay_of_a_trace_gives_the_n_best_list(case: Case) -> None:
     length_penalty, rules = case.beam.length_penalty, case.beam.rules
+    counts_end = case.beam.length_counts_end
     short_request = replace(case.request, max_lengths=[3, 3, 3])
     searches: list[tuple[Search, SearchRequest]] = [
         (case.beam, case.request),
-        (Greedy(length_penalty, rules), case.request),
+        (Greedy(length_penalty, rules, counts_end), case.request),
         (Sampling(samples=3, length_penalty=length_penalty, rules=rules), case.request),
-        (Exhaustive(length_penalty=length_penalty, rules=rules), short_request),
+        (Exhaustive(10**6, length_penalty, rules, counts_end), short_request),
     ]
     for search, request in searches:
         hypotheses, traces = search_with_trace(search, case.specimen, request, case.min_candidates)
@@ -102,14 +104,17 @@ def test_replay_of_a_trace_gives_the_n_best_list(case: Case) -> None:
 
 def test_traces_of_earlier_versions_can_be_read() -> None:
     rules = Rules(no_repeat_ngram=1)
-    _, [trace, *_] = search_with_trace(
-        Beam(3, rules=rules), EVERY_DECODER[0], SearchRequest([6, 4, 5]), min_candidates=8
+    beam = Beam(3, rules=rules, length_counts_end=True)  # earlier versions always counted END
+    hypotheses, [trace, *_] = search_with_trace(
+        beam, EVERY_DECODER[0], SearchRequest([6, 4, 5]), min_candidates=8
     )
     content = trace.to_json()
+    del content["length_counts_end"]
     content["length_exponent"] = content.pop("length_penalty")
     old = json.dumps(content).replace(f'"{Reason.SPECIAL}"', '"never put out"')
     assert '"never put out"' in old
     assert SearchTrace.from_json(json.loads(old)) == trace
+    assert replay(SearchTrace.from_json(json.loads(old))) == hypotheses[0]
 
 
 @pytest.mark.parametrize("content", [{}, [], {"steps": [1]}, {"steps": [], "prefix": []}])
@@ -150,7 +155,9 @@ def test_every_candidate_has_a_kept_parent_a_total_and_a_fate(case: Case) -> Non
                 assert parent is None or parent.fate is Fate.KEPT
                 total = (0.0 if parent is None else parent.total) + candidate.log_probability
                 assert candidate.total == pytest.approx(total)
-                assert candidate.score == pytest.approx(total / length**trace.length_penalty)
+                tokens = length if trace.length_counts_end else length - (candidate.token == END)
+                score = total / max(1, tokens) ** trace.length_penalty
+                assert candidate.score == pytest.approx(score)
                 has_no_reason = candidate.fate in (Fate.KEPT, Fate.FINISHED)
                 assert (candidate.reason is None) == has_no_reason
         assert not any(candidate.fate is Fate.KEPT for candidate in trace.steps[-1])

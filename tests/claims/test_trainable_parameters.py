@@ -4,6 +4,7 @@ import pytest
 import torch
 from zoo import EVERY_DECODER, VOCABULARY, Specimen
 
+from seqloom.nn.attention import ExactScore, RbfScore
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.multihead import MultiHeadAttention
 
@@ -12,12 +13,14 @@ from seqloom.nn.multihead import MultiHeadAttention
 def test_every_parameter_gets_a_gradient(specimen: Specimen) -> None:
     """Except the bias of keys, which the softmax may cancel: see MultiHeadAttention.
 
-    Argmax gives no gradient to queries and keys, so it is replaced by the softmax.
+    Hard selections give no gradient to queries and keys, so they are replaced by the softmax.
     """
     model = specimen.build().requires_grad_(True)
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             module.selection = "softmax"
+            if isinstance(module.score, ExactScore):
+                module.score = RbfScore(1.0)
     generator = torch.Generator().manual_seed(2)
     inputs, targets = torch.randint(4, VOCABULARY, (2, 3, 6), generator=generator)
     logits = model.decoder(inputs, specimen.memory(model)).logits()

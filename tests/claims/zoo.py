@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from seqloom.config.schema.attention import AttentionConfig
 from seqloom.config.schema.model import LabelsDecoderConfig, ModelConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
@@ -31,6 +32,30 @@ SCORES = {
     "additive": {"kind": "additive", "width": 6},
     "rbf": {"kind": "rbf", "gamma": 0.5},
 }
+POSITIONAL_SCORES = {
+    "fixed": {"kind": "fixed", "max_length": 16},
+    "position": {"kind": "position", "max_source_length": 16, "max_target_length": 16},
+}
+PROJECTIONS: dict[str, dict[str, Any]] = {
+    "none": {"projection": "none"},
+    "linear": {"projection": "linear"},
+    "sigmoid": {"projection": "sigmoid"},
+    "tanh": {"projection": "tanh"},
+    "tanh²": {"projection": "tanh", "projection_layers": 2},
+}
+SELECTIONS: dict[str, dict[str, Any]] = {
+    "softmax": {"selection": "softmax"},
+    "argmax": {"selection": "argmax"},
+    "nearest": {"selection": "nearest"},
+    # With a tolerance of 0, random queries match no key.
+    "exact": {"selection": "exact", "tolerance": 1.5},
+}
+INITIAL_STATES: dict[str, dict[str, Any]] = {
+    "copy": {"initial_state": "copy"},
+    "mlp": {"initial_state": "mlp"},
+    "mlp²": {"initial_state": "mlp", "initial_state_layers": 2},
+    "zeros": {"initial_state": "zeros"},
+}
 POSITIONS = {
     "none": {"kind": "none"},
     "one-hot+": {"kind": "one-hot", "join": "add", "max_length": WIDTH},
@@ -39,6 +64,10 @@ POSITIONS = {
     "sine,": {"kind": "sinusoidal", "join": "append", "width": 6},
     "learned+": {"kind": "learned", "join": "add", "max_length": 16},
     "learned,": {"kind": "learned", "join": "append", "max_length": 16, "width": 4},
+}
+OTHER_SINES = {
+    "marian": {"kind": "sinusoidal", "layout": "halves", "frequencies": "vaswani"},
+    "m2m": {"kind": "sinusoidal", "layout": "halves", "frequencies": "fairseq", "offset": 2},
 }
 CONTEXTS = [
     ("readout",),
@@ -64,6 +93,34 @@ ENCODERS: dict[str, dict[str, Any]] = {
     },
     "transformer": {"kind": "transformer", "width": WIDTH, "layers": 1, "feedforward": 12},
 }
+SELF_ATTENTIVE_ENCODERS: dict[str, dict[str, Any]] = {
+    "gru↔self": {
+        "kind": "recurrent",
+        "width": WIDTH // 2,
+        "self_attention": {
+            "kind": "attention",
+            "score": {"kind": "dot"},
+            "projection": "linear",
+            "values": "learned",
+            "heads": 2,
+            "output_projection": True,
+        },
+        "self_attention_residual": True,
+    },
+    "rnn↔self": {  # without parameters
+        "kind": "recurrent",
+        "cell": "rnn",
+        "width": WIDTH // 2,
+        "self_attention": {"kind": "attention", "score": {"kind": "dot", "scale": "one"}},
+    },
+    "lstm→self": {
+        "kind": "recurrent",
+        "cell": "lstm",
+        "direction": "forward",
+        "width": WIDTH,
+        "self_attention": {"kind": "attention", "score": POSITIONAL_SCORES["position"]},
+    },
+}
 
 ATTENTION: dict[str, Sequence[Any]] = {
     "score": list(SCORES),
@@ -88,6 +145,34 @@ RECURRENT: dict[str, Sequence[Any]] = {
     "positions": list(POSITIONS),
     "tie": ["none", "output"],
     **ATTENTION,
+}
+# Settings that few models use have their own, smaller families.
+UNFED: dict[str, Sequence[Any]] = {  # a decoder that does not read its output
+    "input": ["unfed"],
+    "encoder": list(SELF_ATTENTIVE_ENCODERS),
+    "cell": ["gru", "lstm"],
+    "initial_state": ["mlp", "mlp²"],
+    "context": [("readout",), ("input",)],
+    "positions": ["none", *OTHER_SINES],
+    "score": ["dot/√d", "bilinear"],
+    "projection": ["linear", "tanh²"],
+    "selection": ["softmax", "exact"],
+}
+POSITIONAL: dict[str, Sequence[Any]] = {  # attention weights that ignore the contents
+    "score": list(POSITIONAL_SCORES),
+    "encoder": ["gru↔2", "transformer", "lstm→self"],
+    "layers": [1, 2],
+    "context": [("readout",), ("input",), ("layer",)],
+    "query": ["current", "previous"],
+    "selection": ["softmax", "argmax"],
+    "heads": [1, 2],
+}
+OTHER_TRANSFORMER: dict[str, Sequence[Any]] = {
+    "encoder": ["transformer", "gru↔self", "none"],
+    "positions": list(OTHER_SINES),
+    "score": ["dot/√d", "additive"],
+    "projection": ["none", "tanh²"],
+    "selection": ["softmax", "exact"],
 }
 BOTTLENECK = {
     key: RECURRENT[key]
@@ -130,41 +215,46 @@ LABELS: dict[str, Sequence[Any]] = {
 
 
 def _attention_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {
-        key: choice[key]
-        for key in ("projection", "values", "selection", "heads", "output_projection")
-    }
-    return {"kind": "attention", "score": SCORES[choice["score"]], **settings}
+    keys = ("values", "heads", "output_projection")
+    settings = {key: choice[key] for key in keys if key in choice}
+    settings |= PROJECTIONS[choice.get("projection", "none")] | SELECTIONS[choice["selection"]]
+    score = (SCORES | POSITIONAL_SCORES)[choice["score"]]
+    return {"kind": "attention", "score": score, **settings}
 
 
 def _recurrent_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ["cell", "layers", "initial_state", "summary", "query", "context"]
+    keys = ["cell", "layers", "summary", "query", "context"]
     keys += ["readout", "readout_input", "copying"]
     decoder = {
         "kind": "recurrent",
         "width": WIDTH,
-        "embedding": {"kind": choice["embedding"]},
-        "positions": POSITIONS[choice["positions"]],
+        "embedding": {"kind": choice.get("embedding", "learned")},
+        "positions": (POSITIONS | OTHER_SINES)[choice.get("positions", "none")],
         "attention": _attention_config(choice) if "score" in choice else {"kind": "none"},
+        "feed_output": "input" not in choice,
+        **INITIAL_STATES[choice.get("initial_state", "mlp")],
         **{key: choice[key] for key in keys if key in choice},
     }
-    return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder, "tie": choice["tie"]}
+    encoder = (ENCODERS | SELF_ATTENTIVE_ENCODERS)[choice["encoder"]]
+    return {"encoder": encoder, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 
 def _transformer_config(choice: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("layers", "norm", "activation", "copying")
     decoder = {
         "kind": "transformer",
         "width": WIDTH,
         "feedforward": 12,
-        "embedding": {"kind": choice["embedding"]},
-        "positions": POSITIONS.get(choice["positions"], {"kind": "rotary"}),
+        "embedding": {"kind": choice.get("embedding", "learned")},
+        "positions": (POSITIONS | OTHER_SINES).get(choice["positions"], {"kind": "rotary"}),
         "attention": _attention_config(choice),
-        **{key: choice[key] for key in ("layers", "norm", "activation", "copying")},
+        **{key: choice[key] for key in keys if key in choice},
     }
-    encoder = {"kind": "none"} if choice["encoder"] == "none" else ENCODERS[choice["encoder"]]
+    encoders = {"none": {"kind": "none"}, **ENCODERS, **SELF_ATTENTIVE_ENCODERS}
+    encoder = encoders[choice["encoder"]]
     if choice["encoder"] == "transformer":  # the same settings on both sides
         encoder = {key: value for key, value in decoder.items() if key != "copying"}
-    return {"encoder": encoder, "decoder": decoder, "tie": choice["tie"]}
+    return {"encoder": encoder, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 
 def _language_model_config(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,6 +318,12 @@ class Specimen:
         return decoder.attention if isinstance(decoder.attention, AttentionConfig) else None
 
     @property
+    def reads_its_output(self) -> bool:
+        """False if the decoder does not depend on the previous tokens."""
+        decoder = self.config.decoder
+        return not isinstance(decoder, RecurrentDecoderConfig) or decoder.feed_output
+
+    @property
     def is_hard(self) -> bool:
         """True if attention selects one key instead of mixing all."""
         return self.attention is not None and self.attention.selection != "softmax"
@@ -283,4 +379,7 @@ EVERY_DECODER = [
     *_cover(LANGUAGE_MODEL, _language_model_config, 500),
     *_cover(TIED_LANGUAGE_MODEL, _language_model_config, 200),
     *_cover(LABELS, _label_config, 500),
+    *_cover(UNFED, _recurrent_config, 800),
+    *_cover(POSITIONAL, _recurrent_config, 800),
+    *_cover(OTHER_TRANSFORMER, _transformer_config, 300),
 ]

@@ -1,5 +1,6 @@
 """`seqloom explain` and `seqloom gradients` on small runs."""
 
+import copy
 import json
 import math
 import re
@@ -10,12 +11,12 @@ from cli_runner import run_cli
 
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.explain.explanation import HeadSelection
-from seqloom.analysis.gradients import profile_gradients
+from seqloom.analysis.gradients import profile_gradients, training_batch
 from seqloom.core.errors import ConfigError
 from seqloom.runs.run import load
 from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
-from tiny_runs import LANGUAGE_MODEL, tiny_config
+from tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +137,14 @@ def test_infinite_logits_are_null_in_json(folder: Path) -> None:
     assert run_cli("explain", labels, "ab", "--step", 3).exit_code == 0
     gradients = run_cli("gradients", labels, "ab", "v c", "--json")
     assert json.loads(gradients.stdout)["source"]["labels"][:2] == ["a", "b"]
+    states = json.loads(
+        run_cli("gradients", labels, "ab", "v c", "--at", "states", "--json").stdout
+    )
+    assert states["encoder"]
+    assert states["decoder"] == []
+    attention = run_cli("gradients", labels, "ab", "v c", "--at", "attention")
+    assert attention.exit_code == 78
+    assert "label decoder" in attention.stderr
 
 
 def test_decoder_without_attention_shows_its_initial_state(bottleneck: Path) -> None:
@@ -155,7 +164,8 @@ def test_decoder_without_attention_shows_its_initial_state(bottleneck: Path) -> 
         (["abc", "--layer", "2"], 78, "layer 2"),
         (["abc", "--head", "3"], 78, "head 3"),
         (["abc", "--head", "0"], 78, "head 0"),
-        (["abc", "--set", "model.tie=all"], 78, "Only settings of decoding"),
+        (["abc", "--set", "model.tie=all"], 78, "only settings that fit the trained weights"),
+        (["abc", "--set", "training.steps=3"], 78, "Only settings of decoding"),
     ],
 )
 def test_invalid_explain_options_are_rejected(
@@ -242,6 +252,14 @@ def test_gradients_of_a_language_model_have_no_source(sentences: Path) -> None:
         (["blank", "blank", "--lines"], 65, "all lines are blank"),
         (["one", "one", "--lines", "--step", "9"], 65, "step 9"),
         (["one", "one", "--lines", "--step", "0"], 65, "step 0"),
+        (["abc", "--at", "nowhere"], 2, "'nowhere' is not one of"),
+        (["one", "one", "--lines", "--at", "states"], 2, "Omit it for --at states"),
+        (["abc", "--layer", "1", "--head", "2"], 2, "--layer and --head can only be used with"),
+        (["abc", "--full", "--at", "attention"], 2, "--full can only be used with"),
+        (["abc", "--at", "states", "--step", "9"], 65, "step 9"),
+        (["abc", "--at", "attention", "--head", "3"], 78, "head 3"),
+        (["abc", "--at", "attention", "--layer", "0"], 78, "layer 0"),
+        (["abc", "--at", "weights", "--out", "x.gif"], 78, "png, svg, pdf"),
     ],
 )
 def test_invalid_gradients_options_are_rejected(
@@ -257,10 +275,98 @@ def test_invalid_gradients_options_are_rejected(
         Path(name).write_text(text, encoding="utf-8")
     result = run_cli("gradients", reverse, *options)
     assert (result.exit_code, result.stdout) == (exit_code, "")
-    assert message in result.stderr
+    assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_gradients_of_a_language_model_take_one_text(sentences: Path) -> None:
     result = run_cli("gradients", sentences, "I see", "it.")
     assert result.exit_code == 78
     assert "Give one text" in result.stderr
+
+
+def test_gradients_at_states_attention_and_weights_are_those_of_the_training_loss(
+    reverse: Path, tmp_path: Path
+) -> None:
+    run = load(reverse)
+    output = run.score(["abc"], ["cba"])[0]
+    batch = training_batch(run, ["abc"], [output])
+    model = copy.deepcopy(run.model).requires_grad_(True)
+    loss = run.task.loss(model, batch)
+    loss.backward()
+    records = {}
+    for place in ("states", "attention", "weights"):
+        figure = tmp_path / f"{place}.png"
+        options = ("abc", "cba", "--at", place, "--json", "--out", figure)
+        result = run_cli("gradients", reverse, *options)
+        assert result.exit_code == 0, result.stderr
+        assert figure.read_bytes().startswith(b"\x89PNG")
+        records[place] = json.loads(result.stdout)
+        assert records[place]["loss"] == pytest.approx(loss.item(), rel=1e-4)
+    norms = {each["name"]: each["norm"] for each in records["weights"]["weights"]}
+    for name, parameter in model.named_parameters():
+        expected = 0.0 if parameter.grad is None else float(parameter.grad.norm())
+        assert norms[name] == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    [decoder] = records["states"]["decoder"]
+    assert decoder["labels"] == ["initial", "c", "b", "a", "</s>"]
+    assert [layer["name"] for layer in records["states"]["encoder"]] == ["layer 1 →", "layer 1 ←"]
+    [head] = records["attention"]["attention"]
+    # A softmax does not change if a constant is added to all scores.
+    assert [sum(row) for row in head["scores"]] == pytest.approx([0.0] * 4, abs=1e-6)
+
+
+def test_backward_pass_of_an_attention_step_is_printed_with_formulas(reverse: Path) -> None:
+    options = ("abc", "cba", "--at", "attention", "--step", 2)
+    result = run_cli("gradients", reverse, *options)
+    assert result.exit_code == 0, result.stderr
+    formulas = ["L = -log p(y₂)", "∂L/∂a₂", "∂L/∂v = α ∂L/∂a₂", "∂L/∂α = v · ∂L/∂a₂"]
+    formulas += ["∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α", "∂L/∂q = Σ ∂L/∂e · W k", "∂L/∂k = ∂L/∂e · Wᵀ q"]
+    positions = [result.stdout.index(formula) for formula in formulas]
+    assert positions == sorted(positions)
+    assert "state s₁" in result.stdout
+    full = run_cli("gradients", reverse, *options, "--full").stdout
+    assert "…" in result.stdout
+    assert "…" not in full
+    record = json.loads(run_cli("gradients", reverse, *options, "--json").stdout)
+    names = [part["name"] for part in record["explanation"]["parts"]]
+    assert {"context", "weights", "scores", "query", "keys"} <= set(names)
+
+
+def test_hard_attention_has_no_gradient_at_scores(folder: Path) -> None:
+    hard = train_run(folder / "hard", "model.decoder.attention.selection=argmax")
+    result = run_cli("gradients", hard, "abc", "cba", "--at", "attention")
+    assert "gradients at scores, queries and keys are zero" in " ".join(result.stdout.split())
+    explained = run_cli("gradients", hard, "abc", "cba", "--at", "attention", "--step", 1)
+    assert "∂L/∂q = 0, because ∂L/∂e = 0" in explained.stdout
+    record = json.loads(
+        run_cli("gradients", hard, "abc", "cba", "--at", "attention", "--json").stdout
+    )
+    [head] = record["attention"]
+    assert not any(map(any, head["scores"]))
+    assert any(map(any, head["weights"]))
+
+
+def test_gradients_inside_attention_of_a_transformer_have_layers_and_heads(folder: Path) -> None:
+    transformer = train_run(folder / "transformer", *TRANSFORMER)
+    options = ("abc", "cba", "--at", "attention", "--layer", 1, "--head", 2)
+    result = run_cli("gradients", transformer, *options)
+    assert "layer 1, head 2" in result.stdout
+    record = json.loads(run_cli("gradients", transformer, *options, "--json").stdout)
+    assert [(head["layer"], head["head"]) for head in record["attention"]] == [(1, 1), (1, 2)]
+    states = run_cli("gradients", transformer, "abc", "cba", "--at", "states")
+    assert states.exit_code == 0, states.stderr
+
+
+def test_models_without_attention_have_gradients_at_states_and_weights(
+    bottleneck: Path, sentences: Path
+) -> None:
+    for run, texts in ((bottleneck, ("abc", "cba")), (sentences, ("abc",))):
+        for place in ("states", "weights"):
+            result = run_cli("gradients", run, *texts, "--at", place)
+            assert result.exit_code == 0, result.stderr
+            assert "decoder layer 1" in result.stdout
+    result = run_cli("gradients", bottleneck, "abc", "cba", "--at", "attention")
+    assert result.exit_code == 78
+    assert "model.decoder.attention.kind" in result.stderr
+    result = run_cli("gradients", sentences, "abc", "--at", "attention")
+    assert result.exit_code == 78
+    assert "reads no source to attend to" in result.stderr

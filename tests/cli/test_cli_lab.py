@@ -53,6 +53,16 @@ def test_seeds_can_be_a_range(tmp_path: Path) -> None:
     assert "--seeds 11-13" in page
 
 
+def test_a_claim_runs_with_as_many_seeds_as_its_verdict_needs(tmp_path: Path) -> None:
+    result = run_cli("lab", "related-languages", "scale", "--size", "tiny", "--out", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    seeds = {
+        name: json.loads((tmp_path / "tiny" / name / "report.json").read_bytes())["seeds"]
+        for name in ("related-languages", "scale")
+    }
+    assert seeds == {"related-languages": [1, 2, 3, 4, 5], "scale": [1, 2, 3]}
+
+
 def test_damaged_measurement_is_repeated(tmp_path: Path) -> None:
     run_cli("lab", "scale", "--size", "tiny", "--seeds", "1", "--out", tmp_path)
     [damaged, *_] = sorted((tmp_path / "tiny" / "scale" / "measured").iterdir())

@@ -31,8 +31,8 @@ SURFACE = {
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "search": {
-        *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json", "--set"),
-        *("--with", "--to"),
+        *("[RUN]", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json"),
+        *("--set", "--with", "--to", "--example"),
     },
     "error-propagation": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
     "compare": {
@@ -40,9 +40,17 @@ SURFACE = {
     },
     "explain": {
         *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
-        *("--json", "--set", "--example"),
+        *("--json", "--set", "--example", "--score", "--scale", "--select", "--gamma", "--query"),
+        *("--h", "--wq", "--wk", "--wv"),
     },
-    "gradients": {"RUN", "TEXT", "[TARGET]", "--step", "--lines", "--out", "--json"},
+    "lookup": {
+        *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
+        *("--out", "--json"),
+    },
+    "gradients": {
+        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
+        *("--out", "--json"),
+    },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
@@ -63,7 +71,9 @@ PANELS = {
     "Train": ["demo", "train", "config", "doctor"],
     "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
     "Evaluate": ["evaluate", "compare", "align"],
-    "Look inside": ["inspect", "search", "explain", "gradients", "error-propagation", "lab"],
+    "Look inside": [
+        *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
+    ],
     "Serve": ["serve"],
 }
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})

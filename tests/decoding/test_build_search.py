@@ -1,5 +1,7 @@
 """Building a search from a recipe."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -20,10 +22,23 @@ from seqloom.decoding.search import Search
 
 
 def test_search_has_the_values_of_the_recipe() -> None:
-    rules = {"min_length": 2, "no_repeat_ngram": 3, "allow_unknown": True}
+    rules: dict[str, Any] = {"min_length": 2, "no_repeat_ngram": 3, "allow_unknown": True}
     expected = Rules(2, 3, True)
     cases: list[tuple[SearchConfig, Search]] = [
         (GreedyConfig(**rules, length_penalty=0.5), Greedy(0.5, expected)),
+        (GreedyConfig(**rules, length_counts_end=True), Greedy(1.0, expected, True)),
+        (
+            BeamConfig(**rules, length_counts_end=True),
+            Beam(5, None, 1.0, expected, length_counts_end=True),
+        ),
+        (
+            ExhaustiveConfig(**rules, length_counts_end=True),
+            Exhaustive(rules=expected, length_counts_end=True),
+        ),
+        (
+            SampleConfig(**rules, length_counts_end=True),
+            Sampling(rules=expected, length_counts_end=True),
+        ),
         (BeamConfig(**rules, width=4, finished=7), Beam(4, 7, 1.0, expected)),
         (ExhaustiveConfig(**rules, max_sequences=9), Exhaustive(9, 1.0, expected)),
         (

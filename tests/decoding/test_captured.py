@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
@@ -20,6 +19,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.text.vocabulary import UNKNOWN
+from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 BuildDecoder = Callable[[int, int], StepDecoder]
 DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]
@@ -57,6 +57,8 @@ def assert_same(
             Beam(3, length_penalty=0.0),
             Beam(5),
             Beam(12, finished=4, length_penalty=0.6),
+            Greedy(length_counts_end=True),
+            Beam(4, length_penalty=0.8, length_counts_end=True),
         ]
     ),
     has_prefixes=st.booleans(),

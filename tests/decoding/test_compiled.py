@@ -36,6 +36,16 @@ RECURRENT_WITH_COPYING: dict[str, object] = {
     "encoder": {"kind": "recurrent", "cell": "gru", "width": 8},
     "decoder": {"kind": "recurrent", "cell": "lstm", "width": 16, "copying": True},
 }
+POSITIONS_ONLY: dict[str, object] = {
+    "encoder": {"kind": "recurrent", "cell": "gru", "width": 8},
+    "decoder": {
+        "kind": "recurrent",
+        "cell": "rnn",
+        "width": 16,
+        "context": ["input"],
+        "attention": {"kind": "attention", "score": {"kind": "position", "max_target_length": 24}},
+    },
+}
 RECURRENT_WITHOUT_ATTENTION: dict[str, object] = {
     "encoder": {"kind": "recurrent", "cell": "rnn", "width": 8},
     "decoder": {"kind": "recurrent", "cell": "rnn", "width": 16, "attention": {"kind": "none"}},
@@ -94,8 +104,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
     [
         (TRANSFORMER, Beam(3, rules=Rules(min_length=2, no_repeat_ngram=2))),
         (RECURRENT_WITH_COPYING, Beam(2, finished=1, length_penalty=0.6)),
+        (POSITIONS_ONLY, Beam(2)),
     ],
-    ids=["transformer", "recurrent"],
+    ids=["transformer", "recurrent", "positions only"],
 )
 def test_one_compilation_serves_all_lengths(
     config: dict[str, object], search: Beam, compilations: list[SearchProgram]

@@ -3,17 +3,18 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
+from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
@@ -21,6 +22,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest, StepDecoder
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 BuildDecoder = Callable[[int, int], StepDecoder]
 DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]
@@ -36,6 +38,7 @@ def every_search(rules: Rules, seed: int = 0) -> list[Search]:
         Beam(1, rules=rules),
         Beam(3, rules=rules),
         Beam(4, finished=2, length_penalty=0.0, rules=rules),
+        Beam(3, length_penalty=0.6, rules=rules, length_counts_end=True),
         Beam(50, rules=rules),
         Sampling(seed=seed, rules=rules),
         Sampling(temperature=2.0, top_k=3, top_p=0.8, samples=4, seed=seed, rules=rules),
@@ -89,15 +92,55 @@ def test_beam_of_width_one_is_greedy(
     words=st.integers(1, 3),
     length=st.integers(1, 4),
     length_penalty=st.sampled_from([0.0, 0.6, 1.0]),
+    counts_end=st.booleans(),
 )
 def test_beam_as_wide_as_the_tree_equals_exhaustive_search(
-    build_decoder: BuildDecoder, seed: int, words: int, length: int, length_penalty: float
+    build_decoder: BuildDecoder,
+    seed: int,
+    words: int,
+    length: int,
+    length_penalty: float,
+    counts_end: bool,
 ) -> None:
     decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1])
     request = SearchRequest([length, max(1, length - 1)], n_best=9)
-    exhaustive = Exhaustive(length_penalty=length_penalty)(decoder, memory, request)
-    wide = Beam((words + 1) ** (length + 1), length_penalty=length_penalty)
+    scores: dict[str, Any] = {"length_penalty": length_penalty, "length_counts_end": counts_end}
+    exhaustive = Exhaustive(**scores)(decoder, memory, request)
+    wide = Beam((words + 1) ** (length + 1), **scores)
     assert_same(wide(decoder, memory, request), exhaustive)
+
+
+@each_decoder
+@few_examples
+@given(
+    seed=seeds,
+    words=st.integers(1, 3),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 1.5]),
+    counts_end=st.booleans(),
+)
+def test_every_search_scores_and_ranks_by_the_formula(
+    build_decoder: BuildDecoder, seed: int, words: int, length_penalty: float, counts_end: bool
+) -> None:
+    """log p / length^penalty. END counts if the search says so; the empty output has length 1."""
+    decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1])
+    scores: dict[str, Any] = {"length_penalty": length_penalty, "length_counts_end": counts_end}
+    beam = Beam(4, **scores)
+    searches: list[Search] = [
+        beam,
+        CapturedSearch(beam),
+        Greedy(**scores),
+        CapturedSearch(Greedy(**scores)),
+        Sampling(samples=4, seed=seed, **scores),
+        Exhaustive(**scores),
+    ]
+    for search in searches:
+        for hypotheses in search(decoder, memory, SearchRequest([4, 3], n_best=9)):
+            for one in hypotheses:
+                length = max(1, len(one.tokens) + (one.finished and counts_end))
+                expected = sum(one.log_probabilities) / length**length_penalty
+                assert one.score == pytest.approx(expected, abs=1e-9)
+            ranks = [(one.finished, one.score) for one in hypotheses]
+            assert isinstance(search, Sampling) or ranks == sorted(ranks, reverse=True)
 
 
 @each_decoder
@@ -142,7 +185,8 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
     decoder, memory = build_decoder(seed, words), random_memory(seed, [3, 1, 2])
     request = SearchRequest([5, 3, 4], [[4], [], [UNKNOWN, 4]], n_best=3, keep_attention=keep_all)
     for search in every_search(Rules(min_length=1), seed):
-        length_penalty = search.length_penalty if isinstance(search, Beam) else 1.0
+        assert isinstance(search, Greedy | Beam | Sampling | Exhaustive)
+        normalisation = search.normalisation
         for source, hypotheses in enumerate(search(decoder, memory, request)):
             assert hypotheses
             for hypothesis in hypotheses:
@@ -151,13 +195,15 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
                     select_sources(memory, [source]),
                     [hypothesis.tokens],
                     keep_all,
-                    length_penalty,
+                    normalisation,
                 )
                 length = len(hypothesis.log_probabilities)
                 expected = forced.log_probabilities[:length]
                 assert length == len(hypothesis.tokens) + hypothesis.finished
                 assert hypothesis.log_probabilities == pytest.approx(expected)
-                assert hypothesis.score == pytest.approx(sum(expected) / length**length_penalty)
+                score = normalisation.score(sum(expected), length, hypothesis.finished)
+                assert hypothesis.score == pytest.approx(score)
+                assert not hypothesis.finished or forced.score == pytest.approx(score)
                 if forced.attention is not None:
                     assert hypothesis.attention is not None
                     torch.testing.assert_close(hypothesis.attention, forced.attention[:length])

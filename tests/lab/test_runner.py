@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import os
 import sys
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +15,7 @@ import pytest
 from seqloom.lab.claims.scale import CLAIM
 from seqloom.lab.running import runner
 from seqloom.lab.running.code_digest import code_digest
+from seqloom.lab.running.machine import describe_machine
 from seqloom.lab.running.runner import (
     Experiment,
     TrialJob,
@@ -83,6 +85,33 @@ def test_a_measurement_with_other_settings_is_not_reused(tmp_path: Path) -> None
     larger.path.parent.mkdir(parents=True)
     larger.path.write_bytes(job.path.read_bytes())
     assert load_measurement(larger) is None
+
+
+def test_measured_times_are_not_reused_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [list_jobs(Experiment(tmp_path, name, "tiny"), [1])[0] for name in ("cost", "scale")]
+    run_jobs(jobs, 1, ignore_progress)
+    assert all(load_measurement(job) is not None for job in jobs)
+    monkeypatch.setattr(runner, "describe_machine", lambda: "another processor")
+    timed, other = (load_measurement(job) for job in jobs)
+    assert timed is None
+    assert other is not None  # what is not a time is reused
+
+
+def test_times_are_measured_after_everything_else(tmp_path: Path) -> None:
+    jobs = [list_jobs(Experiment(tmp_path, name, "tiny"), [1])[0] for name in ("cost", "scale")]
+    finished: list[TrialJob] = []
+    run_jobs(jobs, 1, lambda job, status, share: finished.append(job) if share == 1 else None)
+    assert finished == [jobs[1], jobs[0]]
+
+
+def test_the_machine_is_described_with_processor_cores_and_threads() -> None:
+    parts = describe_machine().split(", ")
+    assert len(parts) >= 3
+    assert parts[0]
+    assert f"{os.cpu_count()} cores" in parts
+    assert any(part.endswith(("thread", "threads")) for part in parts)
 
 
 @pytest.mark.slow

@@ -15,6 +15,10 @@ from seqloom.nn.attention import (
     AttentionScore,
     BilinearScore,
     DotScore,
+    ExactScore,
+    FixedScore,
+    PositionalScore,
+    PositionScore,
     RbfScore,
     Selection,
     attention_weights,
@@ -100,6 +104,90 @@ def test_a_score_with_several_heads_rejects_tensors_without_a_head_dimension(
         score(*random_queries_keys(score, B))
 
 
+# Scores that depend only on positions
+
+
+def random_table(score: PositionalScore) -> PositionalScore:
+    torch.manual_seed(0)
+    torch.nn.init.normal_(score.table)
+    return score
+
+
+def test_fixed_scores_are_one_number_per_source_position_at_every_step() -> None:
+    score = random_table(FixedScore(S + 2, H))
+    scores = score(*random_queries_keys(score, B, H))
+    assert scores.shape == (B, H, T, S)
+    for t in range(T):
+        assert torch.equal(scores[:, :, t], score.table[:, 0, :S].expand(B, H, S))
+
+
+@pytest.mark.parametrize("first", [0, 2, torch.tensor(2)])
+def test_position_scores_are_one_number_per_step_and_source_position(first: int | Tensor) -> None:
+    score = random_table(PositionScore(S + 2, T + 3, H))
+    scores = score(*random_queries_keys(score, B, H), first)
+    start = int(first)
+    assert torch.equal(scores, score.table[:, start : start + T, :S].expand(B, H, T, S))
+
+
+def test_position_scores_of_rows_with_different_positions() -> None:
+    score = random_table(PositionScore(S, 9, H))
+    positions = torch.tensor([[0, 1, 2, 3], [5, 8, 5, 0]])
+    scores = score(*random_queries_keys(score, B, H), positions)
+    for row, steps in enumerate(positions):
+        assert torch.equal(scores[row], score.table[:, steps])
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_positional_scores_ignore_the_contents_of_queries_and_keys(seed: int) -> None:
+    score = random_table(PositionScore(S, T, H))
+    expected = score(torch.zeros(B, H, T, D), torch.zeros(B, H, S, D))
+    torch.manual_seed(seed)
+    assert torch.equal(score(*random_queries_keys(score, B, H)), expected)
+
+
+def test_positional_weights_start_equal() -> None:
+    for score in (FixedScore(S), PositionScore(S, T)):
+        weights = attention_weights(score(torch.randn(B, T, D), torch.randn(B, S, D)))
+        torch.testing.assert_close(weights, torch.full((B, T, S), 1 / S))
+
+
+# Exact match: an ordinary hash table
+
+
+def test_exact_match_returns_the_value_of_the_key_that_equals_the_query() -> None:
+    keys = torch.tensor([[1.0, 2.0], [3.0, 4.0], [3.0, 4.0], [5.0, 6.0]])
+    values = torch.tensor([[10.0], [20.0], [30.0], [40.0]])
+    queries = torch.tensor([[3.0, 4.0], [5.0, 6.0], [3.0, 4.5], [1.0, 2.0]])
+    mask = torch.tensor([False, True, True, True])
+    weights = attention_weights(ExactScore()(queries[None], keys[None])[0], mask, "exact")
+    # The first of two equal keys; no value for a query that differs; hidden keys never match.
+    assert (weights @ values).flatten().tolist() == [20, 40, 0, 0]
+    assert weights.sum(-1).tolist() == [1, 1, 0, 0]
+
+
+def test_the_tolerance_bounds_the_difference_of_every_entry() -> None:
+    keys, queries = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.25, 2.0], [1.25, 2.5]]])
+    assert ExactScore(0.25)(queries, keys).flatten().tolist() == [1, 0]
+    assert ExactScore(0.5)(queries, keys).flatten().tolist() == [1, 1]
+    assert ExactScore(0.0)(queries, keys).flatten().tolist() == [0, 0]
+
+
+def test_exact_match_gives_a_gradient_to_values_but_not_to_queries_and_keys() -> None:
+    keys = torch.randn(1, S, D, requires_grad=True)
+    queries = keys.detach()[:, :T].clone().requires_grad_()
+    values = torch.randn(1, S, D, requires_grad=True)
+    weights = attention_weights(ExactScore()(queries, keys), selection="exact")
+    loss = (weights @ values).square().sum()
+    for_queries, for_keys, for_values = torch.autograd.grad(
+        loss, (queries, keys, values), allow_unused=True
+    )
+    assert for_queries is None
+    assert for_keys is None
+    assert for_values is not None
+    assert for_values[:, :T].abs().min() > 0
+
+
 # Precision
 
 WIDE, HEADS = 64, 2
@@ -110,12 +198,16 @@ SCORES_FOR_BF16: dict[str, Callable[[], AttentionScore]] = {
     "bilinear": lambda: BilinearScore(WIDE, WIDE, HEADS),
     "additive": lambda: AdditiveScore(WIDE, WIDE, 32, HEADS),
     "rbf": lambda: RbfScore(1.0),
+    "exact": lambda: ExactScore(),
+    "fixed": lambda: FixedScore(20, HEADS),
+    "position": lambda: PositionScore(20, 20, HEADS),
 }
 
 
 def test_every_score_class_is_tested_in_bf16() -> None:
     module = AttentionScore.__module__
-    classes = {kind for kind in AttentionScore.__subclasses__() if kind.__module__ == module}
+    scores = {*AttentionScore.__subclasses__(), *PositionalScore.__subclasses__()}
+    classes = {kind for kind in scores if kind.__module__ == module} - {PositionalScore}
     assert {type(build()) for build in SCORES_FOR_BF16.values()} == classes
 
 

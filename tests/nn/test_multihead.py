@@ -7,10 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.nn import AdditiveScore, MultiHeadAttention
-from seqloom.nn.attention import AttentionScore, BilinearScore, DotScore, RbfScore, Selection
+from seqloom.nn.attention import (
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    PositionScore,
+    RbfScore,
+    Selection,
+)
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
-from seqloom.nn.key_value_cache import KeysValues
+from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
 from seqloom.nn.multihead import Projection
 
 WIDTH, HEADS = 8, 2
@@ -311,6 +318,61 @@ def test_queries_and_keys_are_projected_as_configured(projection: Projection) ->
     torch.testing.assert_close(weights, (queries @ keys.transpose(-2, -1)).softmax(-1))
     if projection == "none":
         assert not list(attention.parameters())  # self-attention without parameters
+
+
+@pytest.mark.parametrize("projection", ["sigmoid", "tanh"])
+@pytest.mark.parametrize("layers", [2, 3])
+def test_queries_and_keys_of_several_layers_are_nested_projections(
+    projection: Projection, layers: int
+) -> None:
+    """k = σ(W₂ σ(W₁ h + b₁) + b₂), in every way to call attention."""
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(
+        WIDTH, HEADS, width=6, projection=projection, projection_layers=layers
+    )
+    attention.double().requires_grad_(False)
+    assert len(attention.query_layers) == len(attention.key_layers) == layers - 1
+    states, activate = random_states(2, 3), getattr(torch, projection)
+
+    def nested(*parts: nn.Module) -> Tensor:
+        hidden = states
+        for part in parts:
+            hidden = activate(part(hidden))
+        return hidden.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+    queries = nested(attention.to_query, *attention.query_layers)
+    keys = nested(attention.to_key, *attention.key_layers)
+    memory, traced = attention.project_keys_values(states), attention.trace(states, states)
+    torch.testing.assert_close(memory.keys, keys)
+    torch.testing.assert_close(traced.queries, queries)
+    weights = (queries @ keys.transpose(-2, -1) / 3**0.5).softmax(-1)
+    output = attention(states)
+    torch.testing.assert_close(output.weights, weights)
+    torch.testing.assert_close(attention.attend_self(states), output.context)
+    torch.testing.assert_close(
+        attention.step_cross(states[:, 0], memory, None, False)[0], output.context[:, 0]
+    )
+    cache, causal = KeyValueCache(3), attention.attend_self(states, is_causal=True)
+    for t in range(3):
+        torch.testing.assert_close(attention.step(states[:, t], cache), causal[:, t])
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("position", [0, 3])
+def test_all_hypotheses_of_a_step_have_the_position_of_the_step(
+    need_weights: bool, position: int
+) -> None:
+    attention = MultiHeadAttention(
+        WIDTH, HEADS, score=PositionScore(9, 6, HEADS), projection="none", values="states"
+    )
+    attention.double().requires_grad_(False)
+    nn.init.normal_(attention.score.get_parameter("table"))
+    states, mask = random_states(2, 4), padding_mask([4, 3])
+    memory = attention.project_keys_values(states)
+    queries = random_states(2 * 3, 1, seed=5)[:, 0]  # three hypotheses of two sources
+    context, _ = attention.step_cross(queries, memory, mask, need_weights, torch.tensor(position))
+    expected = attention.attend(states, memory, mask)[:, position]  # queries at positions 0 to 3
+    torch.testing.assert_close(context, expected.repeat_interleave(3, 0))
 
 
 def test_widths_of_heads_and_context_follow_the_arguments() -> None:

@@ -1,5 +1,6 @@
 """Positions: rotary, sinusoidal, one-hot and learned."""
 
+import math
 from typing import Literal
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.nn.positions import (
+    Frequencies,
     Join,
     LearnedPositions,
     OneHotPositions,
@@ -117,3 +119,46 @@ def test_the_base_class_changes_nothing_and_max_lengths_are_known() -> None:
     assert SinusoidalPositions("add", 4).max_length is None
     assert LearnedPositions("add", 4, 9).max_length == 9
     assert OneHotPositions("add", 9, 9).max_length == 9
+
+
+def test_positions_in_halves_equal_those_of_marian() -> None:
+    """transformers, MarianSinusoidalPositionalEmbedding: sines, then cosines, k from 0."""
+    width = 10
+    expected = [
+        [
+            function(t / 10_000 ** (2 * k / width))
+            for function in (math.sin, math.cos)
+            for k in range(5)
+        ]
+        for t in range(7)
+    ]
+    positions = SinusoidalPositions("add", width, frequencies="vaswani", layout="halves")
+    torch.testing.assert_close(positions.rows(torch.arange(7)), torch.tensor(expected).double())
+
+
+def test_positions_of_fairseq_equal_those_of_m2m100() -> None:
+    """transformers, M2M100SinusoidalPositionalEmbedding: the first token is at position 2."""
+    width = 10
+    expected = [
+        [
+            function(t * math.exp(-k * math.log(10_000) / 4))
+            for function in (math.sin, math.cos)
+            for k in range(5)
+        ]
+        for t in range(2, 9)
+    ]
+    positions = SinusoidalPositions("add", width, "fairseq", "halves", offset=2)
+    torch.testing.assert_close(positions.rows(torch.arange(7)), torch.tensor(expected).double())
+
+
+@no_deadline
+@given(st.integers(1, 20), st.integers(0, 3), st.sampled_from(["lecture", "vaswani", "fairseq"]))
+def test_both_layouts_hold_the_same_numbers_and_an_offset_shifts_them(
+    width: int, offset: int, frequencies: Frequencies
+) -> None:
+    times = torch.arange(6)
+    interleaved = SinusoidalPositions("add", 2 * width, frequencies, offset=offset).rows(times)
+    halves = sinusoid(times + offset, 2 * width, frequencies, "halves")
+    sines, cosines = halves.chunk(2, dim=-1)
+    assert torch.equal(interleaved[:, 0::2], sines)
+    assert torch.equal(interleaved[:, 1::2], cosines)

@@ -188,7 +188,7 @@ def error_of(function: Callable[[], None], fatal: int, fault: str) -> StorageErr
 
 def test_run_folder_is_created_completely_or_not_at_all(run: Path, tmp_path: Path) -> None:
     config = tiny_config()
-    task = load_task(config.task, run / "text")
+    task = load_task(config, run / "text")
 
     def create(folder: Path) -> None:
         create_run(folder, config, task, {"corpus": "", "batching": "padded"})

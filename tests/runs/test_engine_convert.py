@@ -24,6 +24,8 @@ POSITIONS = {
     "learned": "{kind='learned', max_length=24}",
     "one-hot": "{kind='one-hot', max_length=8, join='add'}",
     "rotary": "{kind='rotary'}",
+    "marian": "{kind='sinusoidal', frequencies='vaswani', layout='halves'}",
+    "m2m100": "{kind='sinusoidal', frequencies='fairseq', layout='halves', offset=2}",
     "no-positions": "{kind='none'}",
 }
 BOTH_SIDES = {

@@ -1,13 +1,18 @@
 """Models that CTranslate2 does not support are rejected with every reason."""
 
 import re
+from typing import Any
 
 import pytest
 from engine_models import random_model, side
 
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
-from seqloom.runs.engine.support import unsupported_model
+from seqloom.runs.engine.support import unsupported_model, unsupported_request
+from seqloom.runs.options import PredictionOptions
+from seqloom.tasks.build import learn_task
+from seqloom.tasks.token_task import TokenTask
 from tiny_runs import LANGUAGE_MODEL, tiny_config
 
 ATTENTION_SETTINGS = {
@@ -20,6 +25,16 @@ ATTENTION_SETTINGS = {
     "output_projection=false": "model.decoder.attention.output_projection: attention without an output projection",
     "selection='argmax'": "model.decoder.attention.selection: only 'softmax'",
 }
+
+
+def test_every_unsupported_selection_and_projection_is_named() -> None:
+    attention = "{heads=2, selection='exact', projection='tanh', projection_layers=2}"
+    reasons = unsupported_model(random_model(side(), side(attention=attention)))
+    assert [reason.partition(":")[0].rpartition(".")[2] for reason in reasons] == [
+        "score",
+        "projection",
+        "selection",
+    ]
 
 
 @pytest.mark.parametrize("setting", ATTENTION_SETTINGS)
@@ -78,3 +93,29 @@ def test_recurrent_models_and_language_models_are_not_supported() -> None:
     assert unsupported_model(language_model) == [
         "a language model has no encoder and runs on torch"
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_best", "is_supported"),
+    [
+        ({}, 4, True),
+        ({}, 5, False),
+        ({"finished": 8}, 5, True),
+        ({"finished": 1}, 1, True),
+        ({"length_counts_end": True}, 5, True),
+        ({"length_penalty": 0.0}, 5, True),
+    ],
+)
+def test_all_saved_outputs_in_order_need_end_to_count(
+    settings: dict[str, Any], n_best: int, is_supported: bool
+) -> None:
+    """CTranslate2 counts END when it selects which of the saved outputs it returns."""
+    task = learn_task(tiny_config())
+    assert isinstance(task, TokenTask)
+    options = PredictionOptions(n_best, attention=False)
+    decoding = BeamConfig(width=5, **settings)
+    signature = Signature(Tokens(20), Tokens(20), shared=False)
+    reasons = unsupported_request(decoding, options, signature, task.target_tokenizer)
+    assert [reason.partition(":")[0] for reason in reasons] == (
+        [] if is_supported else ["decoding.length_counts_end"]
+    )

@@ -68,7 +68,8 @@ def test_long_text_ends_at_max_length_or_with_one_line_at_a_newline(long_text_mo
         assert output.text == prompt + rest.partition("\n")[0]
         assert output.finished == ("\n" in rest)
         assert len(output.pieces) == len(output.log_probabilities)
-        mean = sum(output.log_probabilities) / len(output.log_probabilities)
+        length = len(output.log_probabilities) - output.finished  # the newline does not count
+        mean = sum(output.log_probabilities) / max(1, length)
         assert output.score == pytest.approx(mean)
 
 

@@ -58,9 +58,12 @@ def test_texts_must_be_strings_or_paths(value: Any) -> None:
 
 
 def test_other_searches_keep_the_rules_of_the_recipe() -> None:
-    recipe = BeamConfig(width=7, max_length=9, min_length=2, length_penalty=0.5)
+    recipe = BeamConfig(
+        width=7, max_length=9, min_length=2, length_penalty=0.5, length_counts_end=True
+    )
     for search in (greedy_config(recipe), sampling_config(recipe, 3), beam_config(recipe, 2)):
         assert (search.max_length, search.min_length, search.length_penalty) == (9, 2, 0.5)
+        assert search.length_counts_end
     assert sampling_config(recipe, 3).samples == 3
     assert beam_config(recipe, 2).width == 2
     assert resolve_decoding(recipe, None, None) is recipe

@@ -119,7 +119,8 @@ def test_n_best_outputs_are_sorted_and_complete(translator: Run) -> None:
         assert finished == sorted(finished, reverse=True)
         for output in outputs:
             assert len(output.log_probabilities) == len(output.pieces)
-            mean = sum(output.log_probabilities) / len(output.pieces)
+            length = len(output.pieces) - output.finished  # END does not count
+            mean = sum(output.log_probabilities) / max(1, length)
             assert output.score == pytest.approx(mean, abs=1e-5)
             assert output.attention is not None
             assert output.attention.shape == (len(output.pieces), len(output.source_pieces))
@@ -225,7 +226,7 @@ def test_texts_must_be_a_list_of_strings(translator: Run, language_model: Run) -
 
 
 def test_beam_keeps_the_rules_of_the_search_it_replaces(translator: Run) -> None:
-    decoding = GreedyConfig(max_length=2, length_penalty=0.5)
+    decoding = GreedyConfig(max_length=2, length_penalty=0.5, length_counts_end=True)
     (output,) = translator.translate(["abcd"], beam=2, decoding=decoding)
     assert len(output.pieces) <= 2
     total = sum(output.log_probabilities)

@@ -178,6 +178,21 @@ def test_length_penalty_changes_the_ranking(visitor: Visitor, server: ServerProc
     expect(first.nth(1)).to_have_text(f"{response['outputs'][0]['score']:.3f}".replace("-", "−"))
 
 
+def test_end_can_count_in_the_length(visitor: Visitor, server: ServerProcess) -> None:
+    page = visitor.open(f"#/search?run=reverser&text={LETTERS}&beam=3")
+    note = page.locator("section.card", has=page.locator(".outputs")).locator("p.note")
+    expect(note).to_have_text("END does not count in the length of an output.")
+    page.get_by_text("with END", exact=True).click()
+    expect(note).to_have_text("END counts in the length of an output.")
+    assert "end=yes" in page.url
+    response = server.post_json(
+        "/api/search/tree", run="reverser", text=LETTERS, beam=3, length_counts_end=True
+    )
+    assert response["length_counts_end"]
+    score = page.locator(".outputs tbody tr").first.locator("td").nth(1)
+    expect(score).to_have_text(f"{response['outputs'][0]['score']:.3f}".replace("-", "−"))
+
+
 def test_decoder_step_shows_every_value(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/inside?run=reverser&text={LETTERS}")
     response = server.post_json("/api/explain", run="reverser", text=LETTERS, step=2)["explanation"]

@@ -19,10 +19,13 @@ def test_the_runs_decoding_is_the_default() -> None:
     assert choose_decoding(run_with(decoding), None, 1) == decoding
 
 
-def test_beam_and_length_penalty_are_changed() -> None:
-    chosen = choose_decoding(run_with(GreedyConfig()), 4, 2, 0.25)
+def test_beam_and_length_normalisation_are_changed() -> None:
+    chosen = choose_decoding(run_with(GreedyConfig()), 4, 2, 0.25, True)
     assert isinstance(chosen, BeamConfig)
-    assert (chosen.width, chosen.length_penalty) == (4, 0.25)
+    assert (chosen.width, chosen.length_penalty, chosen.length_counts_end) == (4, 0.25, True)
+    run = run_with(BeamConfig(length_counts_end=True))
+    assert choose_decoding(run, 4, 2).length_counts_end
+    assert not choose_decoding(run, 4, 2, length_counts_end=False).length_counts_end
 
 
 def test_the_beam_is_widened_for_n_best() -> None:

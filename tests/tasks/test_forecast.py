@@ -241,7 +241,6 @@ def test_invalid_data_is_an_error_with_its_position(folder: Path, tmp_path: Path
             "no embeddings",
         ),
         ("training.stopping.score=bleu", "judged by its loss"),
-        ("training.decoder_input={kind='free-running'}", "task.rollout"),
         ("training.batching=packed", "windows are all of one size"),
         ("task.random_rotation=true", "task.random_rotation: "),
         ("data.train={kind='tracks'}", "give either recordings or a scene"),
@@ -252,11 +251,6 @@ def test_settings_that_do_not_apply_to_forecasting_are_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         forecast_config(folder, setting)
-
-
-def test_transformer_cannot_be_trained_free_running(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="use a recurrent decoder, or rollout = false"):
-        forecast_config(folder, *TRANSFORMERS, "task.rollout=true")
 
 
 def test_doctor_counts_windows(folder: Path, tmp_path: Path) -> None:

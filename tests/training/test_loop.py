@@ -178,7 +178,7 @@ def test_another_recipe_is_rejected_with_every_difference(tmp_path: Path) -> Non
     assert str(caught.value).splitlines()[1:] == [
         "  model.decoder.width: 8 in the run, 16 now",
         "  training.seed: 1 in the run, 5 now",
-        "Use the original recipe, or choose another --run folder.",
+        "Use the original recipe (--set changes single settings), or choose another --run folder.",
     ]
     assert run_damage(tmp_path / "run") == []
 

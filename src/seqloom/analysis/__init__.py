@@ -3,14 +3,19 @@
 explain/            every value of one decoder step, with its formula
 gradients           gradient norms at every step of a sentence
 gradient_flow       the complete gradients at every step, for any model and batch
+loss_gradient_norms gradient norms at hidden states, inside attention and at the weights
+loss_gradients      these gradients themselves, for any model and batch
+forward_record      the forward pass that records hidden states and attention for them
 error_propagation   the effect of the first wrong token on the rest of an output
 search_inspection   traces a search, lists alternative tokens, replaces a token
+search_example      traces a search on a small built-in decoder, the example of the lecture
 comparison          compares two runs on the same sentences
 attention           checks whether a run has attention over source tokens
 """
 
 from seqloom.analysis.comparison import RunComparison, compare_runs
 from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
+from seqloom.analysis.explain.backward import explain_backward
 from seqloom.analysis.gradient_flow import GradientFlow, measure_gradients
 from seqloom.analysis.gradients import (
     GradientProfile,
@@ -18,6 +23,9 @@ from seqloom.analysis.gradients import (
     profile_gradients,
     trace_gradients,
 )
+from seqloom.analysis.loss_gradient_norms import LossGradientTrace, trace_loss_gradients
+from seqloom.analysis.loss_gradients import LossGradients, measure_loss_gradients
+from seqloom.analysis.search_example import search_example
 from seqloom.analysis.search_inspection import SearchInspection
 
 __all__ = [
@@ -25,11 +33,17 @@ __all__ = [
     "GradientFlow",
     "GradientProfile",
     "GradientTrace",
+    "LossGradientTrace",
+    "LossGradients",
     "RunComparison",
     "SearchInspection",
     "compare_runs",
+    "explain_backward",
     "measure_error_propagation",
     "measure_gradients",
+    "measure_loss_gradients",
     "profile_gradients",
+    "search_example",
     "trace_gradients",
+    "trace_loss_gradients",
 ]

@@ -6,17 +6,26 @@ from seqloom.config.schema.model import LabelsDecoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import NoSource, Pixels
+from seqloom.core.signature import NoSource, Pixels, Vectors
 from seqloom.runs.run import Run
 
 
-def check_has_text_source(run: Run) -> None:
-    """Raise ConfigError if the run reads no source (a language model) or reads images."""
-    source = run.task.signature.source
-    if isinstance(source, NoSource):
+def check_has_source(run: Run) -> None:
+    """Raise ConfigError if the run reads no source (a language model)."""
+    if isinstance(run.task.signature.source, NoSource):
         raise ConfigError(
             f"{run.name}: is a language model, which reads no source to attend to; use a run that "
             "reads a source, for example a translation run"
+        )
+
+
+def check_has_text_source(run: Run) -> None:
+    """Raise ConfigError if the run reads no source (a language model), images or vectors."""
+    check_has_source(run)
+    source = run.task.signature.source
+    if isinstance(source, Vectors):
+        raise ConfigError(
+            f"{run.name}: reads vectors, which have no tokens to attend to; use a run that reads text"
         )
     if isinstance(source, Pixels):
         raise ConfigError(

@@ -11,7 +11,7 @@ predictions of later steps (later). Both sums are exact for every model: the gra
 encoder output, and each path is differentiated separately.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
@@ -74,8 +74,8 @@ def measure_gradients(model: Model, batch: Batch, step: int | None = None) -> Gr
         source_inputs, memory = _encode(model, batch)
         cut = replace(memory, states=_leaf(memory.states), summary=_leaf(memory.summary))
         target_inputs, losses = _decode(model, batch, cut)
-        selected = losses if step is None else _select_step(losses, step)
-        states, summary, inputs = _gradients(
+        selected = losses if step is None else select_step(losses, step)
+        states, summary, inputs = gradients_at(
             selected.sum(), (cut.states, cut.summary, target_inputs)
         )
         own = _own_gradients(selected, target_inputs)
@@ -88,11 +88,16 @@ def measure_gradients(model: Model, batch: Batch, step: int | None = None) -> Gr
         )
 
 
-def _check_model(model: Model) -> None:
+def check_no_ensemble(model: Model) -> None:
+    """Raise ConfigError if the model is an ensemble."""
     if isinstance(model.decoder, EnsembleDecoder):
         raise ConfigError(
             "an ensemble is not trained, so it has no gradient; measure each member by itself"
         )
+
+
+def _check_model(model: Model) -> None:
+    check_no_ensemble(model)
     if model.encoder is not None and _embedder(model.encoder) is None:
         raise ConfigError(
             "an image encoder reads the complete image in one step, so there are no source steps "
@@ -145,24 +150,28 @@ def _decode(model: Model, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor]
     with _capture_inputs(model.decoder) as captured:
         output = model.decoder(batch.inputs.values, memory, batch.packing)
         logits = output.logits()  # (B, T, V)
-    targets = Padded(batch.targets.values, batch.targets.lengths)
+    inputs = captured[0] if captured else logits.new_zeros(*logits.shape[:2], 0)
+    return inputs, prediction_losses(logits, batch.targets)
+
+
+def prediction_losses(logits: Tensor, targets: Padded) -> Tensor:
+    """Return the loss -log p(target) of every prediction, 0 at padding: (B, T, V) -> (B, T)"""
     is_real = targets.mask & (targets.values != PAD)
     indices = targets.values.masked_fill(~is_real, 0).unsqueeze(-1)
     losses = -logits.log_softmax(dim=-1).gather(-1, indices).squeeze(-1)
-    inputs = captured[0] if captured else logits.new_zeros(*logits.shape[:2], 0)
-    return inputs, torch.where(is_real, losses, 0.0)
+    return torch.where(is_real, losses, 0.0)
 
 
-def _select_step(losses: Tensor, step: int) -> Tensor:
+def select_step(losses: Tensor, step: int) -> Tensor:
     """Set the losses (B, T) to zero except at one step, counted from 1."""
     steps = torch.arange(1, losses.shape[1] + 1, device=losses.device)
     return losses * (steps == step)
 
 
-def _gradients(loss: Tensor, leaves: tuple[Tensor, ...]) -> list[Tensor]:
-    """Return the gradient of the loss at each leaf.
+def gradients_at(loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Return the gradient of the loss at each tensor of its autograd graph.
 
-    The gradient is zero if the loss does not depend on the leaf.
+    The gradient is zero if the loss does not depend on the tensor.
     """
     required = [leaf for leaf in leaves if leaf.requires_grad]
     computed: list[Tensor | None] = []
@@ -182,7 +191,8 @@ def _own_gradients(losses: Tensor, inputs: Tensor) -> Tensor:
     losses (B, T), inputs (B, T, E) -> gradients (B, T, E)
     """
     own = [
-        _gradients(loss.sum(), (inputs,))[0][:, step] for step, loss in enumerate(losses.unbind(1))
+        gradients_at(loss.sum(), (inputs,))[0][:, step]
+        for step, loss in enumerate(losses.unbind(1))
     ]
     return torch.stack(own, dim=1)
 
@@ -215,4 +225,4 @@ def attention_gradients(
         attended = attention.trace(_leaf(states), _leaf(source), mask)
         tensors = {"queries": attended.queries, "keys": attended.keys, "values": attended.values}
         loss = attended.context.square().sum() / 2
-        return dict(zip(tensors, _gradients(loss, tuple(tensors.values())), strict=True))
+        return dict(zip(tensors, gradients_at(loss, tuple(tensors.values())), strict=True))

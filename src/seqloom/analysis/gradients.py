@@ -11,14 +11,14 @@ from torch import Tensor
 from seqloom.analysis.explain.explainer import check_step, decode_output
 from seqloom.analysis.gradient_flow import GradientFlow, measure_gradients
 from seqloom.config.schema.decoding import DecodingConfig
-from seqloom.core.batch import Batch
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import DataError
 from seqloom.core.signature import NoSource
 from seqloom.data.batching.collate import pad_ids
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import ProgressCallback
 from seqloom.runs.run import Run
-from seqloom.text.vocabulary import END, SPECIAL_TOKENS, START
+from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 BATCH_SIZE = 16
 """Number of sentences per backward pass."""
@@ -143,7 +143,7 @@ def profile_gradients(
 def _trace_batch(
     run: Run, texts: Sequence[str], outputs: Sequence[Prediction], step: int | None
 ) -> list[GradientTrace]:
-    flow = measure_gradients(run.model, _training_batch(run, texts, outputs), step)
+    flow = measure_gradients(run.model, training_batch(run, texts, outputs), step)
     return [
         GradientTrace(
             output=output.pieces,
@@ -156,16 +156,19 @@ def _trace_batch(
     ]
 
 
-def _training_batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Batch:
-    """Build a training batch with the texts as sources and the outputs as targets."""
+def training_batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Batch:
+    """Build a training batch with the texts as sources and the outputs as targets.
 
-    def pad(rows: Sequence[Sequence[int]], last: int | None = None) -> Any:
-        return pad_ids([np.array(row, dtype=np.int64) for row in rows], last=last)
+    texts: source texts; empty strings for a language model; paths of image files for captions
+    """
+
+    def pad(rows: Sequence[Sequence[int]]) -> Padded:
+        return pad_ids([np.array(row, dtype=np.int64) for row in rows])
 
     source = None
     if not isinstance(run.task.signature.source, NoSource):
-        prepared = [run.task.prepare(text) for text in run.languages.add_tag(texts, None)]
-        source = pad([each.source or () for each in prepared], last=END)
+        tagged = run.languages.add_tag(texts, None)
+        source = run.predictor.source([run.task.prepare(text) for text in tagged])
     inputs = pad([(START, *output.tokens[:-1]) for output in outputs])
     targets = pad([output.tokens for output in outputs])
     return Batch(source, inputs, targets).to(run.predictor.device)

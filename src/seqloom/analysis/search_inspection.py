@@ -4,7 +4,7 @@ It traces a search step by step, lists alternative tokens, and continues the sea
 has been replaced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -23,7 +23,7 @@ from seqloom.config.schema.decoding import (
 )
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource
-from seqloom.decoding.build import build_search
+from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.forced import alternatives, force
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
@@ -69,6 +69,36 @@ class InspectedSearch:
     outputs: tuple[Prediction, ...]
     pieces: dict[int, str]
     written: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        record: SearchTrace,
+        outputs: tuple[Prediction, ...],
+        name_of: Callable[[int], str],
+        decode: Callable[[Sequence[int]], str],
+    ) -> "InspectedSearch":
+        """Add the names of the tokens and the texts of the candidates to a trace.
+
+        name_of: returns the display name of a token
+        decode:  converts the tokens of an output to a text
+        """
+        tokens = sorted({candidate.token for step in record.steps for candidate in step})
+
+        def text_up_to(candidate: CandidateIndex) -> str:
+            return decode([record.candidate(each).token for each in record.path(candidate)])
+
+        return cls(
+            text=text,
+            record=record,
+            outputs=outputs,
+            pieces={token: name_of(token) for token in tokens},
+            written=tuple(
+                tuple(text_up_to((step_index, index)) for index in range(len(step)))
+                for step_index, step in enumerate(record.steps)
+            ),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain Python objects, for JSON."""
@@ -127,15 +157,7 @@ class SearchInspection:
         decoding: options of the search. Default: the options of the run.
         to:       target language, for multilingual runs.
         """
-        decoding = run.config.decoding if decoding is None else decoding
-        if isinstance(decoding, MinimumBayesRiskConfig):
-            raise ConfigError(
-                "decoding: minimum Bayes risk compares complete texts and has no steps to show; "
-                "inspect a search, for example with --beam 5 (--set decoding.kind=beam)"
-            )
-        if isinstance(decoding, ExhaustiveConfig):
-            limit = min(decoding.max_sequences, MAX_TRACED_SEQUENCES)
-            decoding = decoding.model_copy(update={"max_sequences": limit})
+        decoding = traceable_search(run.config.decoding if decoding is None else decoding)
         if not text.strip() and not isinstance(run.task.signature.source, NoSource):
             raise DataError("the text is blank; give a sentence")
         [*_, tag] = run.languages.path(to)
@@ -161,25 +183,9 @@ class SearchInspection:
         hypotheses = self._hypotheses(prepared, count, tracer)
         [record] = tracer.traces
         assert replay(record) == hypotheses
-        tokens = sorted({candidate.token for step in record.steps for candidate in step})
-        return InspectedSearch(
-            text=self.text,
-            record=record,
-            outputs=tuple(build_prediction(self.run.task, prepared, each) for each in hypotheses),
-            pieces={token: self.name_of(token) for token in tokens},
-            written=self._candidate_texts(record),
-        )
-
-    def _candidate_texts(self, record: SearchTrace) -> tuple[tuple[str, ...], ...]:
+        outputs = tuple(build_prediction(self.run.task, prepared, each) for each in hypotheses)
         decode = self.run.task.target_tokenizer.decode
-
-        def text(candidate: CandidateIndex) -> str:
-            return decode([record.candidate(each).token for each in record.path(candidate)])
-
-        return tuple(
-            tuple(text((step_index, index)) for index in range(len(step)))
-            for step_index, step in enumerate(record.steps)
-        )
+        return InspectedSearch.of(self.text, record, outputs, self.name_of, decode)
 
     def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
         """Return the most probable tokens at each position of an output.
@@ -222,11 +228,11 @@ class SearchInspection:
         """
         prepared = self._with_prefix([token for token in prefix if token != END])
         if prefix and prefix[-1] == END:
-            exponent = self.decoding.length_penalty
+            normalisation = build_normalisation(self.decoding)
             with torch.inference_mode():
                 decoder = self.run.model.decoder
                 [hypothesis] = force(
-                    decoder, self.memory, [prepared.prefix], length_penalty=exponent
+                    decoder, self.memory, [prepared.prefix], normalisation=normalisation
                 )
         else:
             hypothesis = self._hypotheses(prepared, 1)[0]
@@ -279,6 +285,20 @@ class SearchInspection:
         with torch.inference_mode():
             [hypotheses] = build_search(decoding)(self.run.model.decoder, self.memory, request)
         return hypotheses
+
+
+def traceable_search(decoding: DecodingConfig) -> SearchConfig:
+    """Return the search with a limit on the size of its trace. Raise ConfigError if the decoding
+    method has no steps."""
+    if isinstance(decoding, MinimumBayesRiskConfig):
+        raise ConfigError(
+            "decoding: minimum Bayes risk compares complete texts and has no steps to show; "
+            "inspect a search, for example with --beam 5 (--set decoding.kind=beam)"
+        )
+    if isinstance(decoding, ExhaustiveConfig):
+        limit = min(decoding.max_sequences, MAX_TRACED_SEQUENCES)
+        return decoding.model_copy(update={"max_sequences": limit})
+    return decoding
 
 
 def default_n_best(decoding: SearchConfig) -> int:

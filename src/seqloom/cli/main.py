@@ -22,6 +22,7 @@ from seqloom.cli.commands.gradients import gradients
 from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
 from seqloom.cli.commands.label import label
+from seqloom.cli.commands.lookup import lookup
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
@@ -94,6 +95,7 @@ _INSIDE = "Look inside"
 _add(_INSIDE, inspect, "seqloom inspect runs/demo 'Das gefällt mir.' --beam 5")
 _add(_INSIDE, search, "seqloom search runs/demo 'Das gefällt mir.' --beam 4 --out tree.html")
 _add(_INSIDE, explain, "seqloom explain runs/demo 'Das gefällt mir.' --step 2")
+_add(_INSIDE, lookup, "seqloom lookup --query 2,3 --score rbf --gamma 0.5 --temperature 2")
 _add(_INSIDE, gradients, "seqloom gradients runs/demo 'Das gefällt mir.' 'I like it.' --step 3")
 _add(
     _INSIDE,

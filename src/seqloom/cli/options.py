@@ -75,12 +75,13 @@ Settings = Annotated[
         "--set", metavar="KEY=VALUE", help="Override a setting of the recipe. Can be repeated."
     ),
 ]
-DecodingSettings = Annotated[
+RunSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override a decoding setting, for example decoding.max_length=60. Can be repeated.",
+        help="Override a decoding setting, for example decoding.max_length=60, or how attention is "
+        "computed, for example model.decoder.attention.selection=argmax. Can be repeated.",
     ),
 ]
 BeamWidth = Annotated[

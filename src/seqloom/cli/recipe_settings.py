@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.cli.output import print_warning
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
     from seqloom.config.schema.names import EngineKind
     from seqloom.config.schema.recipe import RunConfig
+    from seqloom.runs.run import Run
 
 EXAMPLES = {
     "decoding": "decoding.max_length=60",
@@ -25,6 +28,13 @@ BEAM_KEYS = ("decoding", "decoding.kind", "decoding.width")
 """Settings that --beam overrides."""
 
 
+MODEL_SETTINGS = re.compile(
+    r"model\.(encoder|decoder)\.(self_)?attention\.(selection|tolerance|score\.(scale|gamma))"
+)
+"""Settings of the model that can be changed after training: the weights have the same names, shapes
+and meaning with every value."""
+
+
 def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
     """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings."""
     from seqloom.data.recipe import load_recipe
@@ -33,6 +43,35 @@ def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
     for note in resolved.notes:
         print_warning(note)
     return resolved
+
+
+def load_run(folders: Sequence[Path], settings: Sequence[str] | None) -> tuple[Run, list[str]]:
+    """Load a run, or an ensemble, with the settings of its model that --set changes.
+
+    Returns the run and the settings of other sections, which `change_recipe` applies.
+    """
+    from seqloom.runs.run import load
+
+    of_model, others = split_model_settings(settings)
+    return load(folders, of_model), others
+
+
+def split_model_settings(settings: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return the settings of the section `model`, and the settings of all other sections.
+
+    Raises ConfigError, with all problems, for settings of the model that do not fit the trained
+    weights.
+    """
+    of_model = [each for each in settings or () if _section(each) == "model"]
+    rejected = [each for each in of_model if not MODEL_SETTINGS.fullmatch(_key(each))]
+    if rejected:
+        listed = "\n".join(f"--set {each}: the model is already trained" for each in rejected)
+        raise ConfigError(
+            f"{listed}. Of the model, only settings that fit the trained weights can be changed: "
+            "attention.selection, attention.tolerance, attention.score.scale and "
+            "attention.score.gamma of model.encoder and model.decoder, for example model.decoder.attention.selection=argmax."
+        )
+    return of_model, [each for each in settings or () if _section(each) != "model"]
 
 
 def change_decoding(
@@ -63,7 +102,7 @@ def change_recipe(
 
     settings = [*(settings or ()), *([] if engine is None else [f"engine.kind={engine}"])]
     for setting in settings:
-        if _key(setting).partition(".")[0] not in sections:
+        if _section(setting) not in sections:
             examples = " or ".join(EXAMPLES[section] for section in sections)
             raise ConfigError(
                 f"--set {setting}: the model is already trained. Only settings of "
@@ -83,3 +122,7 @@ def change_recipe(
 
 def _key(setting: str) -> str:
     return setting.partition("=")[0].strip()
+
+
+def _section(setting: str) -> str:
+    return _key(setting).partition(".")[0]

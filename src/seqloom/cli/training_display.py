@@ -237,7 +237,8 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
         case "language-model":
             predict = f"{program} complete {folder} --samples 5"
         case "labels":
-            predict = f"{program} label {folder} '…'"
+            given = "FILE.csv" if config.data.has_frames else "'…'"
+            predict = f"{program} label {folder} {given}"
         case "captioning":
             predict = f"{program} caption {folder} IMAGE"
         case "forecast":

@@ -13,7 +13,7 @@ from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.generation import roll_out
 from seqloom.decoding.greedy import Greedy
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import Rules, default_max_length
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest, StepDecoder
@@ -26,6 +26,7 @@ __all__ = [
     "Exhaustive",
     "Greedy",
     "Hypothesis",
+    "LengthNormalisation",
     "Rules",
     "Sampling",
     "Search",
@@ -40,7 +41,6 @@ __all__ = [
     "build_search",
     "default_max_length",
     "force",
-    "normalise_by_length",
     "replay",
     "roll_out",
     "select_fastest",

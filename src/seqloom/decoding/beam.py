@@ -4,7 +4,7 @@ Each step takes the `width` most probable tokens of each of the `width` hypothes
 width² candidates by total log-probability. Candidates with END that are among the `width` best are
 saved and not extended. The `width` best candidates without END form the next beam. The search stops
 for a source when enough hypotheses are saved, when the length limit is reached, or when no
-candidate can be extended. Hypotheses are then ranked by log p / length^length_penalty.
+candidate can be extended. Hypotheses are then ranked by their score, log p / length^length_penalty.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.fast.top_k import top_k
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
@@ -33,12 +33,19 @@ class Beam:
     width:    number of hypotheses per source that each step extends
     finished: the search for a source stops once this many of its hypotheses have generated END.
               Default: None, which means `width`.
+
+    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
     """
 
     width: int
     finished: int | None = None
     length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     @torch.inference_mode()
     def __call__(
@@ -59,7 +66,7 @@ class Beam:
         while active is not None:
             active = self._step(decoder, active, prefixes, tree, saved, request.tracer)
         return [
-            tree.best_hypotheses(leaves, source, self.length_penalty, request.n_best)
+            tree.best_hypotheses(leaves, source, self.normalisation, request.n_best)
             for source, leaves in enumerate(saved.leaves)
         ]
 
@@ -68,7 +75,7 @@ class Beam:
         return SearchDescription(
             kind="beam",
             width=self.width,
-            length_penalty=self.length_penalty,
+            normalisation=self.normalisation,
             rules=self.rules,
             stop_after=self.finished or self.width,
         )

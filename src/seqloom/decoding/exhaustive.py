@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import ConfigError
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
@@ -27,11 +27,18 @@ class Exhaustive:
     short outputs.
 
     max_sequences: maximum number of sequences; a search that would exceed it raises ConfigError
+
+    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
     """
 
     max_sequences: int = 1_000_000
     length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     @torch.inference_mode()
     def __call__(
@@ -65,7 +72,7 @@ class Exhaustive:
         totals = torch.zeros(1, device=device)
         tracer = request.tracer
         if tracer is not None:
-            search = SearchDescription("exhaustive", 1, self.length_penalty, self.rules)
+            search = SearchDescription("exhaustive", 1, self.normalisation, self.rules)
             tracer.start_search(search, request.n_best, request.all_prefixes)
 
         for position in range(limit):
@@ -102,7 +109,7 @@ class Exhaustive:
             state = step.state.select(rows)
 
         leaves += [new_nodes[index] for index in best_indices(totals, request.n_best)]
-        return tree.best_hypotheses(leaves, 0, self.length_penalty, request.n_best)
+        return tree.best_hypotheses(leaves, 0, self.normalisation, request.n_best)
 
     def _check_size(self, vocabulary: int, request: SearchRequest) -> None:
         """Raise ConfigError if there are more than `max_sequences` sequences of maximum length."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.generation import generate
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.search import KeepAttention, SearchRequest, StepDecoder
 from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, PAD
@@ -21,7 +21,7 @@ def force(
     memory: Memory,
     targets: Sequence[Sequence[int]],
     keep_attention: KeepAttention | None = None,
-    length_penalty: float = 1.0,
+    normalisation: LengthNormalisation = PER_TOKEN,
     ends: bool = True,
 ) -> list[Hypothesis]:
     """Return each target as a hypothesis, with the log-probabilities of its tokens and of END.
@@ -43,7 +43,7 @@ def force(
         return tokens[rows, position]
 
     request = SearchRequest(max_lengths=lengths, keep_attention=keep_attention)
-    outputs = generate(decoder, memory, request, choose, length_penalty=length_penalty)
+    outputs = generate(decoder, memory, request, choose, normalisation=normalisation)
     return [hypothesis for [hypothesis] in outputs]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
@@ -39,7 +39,7 @@ def generate(
     *,
     rules: Rules | None = None,
     outputs_per_source: int = 1,
-    length_penalty: float = 1.0,
+    normalisation: LengthNormalisation = PER_TOKEN,
     description: SearchDescription | None = None,
 ) -> list[list[Hypothesis]]:
     """Generate `outputs_per_source` outputs for each source.
@@ -85,7 +85,7 @@ def generate(
             rows = rows.keep(remaining.to(device), outputs_per_source)
 
     return [
-        tree.hypotheses(leaves, source, length_penalty)
+        tree.hypotheses(leaves, source, normalisation)
         for source, leaves in enumerate(
             tracker.leaves.reshape(sources, outputs_per_source).tolist()
         )
@@ -201,18 +201,31 @@ def step_outcome(
     )
 
 
-def roll_out(decoder: StepDecoder, memory: Memory, first: Tensor, context: Tensor) -> Tensor:
+def roll_out(
+    decoder: StepDecoder,
+    memory: Memory,
+    first: Tensor,
+    context: Tensor,
+    targets: Tensor | None = None,
+    target_share: float = 0.0,
+) -> Tensor:
     """Generate the vectors y_1 ... y_T with y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
 
-    f is a step of the decoder. Its input is y_{t-1} with c_t appended.
+    f is a step of the decoder. Its input is y_{t-1} with c_t appended. Gradients flow back through the generated vectors.
 
-    first:   (B, D)    y_0, the vector before the first output
-    context: (B, T, C) c_1 ... c_T, values that are known in advance and not predicted
+    first:        (B, D)    y_0, the vector before the first output
+    context:      (B, T, C) c_1 ... c_T, values that are known in advance and not predicted
+    targets:      (B, T, D) the true vectors. Default: None, if they are not used
+    target_share: probability, at each position, that y_{t-1} is the true vector and not the
+                  generated one (scheduled sampling, Bengio et al. 2015). Default: 0
     """
     state = decoder.start(memory, context.shape[1], need_attention=False)
     row = first
-    rows = []
-    for step_context in context.unbind(1):
+    rows: list[Tensor] = []
+    for position, step_context in enumerate(context.unbind(1)):
+        if position and targets is not None and target_share > 0:
+            use_target = torch.rand(len(row), 1, device=row.device) < target_share
+            row = torch.where(use_target, targets[:, position - 1], row)
         step = decoder.step(torch.cat([row, step_context], dim=-1), state)
         row, state = step.logits, step.state
         rows.append(row)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from seqloom.decoding.generation import generate
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.decoding.tracer import SearchDescription
@@ -12,10 +12,18 @@ from seqloom.models.interface import Memory
 
 @dataclass(frozen=True)
 class Greedy:
-    """y_t = argmax p(y | y_1 ... y_{t-1}, source)"""
+    """y_t = argmax p(y | y_1 ... y_{t-1}, source)
+
+    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
+    """
 
     length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
@@ -27,11 +35,11 @@ class Greedy:
             request,
             choose=lambda log_probabilities, rows, position: log_probabilities.argmax(dim=1),
             rules=self.rules,
-            length_penalty=self.length_penalty,
+            normalisation=self.normalisation,
             description=SearchDescription(
                 kind="greedy",
                 width=1,
-                length_penalty=self.length_penalty,
+                normalisation=self.normalisation,
                 rules=self.rules,
                 ranked=False,
             ),

@@ -31,15 +31,36 @@ class Hypothesis:
         return sum(self.log_probabilities)
 
 
-@overload
-def normalise_by_length(log_probability: float, length: int, length_penalty: float) -> float: ...
-@overload
-def normalise_by_length(
-    log_probability: NDArray[Any], length: NDArray[Any], length_penalty: float
-) -> NDArray[Any]: ...
-def normalise_by_length(log_probability: Any, length: Any, length_penalty: float) -> Any:
-    """score = log p / length^length_penalty
+@dataclass(frozen=True)
+class LengthNormalisation:
+    """score = log p / length^penalty
 
     Every additional token lowers log p. Without normalisation, short outputs would therefore win.
+
+    penalty:    0 gives log p, 1 gives the mean log p per token. Default: 1.
+    counts_end: whether END counts as a token of a finished output. log p includes the probability
+                of END in both cases. If END does not count, the empty output has length 1, not 0.
+                Default: False.
     """
-    return log_probability / length**length_penalty
+
+    penalty: float = 1.0
+    counts_end: bool = False
+
+    @overload
+    def score(self, log_probability: float, steps: int, finished: bool) -> float: ...
+    @overload
+    def score(
+        self, log_probability: NDArray[Any], steps: NDArray[Any], finished: NDArray[Any]
+    ) -> NDArray[Any]: ...
+    def score(self, log_probability: Any, steps: Any, finished: Any) -> Any:
+        """Return the score of an output. With arrays (N,), return the scores of N outputs.
+
+        steps:    number of generated tokens, END included
+        finished: True if the last of these tokens is END
+        """
+        length = steps if self.counts_end else steps - finished
+        return log_probability / (length + (length == 0)) ** self.penalty
+
+
+PER_TOKEN = LengthNormalisation()
+"""The default: the mean log p per token, where END is not counted."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.generation import generate
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.decoding.tracer import SearchDescription
@@ -31,7 +31,8 @@ class Sampling:
 
     The random numbers of sample j of source i depend only on the seed, i and j, not on the other
     sources in the batch. Scores are computed from log-probabilities under the model, as in every
-    search: temperature, top_k, top_p and epsilon do not change them.
+    search: temperature, top_k, top_p and epsilon do not change them. `length_penalty` and
+    `length_counts_end` define the score; see `LengthNormalisation`.
     """
 
     temperature: float = 1.0
@@ -42,6 +43,11 @@ class Sampling:
     seed: int = 0
     length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
@@ -63,11 +69,11 @@ class Sampling:
             choose,
             rules=self.rules,
             outputs_per_source=self.samples,
-            length_penalty=self.length_penalty,
+            normalisation=self.normalisation,
             description=SearchDescription(
                 kind="sample",
                 width=self.samples,
-                length_penalty=self.length_penalty,
+                normalisation=self.normalisation,
                 rules=self.rules,
                 initial_rows=self.samples,
                 sampled=True,

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.search import KeepAttention
 from seqloom.text.vocabulary import END
 
@@ -88,7 +88,9 @@ class TokenTree:
     def _source_lengths(self) -> list[int]:
         return self._source_mask.sum(dim=1).tolist()
 
-    def _hypothesis(self, path: Sequence[int], source: int, length_penalty: float) -> Hypothesis:
+    def _hypothesis(
+        self, path: Sequence[int], source: int, normalisation: LengthNormalisation
+    ) -> Hypothesis:
         tokens, log_probabilities, _, _ = self._columns
         finished = tokens[path[-1]] == END
         path_without_end = path[:-1] if finished else path
@@ -97,21 +99,25 @@ class TokenTree:
             tokens=tuple(tokens[node] for node in path_without_end),
             finished=finished,
             log_probabilities=path_log_probabilities,
-            score=normalise_by_length(sum(path_log_probabilities), len(path), length_penalty),
+            score=normalisation.score(sum(path_log_probabilities), len(path), finished),
             attention=self._attention_of(path, source),
         )
 
     def hypotheses(
-        self, leaves: Iterable[int], source: int, length_penalty: float
+        self, leaves: Iterable[int], source: int, normalisation: LengthNormalisation
     ) -> list[Hypothesis]:
         """Return the hypotheses that end in these nodes, in the same order.
 
         source: index of their source
         """
-        return [self._hypothesis(self._path(leaf), source, length_penalty) for leaf in leaves]
+        return [self._hypothesis(self._path(leaf), source, normalisation) for leaf in leaves]
 
     def best_hypotheses(
-        self, leaves: Iterable[int], source: int, length_penalty: float, count: int
+        self,
+        leaves: Iterable[int],
+        source: int,
+        normalisation: LengthNormalisation,
+        count: int,
     ) -> list[Hypothesis]:
         """Return the `count` best of the hypotheses that end in these nodes.
 
@@ -122,7 +128,8 @@ class TokenTree:
 
         def rank(path: list[int]) -> tuple[bool, float]:
             total = sum(log_probabilities[node] for node in path)
-            return tokens[path[-1]] == END, normalise_by_length(total, len(path), length_penalty)
+            finished = tokens[path[-1]] == END
+            return finished, normalisation.score(total, len(path), finished)
 
         best = sorted(paths, key=rank, reverse=True)[:count]
-        return [self._hypothesis(path, source, length_penalty) for path in best]
+        return [self._hypothesis(path, source, normalisation) for path in best]

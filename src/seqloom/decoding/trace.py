@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from seqloom.core.errors import DataError
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.text.vocabulary import END
 
 NO_PARENT = -1
@@ -51,6 +51,8 @@ class Reason(StrEnum):
 
 _OLD_REASONS = {"never put out": Reason.SPECIAL}
 _OLD_FIELDS = {"length_exponent": "length_penalty"}
+_DEFAULT_FIELDS = {"length_counts_end": True}
+"""Values of fields that are missing in traces of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,15 @@ CandidateIndex = tuple[int, int]
 class SearchTrace:
     """The recorded search for the outputs of one source.
 
-    kind:           beam, greedy, sample or exhaustive
-    width:          beam width or number of samples; 1 for greedy and exhaustive search
-    n_best:         requested maximum number of outputs
-    length_penalty: exponent of the score, log p / length^length_penalty
-    ranked:         True if outputs are sorted by score, False if they are in the order of sampling
-    prefix:         forced tokens at the start of every output
-    steps:          candidates of each step; if `ranked`, those with the highest total come first
+    kind:              beam, greedy, sample or exhaustive
+    width:             beam width or number of samples; 1 for greedy and exhaustive search
+    n_best:            requested maximum number of outputs
+    length_penalty:    exponent of the score, log p / length^length_penalty
+    ranked:            True if outputs are sorted by score, False if they are in the order of
+                       sampling
+    prefix:            forced tokens at the start of every output
+    steps:             candidates of each step; if `ranked`, those with the highest total come first
+    length_counts_end: True if END counts in the length
     """
 
     kind: str
@@ -102,6 +106,11 @@ class SearchTrace:
     ranked: bool
     prefix: tuple[int, ...]
     steps: tuple[tuple[TracedCandidate, ...], ...]
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     def candidate(self, index: CandidateIndex) -> TracedCandidate:
         return self.steps[index[0]][index[1]]
@@ -132,7 +141,7 @@ class SearchTrace:
         def rank(path: list[CandidateIndex]) -> tuple[bool, float]:
             total = sum(self.candidate(index).log_probability for index in path)
             finished = self.candidate(path[-1]).token == END
-            return finished, normalise_by_length(total, len(path), self.length_penalty)
+            return finished, self.normalisation.score(total, len(path), finished)
 
         return sorted(paths, key=rank, reverse=True)[: self.n_best]
 
@@ -144,7 +153,8 @@ class SearchTrace:
     def from_json(cls, content: Mapping[str, Any]) -> "SearchTrace":
         """Restore a trace from the result of `to_json`. Raise DataError if `content` is invalid."""
         try:
-            fields = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
+            renamed = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
+            fields = _DEFAULT_FIELDS | renamed
             fields["prefix"] = tuple(fields["prefix"])
             fields["steps"] = tuple(
                 tuple(_candidate_from_json(candidate) for candidate in step)
@@ -180,6 +190,6 @@ def _hypothesis(trace: SearchTrace, path: Sequence[CandidateIndex]) -> Hypothesi
         tokens=tokens[:-1] if finished else tokens,
         finished=finished,
         log_probabilities=log_probabilities,
-        score=normalise_by_length(sum(log_probabilities), len(path), trace.length_penalty),
+        score=trace.normalisation.score(sum(log_probabilities), len(path), finished),
         attention=None,
     )

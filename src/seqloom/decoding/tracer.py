@@ -11,7 +11,7 @@ from functools import cached_property
 from torch import Tensor
 
 from seqloom.decoding.fast.top_k import top_k
-from seqloom.decoding.hypothesis import normalise_by_length
+from seqloom.decoding.hypothesis import LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, Rules
 from seqloom.decoding.trace import NO_PARENT, Fate, Reason, SearchTrace, TracedCandidate
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
@@ -35,7 +35,7 @@ class SearchDescription:
 
     kind: str
     width: int
-    length_penalty: float
+    normalisation: LengthNormalisation
     rules: Rules
     initial_rows: int = 1
     stop_after: int | None = None
@@ -104,7 +104,8 @@ class _Source:
             kind=self.search.kind,
             width=self.search.width,
             n_best=self.n_best,
-            length_penalty=self.search.length_penalty,
+            length_penalty=self.search.normalisation.penalty,
+            length_counts_end=self.search.normalisation.counts_end,
             ranked=self.search.ranked,
             prefix=self.prefix,
             steps=tuple(self.steps),
@@ -188,15 +189,15 @@ class Tracer:
     def _candidate(
         self, row: _Row, key: CandidateKey, log_probability: float, outcome: StepOutcome
     ) -> TracedCandidate:
-        total, length = row.total + log_probability, len(row.generated)
-        length_penalty = self._sources[row.source].search.length_penalty
+        total, steps = row.total + log_probability, len(row.generated)
+        normalisation = self._sources[row.source].search.normalisation
         fate, reason = self._fate(row, key, outcome)
         return TracedCandidate(
             token=key[1],
             parent=row.index,
             log_probability=log_probability,
             total=total,
-            score=normalise_by_length(total, length, length_penalty),
+            score=normalisation.score(total, steps, key[1] == END),
             fate=fate,
             reason=reason,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from seqloom.lab.results import Numbers, Results
-from seqloom.lab.verdict import Verdict
+from seqloom.lab.verdict import MIN_SEEDS, Verdict
 from seqloom.viz.chart import Chart
 
 Size = Literal["tiny", "small", "full"]
@@ -48,15 +48,11 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value.
-
-    The report compares it with the value `name` that we measure under `condition`.
-    """
+    """A published value, to be compared with the same metric that we measure under `condition`."""
 
     label: str
     value: float
     condition: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -64,13 +60,17 @@ class PublishedResult:
     """Results from a publication.
 
     The published experiments are larger than ours, so only the ranking of the conditions is compared.
+    A published metric is compared only with the same metric: BLEU never with the accuracy of letters.
 
-    where: publication and table
-    what:  metric and experiment
+    where:  publication and table
+    what:   experiment
+    metric: published metric, and the name of the value that we measure. If our experiment does not
+            measure a value of this name, the report has no comparison.
     """
 
     where: str
     what: str
+    metric: str
     figures: Sequence[PublishedFigure]
 
 
@@ -88,6 +88,9 @@ class Claim(Generic[SettingsT]):
     measure:    measures one condition with one seed
     judge:      derives the verdict from all measurements
     plot:       derives the charts from all measurements
+    min_seeds:  number of seeds that a verdict needs. Default: 3.
+    is_timed:   True if the claim measures time. Its measurements run alone, after all others, and
+                are not reused on another machine. Default: False.
     """
 
     name: str
@@ -103,3 +106,5 @@ class Claim(Generic[SettingsT]):
     plot: Callable[[Results], Sequence[Chart]]
     columns: Sequence[Column]
     published: Sequence[PublishedResult] = ()
+    min_seeds: int = MIN_SEEDS
+    is_timed: bool = False

@@ -14,6 +14,7 @@ class Measurement:
 
     seconds: duration. Includes training, unless the model was already trained for another condition.
     device:  for example "cpu" or "cuda"
+    machine: processor and GPU. Empty in reports that were written without it.
     """
 
     condition: str
@@ -21,6 +22,7 @@ class Measurement:
     numbers: Numbers
     seconds: float
     device: str
+    machine: str = ""
 
 
 @dataclass(frozen=True)

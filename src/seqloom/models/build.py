@@ -4,8 +4,13 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.schema.attention import AttentionConfig
+from seqloom.config.schema.attention import (
+    AttentionConfig,
+    FixedScoreConfig,
+    PositionScoreConfig,
+)
 from seqloom.config.schema.embedding import (
+    LearnedEmbeddingConfig,
     OneHotEmbeddingConfig,
     OneHotPositionsConfig,
     RotaryPositionsConfig,
@@ -31,6 +36,7 @@ from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
 from seqloom.models.recurrent import (
     CopiedInitialState,
+    FlattenedInitialState,
     InitialState,
     ProjectedInitialState,
     RecurrentDecoder,
@@ -42,7 +48,14 @@ from seqloom.nn.build import build_attention, build_feedforward, build_lookup, b
 from seqloom.nn.convolution import Crop, Patches, ResidualNetwork
 from seqloom.nn.copying import Copying
 from seqloom.nn.dropout import build_dropout
-from seqloom.nn.embedding import Embedder, LabelReadout, LearnedLookup, Lookup, Readout
+from seqloom.nn.embedding import (
+    ConstantLookup,
+    Embedder,
+    LabelReadout,
+    LearnedLookup,
+    Lookup,
+    Readout,
+)
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer
@@ -53,9 +66,10 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
     """Build the model that the config describes, for the signature's source and target types.
 
     Raise a `ConfigError` if one-hot positions are to be added to one-hot tokens (`join = "add"`)
-    and `max_length` is larger than the vocabulary.
+    and `max_length` is larger than the vocabulary, or if the attention score of the decoder has
+    fewer source positions than an image has cells.
     """
-    problems = _vocabulary_problems(config, signature)
+    problems = _vocabulary_problems(config, signature) + _grid_problems(config, signature)
     if problems:
         raise ConfigError("\n".join(problems))
     encoder = build_encoder(config, signature)
@@ -88,6 +102,44 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
     ]
 
 
+def _grid_problems(config: ModelConfig, signature: Signature) -> list[str]:
+    """Return an error message if a positional score has a table smaller than the grid of images."""
+    encoder, decoder = config.encoder, config.decoder
+    if not isinstance(encoder, ImageEncoderConfig) or isinstance(decoder, LabelsDecoderConfig):
+        return []
+    if not isinstance(decoder.attention, AttentionConfig):
+        return []
+    cells = _grid_cells(encoder, signature)
+    match decoder.attention.score:
+        case FixedScoreConfig(max_length=limit):
+            setting = "max_length"
+        case PositionScoreConfig(max_source_length=limit):
+            setting = "max_source_length"
+        case _:
+            return []
+    if cells <= limit:
+        return []
+    return [
+        f"model.decoder.attention.score.{setting}: an image has {cells} cells, but {setting} is "
+        f"{limit}; set it to {cells}"
+    ]
+
+
+def _grid_cells(config: ImageEncoderConfig, signature: Signature) -> int:
+    """Return the number of grid cells of an image."""
+    assert isinstance(signature.source, Pixels)
+    side = signature.source.width
+    match config:
+        case ConvolutionEncoderConfig(channels=channels):
+            for _ in channels:
+                side = (side + 1) // 2  # each stage halves the side and rounds up
+        case PatchEncoderConfig(patch_size=patch_size):
+            side //= patch_size
+        case _:
+            assert_never(config)
+    return side * side
+
+
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
     """Build the encoder. Return None if the model has no source."""
     part = config.encoder
@@ -105,13 +157,14 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case ConvolutionEncoderConfig():
             assert isinstance(signature.source, Pixels)
             network = ResidualNetwork(list(part.channels), part.blocks)
-            crop = Crop(signature.source.width, part.crop_scale, part.color_jitter)
+            size = signature.source.width
+            crop = Crop(size, part.crop_scale, part.color_jitter, part.mirror)
             return ConvolutionEncoder(crop, network, part.width, part.dropout)
         case PatchEncoderConfig():
             assert isinstance(signature.source, Pixels)
             size = signature.source.width
             return PatchEncoder(
-                Crop(size, part.crop_scale, part.color_jitter),
+                Crop(size, part.crop_scale, part.color_jitter, part.mirror),
                 Patches(size, part.patch_size, part.width),
                 _encoder_layers(part, rotary=False),
                 build_final_norm(part.norm, part.width),
@@ -154,7 +207,11 @@ def _build_recurrent_encoder(
     forward = _recurrent_layers(part, widths) if part.direction != "backward" else []
     backward = _recurrent_layers(part, widths) if part.direction != "forward" else []
     dropout = build_dropout(part.dropout, part.locked_dropout)
-    return RecurrentEncoder(embedder, forward, backward, dropout)
+    attention = None
+    if isinstance(part.self_attention, AttentionConfig):
+        attention = build_attention(part.self_attention, part.state_width, part.state_width)
+    residual = part.self_attention_residual
+    return RecurrentEncoder(embedder, forward, backward, dropout, attention, residual)
 
 
 def _build_recurrent_decoder(
@@ -164,7 +221,7 @@ def _build_recurrent_decoder(
     encoder: EncoderModule | None,
 ) -> RecurrentDecoder:
     scaled = config.tie != "none"
-    lookup = build_lookup(part.embedding, _input_spec(signature), part.width, scaled)
+    lookup = _recurrent_decoder_lookup(part, signature, scaled)
     tied = _tie_embeddings(config, lookup, encoder)
     embedder = _recurrent_embedder(part, lookup)
     attention = (
@@ -189,7 +246,7 @@ def _build_recurrent_decoder(
     return RecurrentDecoder(
         embedder=embedder,
         layers=layers,
-        initial_state=_build_initial_state(config, part, layers[0].state_width),
+        initial_state=_build_initial_state(config, part, signature, layers[0].state_width),
         attention=attention,
         query_is_previous_state=part.query == "previous",
         context_uses=frozenset(part.context),
@@ -204,6 +261,18 @@ def _build_recurrent_decoder(
         copying=_build_copying(config, part, features),
         dropout=build_dropout(part.dropout, part.locked_dropout),
     )
+
+
+def _recurrent_decoder_lookup(
+    part: RecurrentDecoderConfig, signature: Signature, scaled: bool
+) -> Lookup:
+    if part.feed_output:
+        return build_lookup(part.embedding, _input_spec(signature), part.width, scaled)
+    assert isinstance(part.embedding, LearnedEmbeddingConfig)
+    target = signature.target
+    if isinstance(target, Vectors):
+        return ConstantLookup(part.width, ignored=target.width, context=signature.context)
+    return ConstantLookup(part.embedding.width or part.width)
 
 
 def _recurrent_embedder(
@@ -221,18 +290,24 @@ def _recurrent_layers(
 
 
 def _build_initial_state(
-    config: ModelConfig, part: RecurrentDecoderConfig, state_width: int
+    config: ModelConfig, part: RecurrentDecoderConfig, signature: Signature, state_width: int
 ) -> InitialState:
+    encoder, hidden_layers = config.encoder, part.initial_state_layers - 1
     match part.initial_state:
         case "zeros":
             return InitialState(part.layers, state_width)
         case "copy":
             return CopiedInitialState(part.layers, state_width)
         case "mlp":
-            depth = (
-                config.encoder.layers if isinstance(config.encoder, RecurrentEncoderConfig) else 1
+            depth = encoder.layers if isinstance(encoder, RecurrentEncoderConfig) else 1
+            width = _summary_width(config) * depth
+            return ProjectedInitialState(width, part.layers, state_width, hidden_layers)
+        case "flattened":
+            assert isinstance(encoder, ImageEncoderConfig)
+            cells = _grid_cells(encoder, signature)
+            return FlattenedInitialState(
+                cells, encoder.state_width, part.layers, state_width, hidden_layers
             )
-            return ProjectedInitialState(_summary_width(config) * depth, part.layers, state_width)
         case _:
             assert_never(part.initial_state)
 

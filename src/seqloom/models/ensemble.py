@@ -18,6 +18,7 @@ from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
     EncoderModule,
+    Limits,
     Memory,
     Rows,
     State,
@@ -53,7 +54,7 @@ class EnsembleEncoder(EncoderModule):
     def __init__(self, members: Sequence[EncoderModule]) -> None:
         super().__init__()
         self.members = module_list(list(members))
-        self.max_length = _min_max_length(members)
+        self.source_limits = _smallest_limits([member.source_limits for member in members])
 
     def forward(self, source: Source, packing: Packing | None = None) -> EnsembleMemory:
         assert packing is None, "packing is for training, and ensembles are not trained"
@@ -94,7 +95,8 @@ class EnsembleDecoder(DecoderModule):
     def __init__(self, members: Sequence[DecoderModule]) -> None:
         super().__init__()
         self.members = module_list(list(members))
-        self.max_length = _min_max_length(members)
+        self.source_limits = _smallest_limits([member.source_limits for member in members])
+        self.target_limits = _smallest_limits([member.target_limits for member in members])
         self.readout = IdentityReadout()
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
@@ -150,10 +152,13 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
     return log_probabilities.logsumexp(dim=0) - math.log(len(exact))
 
 
-def _min_max_length(members: Sequence[EncoderModule] | Sequence[DecoderModule]) -> int | None:
-    """Return the smallest `max_length` of the members; None if all are unlimited."""
-    lengths = (member.max_length for member in members if member.max_length is not None)
-    return min(lengths, default=None)
+def _smallest_limits(members: Sequence[Limits]) -> Limits:
+    """Return the limits of all members. A setting with several limits keeps the smallest."""
+    settings = {setting for limits in members for setting in limits}
+    return {
+        setting: min(limits[setting] for limits in members if setting in limits)
+        for setting in sorted(settings)
+    }
 
 
 def build_ensemble(models: Sequence[Model]) -> Model:

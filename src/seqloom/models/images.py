@@ -17,8 +17,6 @@ class ImageEncoder(EncoderModule):
     from this mean.
     """
 
-    max_length = None
-
     def __init__(self, crop: Crop) -> None:
         super().__init__()
         self.crop = crop

@@ -239,17 +239,29 @@ def row_at(table: Tensor, position: int | Tensor) -> Tensor:
     return table[position : position + 1]
 
 
+Limits = dict[str, int]
+"""Maximum numbers of tokens, END included, by the names of the settings that hold them. The names are
+relative to model.encoder or model.decoder, for example "positions.max_length". Empty means unlimited."""
+
+
 class DecoderModule(nn.Module):
     """Base class of decoders: an nn.Module that implements `Decoder`."""
 
     readout: Readout
-    max_length: int | None
-    """Maximum number of target tokens (the size of the position table); None means unlimited."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.source_limits: Limits = {}
+        """Maximum number of source tokens that attention supports."""
+        self.target_limits: Limits = {}
+        """Maximum number of target tokens: the sizes of tables with one entry per position."""
         self.copying: Copying | None = None
         """The copy mechanism; None if the decoder only generates."""
+
+    @property
+    def max_length(self) -> int | None:
+        """Maximum number of target tokens; None means unlimited."""
+        return min(self.target_limits.values(), default=None)
 
     def copyable(self, memory: Memory, mask: Tensor | None = None) -> Copyable | None:
         """Return the source tokens that can be copied; None if there is no copy mechanism.
@@ -294,8 +306,15 @@ class DecoderModule(nn.Module):
 class EncoderModule(nn.Module):
     """Base class of encoders: an nn.Module that implements `Encoder`."""
 
-    max_length: int | None
-    """Maximum number of source tokens (the size of the position table); None means unlimited."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.source_limits: Limits = {}
+        """Maximum number of source tokens: the sizes of tables with one entry per position."""
+
+    @property
+    def max_length(self) -> int | None:
+        """Maximum number of source tokens; None means unlimited."""
+        return min(self.source_limits.values(), default=None)
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         raise NotImplementedError

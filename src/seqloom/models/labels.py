@@ -90,7 +90,6 @@ class LabelDecoder(DecoderModule):
         self.previous = previous
         self.readout = readout
         self.dropout = Dropout(dropout)
-        self.max_length = None
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         return State(LabelSource(*self.select_vectors(memory)), NoRows(), 0, need_attention)

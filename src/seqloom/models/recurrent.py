@@ -11,6 +11,7 @@ from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
     EncoderModule,
+    Limits,
     Memory,
     State,
     Step,
@@ -28,7 +29,7 @@ from seqloom.nn.recurrent import RecurrentLayer, reverse
 
 
 class InitialState(nn.Module):
-    """Computes the initial decoder state (B, L', C') from the encoder summary (B, L, C).
+    """Computes the initial decoder state (B, L', C') from the output of the encoder.
 
     This base class returns zeros.
 
@@ -41,8 +42,9 @@ class InitialState(nn.Module):
         self.layers = layers
         self.state_width = state_width
 
-    def forward(self, summary: Tensor) -> Tensor:
-        """(B, L, C) -> (B, L', C')"""
+    def forward(self, memory: Memory) -> Tensor:
+        """Return the state before the first step: (B, L', C')"""
+        summary = memory.summary
         return summary.new_zeros(summary.shape[0], self.layers, self.state_width)
 
 
@@ -52,24 +54,57 @@ class CopiedInitialState(InitialState):
     Sutskever et al. 2014
     """
 
-    def forward(self, summary: Tensor) -> Tensor:
-        return summary
+    def forward(self, memory: Memory) -> Tensor:
+        return memory.summary
 
 
 class ProjectedInitialState(InitialState):
-    """Computes the initial state as tanh(W summary + b).
+    """Computes the initial state as tanh(W c + b), or with a network of several such layers.
 
-    The decoder may differ from the encoder in its number of layers, its width and its cell.
+    c is the encoder summary. The decoder may differ from the encoder in its number of layers, its
+    width and its cell.
 
-    summary_width: L · C, width of the concatenated summaries of all encoder layers
+    input_width:   L · C, width of c, the concatenated summaries of all encoder layers
+    hidden_layers: number of tanh layers, as wide as the result, before the last layer. Default: 0
     """
 
-    def __init__(self, summary_width: int, layers: int, state_width: int) -> None:
+    def __init__(
+        self, input_width: int, layers: int, state_width: int, hidden_layers: int = 0
+    ) -> None:
         super().__init__(layers, state_width)
-        self.projection = nn.Linear(summary_width, layers * state_width)
+        width = layers * state_width
+        widths = [input_width, *[width] * hidden_layers]
+        self.hidden_layers = nn.ModuleList(nn.Linear(each, width) for each in widths[:-1])
+        self.projection = nn.Linear(widths[-1], width)
 
-    def forward(self, summary: Tensor) -> Tensor:
-        return torch.tanh(self.projection(summary.flatten(1))).unflatten(1, (self.layers, -1))
+    def forward(self, memory: Memory) -> Tensor:
+        hidden = self.inputs(memory)
+        for layer in self.hidden_layers:
+            hidden = torch.tanh(layer(hidden))
+        return torch.tanh(self.projection(hidden)).unflatten(1, (self.layers, -1))
+
+    def inputs(self, memory: Memory) -> Tensor:
+        """Return c: (B, input_width)"""
+        return memory.summary.flatten(1)
+
+
+class FlattenedInitialState(ProjectedInitialState):
+    """A `ProjectedInitialState` where c = [h_1; …; h_G], the encoder states of all grid cells.
+
+    The mean of the cells loses where in the image a feature is. This vector keeps it.
+
+    cells: G, the number of grid cells, which is the same for all images
+    """
+
+    def __init__(
+        self, cells: int, cell_width: int, layers: int, state_width: int, hidden_layers: int = 0
+    ) -> None:
+        super().__init__(cells * cell_width, layers, state_width, hidden_layers)
+        self.cells = cells
+
+    def inputs(self, memory: Memory) -> Tensor:
+        # A captured search pads the states of all sources to one of a few lengths.
+        return memory.states[:, : self.cells].flatten(1)
 
 
 ContextUse = Literal["input", "readout", "layer", "state"]
@@ -82,6 +117,11 @@ class RecurrentEncoder(EncoderModule):
     `Memory.states` holds the hidden vector of the top layer at every position. With both
     directions, the two hidden vectors of a position are concatenated (Bahdanau et al. 2015, section
     3.2).
+
+    self_attention: attention from the states h of the top layer to themselves. `Memory.states` is
+                    then its result h'_t = Σ_s α_ts v_s. `Memory.summary` does not change. None: no
+                    self-attention. Default: None
+    residual:       with self-attention, `Memory.states` is h_t + h'_t. Default: False
     """
 
     def __init__(
@@ -90,13 +130,22 @@ class RecurrentEncoder(EncoderModule):
         forward_layers: list[RecurrentLayer],
         backward_layers: list[RecurrentLayer],
         dropout: Dropout,
+        self_attention: MultiHeadAttention | None = None,
+        residual: bool = False,
     ) -> None:
         super().__init__()
         self.embedder = embedder
         self.forward_layers = module_list(forward_layers)
         self.backward_layers = module_list(backward_layers)
         self.dropout = dropout
-        self.max_length = embedder.positions.max_length
+        self.self_attention = self_attention
+        self.residual = residual
+        self.source_limits = embedder.positions.limits
+        if self_attention is not None:
+            score = self_attention.score
+            self.source_limits |= score_limits(
+                "self_attention", score.source_limits | score.target_limits
+            )
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         """Encode token ids (B, S) or vectors.
@@ -113,7 +162,11 @@ class RecurrentEncoder(EncoderModule):
             layer_input = Padded(states if level == 0 else self.dropout(states), source.lengths)
             states, end = self._encode_layer(level, layer_input)
             ends.append(end)
-        return Memory(states, source.mask, torch.stack(ends, dim=1), source.tokens)
+        mask = source.mask
+        if self.self_attention is not None:
+            attended = self.self_attention.attend_self(states, mask=mask)
+            states = states + attended if self.residual else attended
+        return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
 
     def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
         """Run layer `level` in each direction.
@@ -133,6 +186,11 @@ class RecurrentEncoder(EncoderModule):
         # The final state of an LSTM is [h; c]. Concatenate h of all directions, then c.
         parts = zip(*(end.split(hidden.shape[-1], dim=-1) for end in ends), strict=True)
         return torch.cat(states, -1), torch.cat([torch.cat(part, -1) for part in parts], -1)
+
+
+def score_limits(attention: str, limits: Limits) -> Limits:
+    """Return the limits of an attention score, with the names of the settings of this attention."""
+    return {f"{attention}.score.{setting}": limit for setting, limit in limits.items()}
 
 
 @dataclass(frozen=True)
@@ -199,7 +257,7 @@ class RecurrentDecoder(DecoderModule):
                  replaces the new h immediately after the query layer has computed it
         readout  logits = W [h; a] + b, where h belongs to the top layer
 
-    initial_state:           computes s_0 from the encoder summary
+    initial_state:           computes s_0 from the output of the encoder
     attention:               attention to the source; None: no attention
     query_is_previous_state: True: the query is the state before the step. False: after the step
     summary_uses:            the encoder summary is appended to the "input", the "readout" or both
@@ -234,7 +292,10 @@ class RecurrentDecoder(DecoderModule):
         self.copying = copying
         self.readout_uses_input = readout_uses_input
         self.dropout = dropout
-        self.max_length = embedder.positions.max_length
+        self.target_limits = embedder.positions.limits
+        if attention is not None:
+            self.target_limits |= score_limits("attention", attention.score.target_limits)
+            self.source_limits = score_limits("attention", attention.score.source_limits)
         self.width = layers[-1].width
         # With "layer" the context goes into the layer above the query layer, so the query layer
         # cannot be the top layer.
@@ -265,7 +326,9 @@ class RecurrentDecoder(DecoderModule):
         table = source.positions
         row = None if table is None else row_at(table, state.position)
         inputs = self.embedder.step(tokens, row)
-        features, moving, weights = self.advance(inputs, source, state.moving, state.need_attention)
+        features, moving, weights = self.advance(
+            inputs, source, state.moving, state.need_attention, self._query_position(state.position)
+        )
         logits = self.next_logits(self.dropout(features), source.copyable)
         attention = None if weights is None else weights.unsqueeze(1)  # (R, 1, H, S)
         return Step(logits, state.after(moving), attention)
@@ -297,8 +360,10 @@ class RecurrentDecoder(DecoderModule):
             prepared = prepare_steps(self.attention, keys_values, mask, steps)
             source = replace(source, keys_values=prepared)
         features = []
-        for inputs in embedded.unbind(1):
-            feature, moving, _ = self.advance(inputs, source, moving, need_attention=False)
+        for step, inputs in enumerate(embedded.unbind(1)):
+            feature, moving, _ = self.advance(
+                inputs, source, moving, False, self._query_position(step)
+            )
             features.append(feature)
         return torch.stack(features, dim=1)
 
@@ -329,10 +394,28 @@ class RecurrentDecoder(DecoderModule):
                 context = self.attention.attend(queries, source.keys_values, source.mask)
         return self.features(hidden, context, summary, embedded)
 
+    def _query_position(self, position: int | Tensor) -> Tensor | None:
+        """Return the position for a `PositionalScore`, as a 0-dim tensor; None for other scores.
+
+        torch.compile would compile `advance` again for each int.
+        """
+        if self.attention is None or not self.attention.score.is_positional:
+            return None
+        if isinstance(position, Tensor):
+            return position
+        return torch.full((), position, device=self.readout.output.weight.device)
+
     def advance(
-        self, inputs: Tensor, source: RecurrentSource, moving: RecurrentState, need_attention: bool
+        self,
+        inputs: Tensor,
+        source: RecurrentSource,
+        moving: RecurrentState,
+        need_attention: bool,
+        position: Tensor | None = None,
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
         """Compute one position from its embedded tokens (R, E).
+
+        position: the result of `_query_position`
 
         Return the readout's features (R, F), the new state, and the attention weights (R, H, S).
         The weights are None if there is no attention or `need_attention` is False.
@@ -343,7 +426,7 @@ class RecurrentDecoder(DecoderModule):
         before = list(states.unbind(1))  # L of (R, C)
         if self.attention is not None and self.query_is_previous_state:
             query = before[self.query_layer]
-            context, weights = self._attend(query, source, need_attention)
+            context, weights = self._attend(query, source, need_attention, position)
             before[self.query_layer] = self.replace_hidden_state(query, context)
         hidden = inputs
         if "input" in self.context_uses:
@@ -357,7 +440,7 @@ class RecurrentDecoder(DecoderModule):
             state = layer.step(hidden if level == 0 else self.dropout(hidden), before[level])
             is_query = self.attention is not None and level == self.query_layer
             if is_query and not self.query_is_previous_state:
-                context, weights = self._attend(state, source, need_attention)
+                context, weights = self._attend(state, source, need_attention, position)
                 state = self.replace_hidden_state(state, context)
             hidden = state[:, : self.width]
             after.append(state)
@@ -378,7 +461,11 @@ class RecurrentDecoder(DecoderModule):
         return torch.cat(parts, dim=-1)
 
     def _attend(
-        self, state: Tensor, source: RecurrentSource, need_attention: bool
+        self,
+        state: Tensor,
+        source: RecurrentSource,
+        need_attention: bool,
+        position: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend to the source. The query is the hidden vector h in the state (R, C).
 
@@ -387,7 +474,7 @@ class RecurrentDecoder(DecoderModule):
         assert self.attention is not None
         assert source.keys_values is not None
         return self.attention.step_cross(
-            state[:, : self.width], source.keys_values, source.mask, need_attention
+            state[:, : self.width], source.keys_values, source.mask, need_attention, position
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
@@ -418,5 +505,5 @@ class RecurrentDecoder(DecoderModule):
 
     def _initial(self, memory: Memory) -> RecurrentState:
         """Return the state before the first step, with a context of zeros."""
-        states = self.initial_state(memory.summary)  # (B, L, C)
+        states = self.initial_state(memory)  # (B, L, C)
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from seqloom.core.batch import Batch, Packing, Source
-from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule, Memory
+from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule, Limits, Memory
 
 
 class Model(nn.Module):
@@ -16,14 +16,27 @@ class Model(nn.Module):
         self.decoder = decoder
 
     @property
+    def source_limits(self) -> Limits:
+        """Maximum numbers of source tokens, by the full names of the settings that hold them."""
+        limits = _full_names("decoder", self.decoder.source_limits)
+        if self.encoder is not None:
+            limits |= _full_names("encoder", self.encoder.source_limits)
+        return limits
+
+    @property
+    def target_limits(self) -> Limits:
+        """Maximum numbers of target tokens, by the full names of the settings that hold them."""
+        return _full_names("decoder", self.decoder.target_limits)
+
+    @property
     def max_source_length(self) -> int | None:
         """Maximum number of source tokens, including END; None means unlimited."""
-        return None if self.encoder is None else self.encoder.max_length
+        return min(self.source_limits.values(), default=None)
 
     @property
     def max_target_length(self) -> int | None:
         """Maximum number of target tokens, including END; None means unlimited."""
-        return self.decoder.max_length
+        return min(self.target_limits.values(), default=None)
 
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
         """Encode the source.
@@ -50,3 +63,7 @@ class Model(nn.Module):
         else:
             memory = self.encoder(batch.source, batch.packing)
         return self.decoder(batch.inputs.values, memory, batch.packing)
+
+
+def _full_names(part: str, limits: Limits) -> Limits:
+    return {f"model.{part}.{setting}": limit for setting, limit in limits.items()}

@@ -42,7 +42,7 @@ class TransformerEncoder(EncoderModule):
         self.embedder = embedder
         self.layers = module_list(layers)
         self.norm = build_final_norm(norm, embedder.width)
-        self.max_length = embedder.positions.max_length
+        self.source_limits = embedder.positions.limits
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
@@ -128,7 +128,7 @@ class TransformerDecoder(DecoderModule):
         self.norm = build_final_norm(norm, embedder.width)
         self.readout = readout
         self.copying = copying
-        self.max_length = embedder.positions.max_length
+        self.target_limits = embedder.positions.limits
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         cross = self.layers[0].cross_attention

@@ -1,7 +1,7 @@
 """Attention scores, and the function that converts scores to attention weights.
 
     e_ts = score(q_t, k_s)        similarity of query t and key s: `AttentionScore`
-    α_t  = softmax(e_t)           or argmax, all weight on the best key: `attention_weights`
+    α_t  = softmax(e_t)           or all weight on one key: `attention_weights`
     a_t  = Σ_s α_ts v_s           the context vector: `weights @ values`
 
 `MultiHeadAttention` combines the three. Scores accept queries (B, T, Dq) and keys (B, S, Dk), or
@@ -15,7 +15,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Selection = Literal["softmax", "argmax"]
+from seqloom.nn.positions import PositionIds, expand_position_ids
+
+Selection = Literal["softmax", "argmax", "exact"]
 
 
 class AttentionScore(nn.Module):
@@ -32,31 +34,47 @@ class AttentionScore(nn.Module):
     """True if the score is q · prepared k / `divisor`. Fused kernels can compute such a score."""
     divisor = 1.0
     """Divisor of the dot product, if `is_product`."""
+    is_positional = False
+    """True if the score depends only on positions (`PositionalScore`)."""
+
+    @property
+    def source_limits(self) -> dict[str, int]:
+        """Maximum number of keys, with the name of the setting; empty means unlimited."""
+        return {}
+
+    @property
+    def target_limits(self) -> dict[str, int]:
+        """Maximum number of queries, with the name of the setting; empty means unlimited."""
+        return {}
 
     def prepare(self, keys: Tensor) -> Tensor:
         """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)"""
         return keys
 
-    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """Compute the scores. `prepared` is the result of `prepare`.
 
         (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)
+
+        position_ids: positions of the queries. Only a `PositionalScore` depends on them. Default:
+                      the first query is at position 0
         """
         raise NotImplementedError
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, queries: Tensor, keys: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """(B, T, Dq), (B, S, Dk) -> (B, T, S), or with heads:
 
         (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
         """
         if queries.dim() == 4:
-            return self.compare(queries, self.prepare(keys))
+            return self.compare(queries, self.prepare(keys), position_ids)
         if self.heads not in (None, 1):
             raise ValueError(
                 f"this score has {self.heads} heads and needs queries (B, H, T, D) and keys "
                 f"(B, H, S, D), but the queries have the shape {tuple(queries.shape)}"
             )
-        return self.compare(queries.unsqueeze(1), self.prepare(keys.unsqueeze(1))).squeeze(1)
+        prepared = self.prepare(keys.unsqueeze(1))
+        return self.compare(queries.unsqueeze(1), prepared, position_ids).squeeze(1)
 
 
 class DotScore(AttentionScore):
@@ -77,7 +95,7 @@ class DotScore(AttentionScore):
         super().__init__()
         self.divisor = {"one": 1.0, "sqrt": math.sqrt(width), "width": float(width)}[scale]
 
-    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         return queries @ prepared.transpose(-2, -1) / self.divisor
 
 
@@ -102,7 +120,7 @@ class BilinearScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return map_heads(keys, self.weight.transpose(-2, -1))  # W k: (B, H, S, Dq)
 
-    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         return queries @ prepared.transpose(-2, -1)
 
 
@@ -125,7 +143,7 @@ class AdditiveScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return map_heads(keys, self.project_key) + self.bias  # (B, H, S, width)
 
-    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         q = map_heads(queries, self.project_query).unsqueeze(3)  # (B, H, T, 1, width)
         k = prepared.unsqueeze(2)  # (B, H, 1, S, width)
         hidden = torch.tanh(q + k)  # (B, H, T, S, width)
@@ -142,13 +160,93 @@ class RbfScore(AttentionScore):
         super().__init__()
         self.gamma = gamma
 
-    def compare(self, queries: Tensor, prepared: Tensor) -> Tensor:
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         # ‖q - k‖² = q·q + k·k - 2 q·k needs no (T, S, D) tensor of differences. The terms nearly
         # cancel, so they need float32: the eight significant bits of bf16 would all be lost.
         with torch.autocast(queries.device.type, enabled=False):
             q, k = (x.float() if x.dtype == torch.bfloat16 else x for x in (queries, prepared))
             squares = q.square().sum(-1, keepdim=True) + k.square().sum(-1).unsqueeze(-2)
             return -self.gamma * (squares - 2 * q @ k.transpose(-2, -1))
+
+
+class ExactScore(AttentionScore):
+    """score(q, k) = 1 if |q_i - k_i| ≤ tolerance for every entry i, else 0
+
+    With the selection "exact", attention is an ordinary hash table: it returns the value whose key
+    equals the query. Queries and keys get no gradient.
+
+    tolerance: largest difference of two entries that count as equal. Default: 0, equal numbers
+    """
+
+    def __init__(self, tolerance: float = 0.0) -> None:
+        super().__init__()
+        self.tolerance = tolerance
+
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
+        differences = queries.unsqueeze(3) - prepared.unsqueeze(2)  # (B, H, T, S, D)
+        return (differences.abs() <= self.tolerance).all(-1).to(queries.dtype)
+
+
+class PositionalScore(AttentionScore):
+    """Base class of scores that depend only on positions: score(q_t, k_s) = w[t, s]
+
+    The scores are a learned table. They start at zero, so that the softmax gives every visible
+    position the same weight. The contents of queries and keys are ignored.
+
+    table: (H, T or 1, S) scores of each head. Positions beyond the table get its last entry. They
+           must be padding: `Model.max_source_length` and `Model.max_target_length` are the limits
+    """
+
+    is_positional = True
+
+    def __init__(self, heads: int, queries: int, keys: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.table = nn.Parameter(torch.zeros(heads, queries, keys))
+
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
+        (_, rows, columns), device = self.table.shape, self.table.device
+        key_ids = torch.arange(prepared.shape[-2], device=device).clamp(max=columns - 1)  # (S,)
+        query_ids = expand_position_ids(position_ids, queries.shape[-2], device)
+        scores = self.table.index_select(2, key_ids)[:, query_ids.clamp(max=rows - 1)]
+        if scores.dim() == 4:  # each row of the batch has its own positions: (H, B, T, S)
+            scores = scores.transpose(0, 1)
+        return scores.expand(len(queries), -1, -1, -1)  # (B, H, T, S)
+
+
+class FixedScore(PositionalScore):
+    """score(q_t, k_s) = w[s]: the same learned weights at every decoder step.
+
+    The context is c = Σ_s a_s h_s. It is the same at every step, so this is not yet attention.
+
+    max_length: number of source positions
+    """
+
+    def __init__(self, max_length: int, heads: int = 1) -> None:
+        super().__init__(heads, 1, max_length)
+
+    @property
+    def source_limits(self) -> dict[str, int]:
+        return {"max_length": self.table.shape[2]}
+
+
+class PositionScore(PositionalScore):
+    """score(q_t, k_s) = w[t, s]: learned weights for each decoder step t and source position s.
+
+    The context is c_t = Σ_s a_ts h_s. It changes from step to step, but the weights are the same for
+    all sources.
+    """
+
+    def __init__(self, max_source_length: int, max_target_length: int, heads: int = 1) -> None:
+        super().__init__(heads, max_target_length, max_source_length)
+
+    @property
+    def source_limits(self) -> dict[str, int]:
+        return {"max_source_length": self.table.shape[2]}
+
+    @property
+    def target_limits(self) -> dict[str, int]:
+        return {"max_target_length": self.table.shape[1]}
 
 
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
@@ -168,7 +266,9 @@ def attention_weights(
 
     scores:    (…, T, S)
     mask:      broadcastable to the scores, True where a key is visible; None: all keys are visible
-    selection: "softmax", or "argmax", which gives all weight to the key with the highest score
+    selection: "softmax"; "argmax", which gives all weight to the key with the highest score; or
+               "exact", which does the same if the highest score is positive. If it is not, no key
+               matches the query, and all weights are zero (see `ExactScore`)
     """
     visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":
@@ -179,4 +279,7 @@ def attention_weights(
     # argmax is piecewise constant, so queries and keys get no gradient. The value of the chosen key
     # still gets a gradient, through the product of weights and values.
     best = visible.argmax(dim=-1, keepdim=True)
-    return torch.zeros_like(scores).scatter_(-1, best, 1.0)
+    if selection == "argmax":
+        return torch.zeros_like(scores).scatter_(-1, best, 1.0)
+    is_match = (visible.gather(-1, best) > 0).to(scores.dtype)
+    return torch.zeros_like(scores).scatter_(-1, best, is_match)

@@ -7,6 +7,8 @@ from seqloom.config.schema.attention import (
     AttentionConfig,
     BilinearScoreConfig,
     DotScoreConfig,
+    FixedScoreConfig,
+    PositionScoreConfig,
     RbfScoreConfig,
 )
 from seqloom.config.schema.embedding import (
@@ -22,7 +24,17 @@ from seqloom.config.schema.embedding import (
 )
 from seqloom.config.schema.transformer import LayerStackConfig
 from seqloom.core.signature import Tokens, Vectors
-from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
+from seqloom.nn.attention import (
+    AdditiveScore,
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    ExactScore,
+    FixedScore,
+    PositionScore,
+    RbfScore,
+    Selection,
+)
 from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
@@ -62,7 +74,13 @@ def build_positions(config: PositionsConfig, width: int) -> Positions:
         case OneHotPositionsConfig(max_length=max_length, join=join):
             return OneHotPositions(join, max_length if join == "append" else width, max_length)
         case SinusoidalPositionsConfig(join=join, width=config_width):
-            return SinusoidalPositions(join, config_width if join == "append" else width)
+            return SinusoidalPositions(
+                join,
+                config_width if join == "append" else width,
+                config.frequencies,
+                config.layout,
+                config.offset,
+            )
         case LearnedPositionsConfig(max_length=max_length, join=join, width=config_width):
             return LearnedPositions(join, config_width if join == "append" else width, max_length)
         case _:
@@ -97,12 +115,23 @@ def build_attention(
         width=width,
         score=score,
         projection=config.projection,
+        projection_layers=config.projection_layers,
         values=config.values,
         output_projection=config.output_projection,
-        selection="softmax" if config.selection == "softmax" else "argmax",
+        selection=_build_selection(config),
         rotary=rotary,
         dropout=config.dropout,
     )
+
+
+def _build_selection(config: AttentionConfig) -> Selection:
+    match config.selection:
+        case "softmax" | "argmax" | "exact":
+            return config.selection
+        case "nearest":
+            return "argmax"  # with the score of `build_score`, the nearest key has the best score
+        case _:
+            assert_never(config.selection)
 
 
 def build_score(config: AttentionConfig, query_width: int, key_width: int) -> AttentionScore:
@@ -110,6 +139,8 @@ def build_score(config: AttentionConfig, query_width: int, key_width: int) -> At
     if config.selection == "nearest":
         # The score is minus the squared distance, so the nearest key has the highest score.
         return RbfScore(1.0)
+    if config.selection == "exact":
+        return ExactScore(config.tolerance)
     score = config.score
     match score:
         case DotScoreConfig(scale=scale):
@@ -120,5 +151,9 @@ def build_score(config: AttentionConfig, query_width: int, key_width: int) -> At
             return AdditiveScore(query_width, key_width, width, config.heads)
         case RbfScoreConfig(gamma=gamma):
             return RbfScore(gamma)
+        case FixedScoreConfig(max_length=max_length):
+            return FixedScore(max_length, config.heads)
+        case PositionScoreConfig(max_source_length=keys, max_target_length=queries):
+            return PositionScore(keys, queries, config.heads)
         case _:
             assert_never(score)

@@ -17,23 +17,27 @@ class Crop(nn.Module):
     """Crops a square and normalises the bytes to floats: (B, 3, height, width) -> (B, 3, N, N)
 
     In training the square is at a random position and mirrored with probability ½. Outside training
-    it is the centre of the image. The output shape does not depend on the data, because a captured
+    it is the centre of the image, not mirrored. The output shape does not depend on the data, because a captured
     training step (CUDA graph) needs fixed shapes.
 
-    size:  N, side of the square in pixels
-    zoom:  in training, the side of the square is a random fraction of the image's side, between
-           `zoom` and 1, and the square is resized to N. 1: no resizing, the side is N. Default: 1
-    light: maximum relative change of brightness and contrast in training. Default: 0
+    size:   N, side of the square in pixels
+    zoom:   in training, the side of the square is a random fraction of the image's side, between
+            `zoom` and 1, and the square is resized to N. 1: no resizing, the side is N. Default: 1
+    light:  maximum relative change of brightness and contrast in training. Default: 0
+    mirror: mirror images in training. Default: True
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, size: int, zoom: float = 1.0, light: float = 0.0) -> None:
+    def __init__(
+        self, size: int, zoom: float = 1.0, light: float = 0.0, mirror: bool = True
+    ) -> None:
         super().__init__()
         self.size = size
         self.zoom = zoom
         self.light = light
+        self.mirror = mirror
         for name, colours in (("mean", MEAN), ("deviation", DEVIATION)):
             self.register_buffer(name, torch.tensor(colours).view(3, 1, 1), persistent=False)
 
@@ -55,7 +59,7 @@ class Crop(nn.Module):
         """Crop at a random size and position, mirror with probability ½, and resize to (N, N)."""
         count = len(images)
         share = torch.empty(count, 1, device=images.device).uniform_(self.zoom, 1)
-        mirror = (torch.rand(count, 1, device=images.device) < 0.5).to(share.dtype) * -2 + 1
+        mirror = self._draw_mirrored(count, images.device).to(share.dtype) * -2 + 1
         centre = (torch.rand(count, 2, device=images.device) * 2 - 1) * (1 - share)
         zero = torch.zeros_like(share)
         # Affine maps from crop to image coordinates, both from -1 to 1: (B, 2, 3)
@@ -69,6 +73,10 @@ class Crop(nn.Module):
                 images.to(grid.dtype), grid, padding_mode="border", align_corners=False
             )
 
+    def _draw_mirrored(self, count: int, device: torch.device) -> Tensor:
+        """(count, 1) True for images to mirror"""
+        return torch.rand(count, 1, device=device) < (0.5 if self.mirror else 0.0)
+
     def _jitter(self, images: Tensor) -> Tensor:
         """Change brightness and contrast at random. Values stay between 0 and 255."""
         count = len(images)
@@ -81,7 +89,7 @@ class Crop(nn.Module):
         count, device = len(images), images.device
         offsets = torch.arange(self.size, device=device)
         top, left = (torch.randint(margin + 1, (count, 1), device=device) for margin in margins)
-        is_mirrored = torch.rand(count, 1, device=device) < 0.5
+        is_mirrored = self._draw_mirrored(count, device)
         rows = top + offsets  # (B, N)
         columns = left + torch.where(is_mirrored, self.size - 1 - offsets, offsets)
         image_index = torch.arange(count, device=device)[:, None, None]

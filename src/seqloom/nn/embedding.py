@@ -95,6 +95,33 @@ class VectorLookup(Lookup):
         return self.projection(vectors)
 
 
+class ConstantLookup(Lookup):
+    """Returns the same learned vector for every token, so that no token has an effect.
+
+    The decoder then does not read its own output (`feed_output = false`). The inputs may be token
+    ids (B, T), or vectors (B, T, ·) whose first `ignored` entries are the previous output. The
+    other entries, which are context values, are projected and added to the learned vector.
+
+    width:   D, the width of the vectors
+    ignored: number of entries of an input vector that have no effect; 0 if the inputs are token ids
+    context: number of entries after these, which have an effect. Default: 0
+    """
+
+    def __init__(self, width: int, ignored: int = 0, context: int = 0) -> None:
+        super().__init__()
+        self.width = width
+        self.ignored = ignored
+        self.vector = nn.Parameter(torch.randn(width))
+        self.projection = nn.Linear(context, width, bias=False) if context else None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        shape = inputs.shape[:-1] if self.ignored else inputs.shape
+        constant = self.vector.expand(*shape, -1)
+        if self.projection is None:
+            return constant
+        return constant + self.projection(inputs[..., self.ignored :])
+
+
 class Embedder(nn.Module):
     """Computes the input vectors of a network: token vectors, with positions added or appended.
 

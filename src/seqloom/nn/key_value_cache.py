@@ -65,12 +65,23 @@ class KeyValueCache:
 
         Return views of the keys and values of all positions so far.
         """
-        if self.store is None:
-            self.store = (self._allocate(new.keys), self._allocate(new.values))
         assert self.position < self.capacity, "the cache was allocated for fewer steps"
-        keys, values = self.store
-        keys[self.position] = new.keys.squeeze(2)
-        values[self.position] = new.values.squeeze(2)
+        if torch.is_grad_enabled() and new.keys.requires_grad:
+            # Backpropagation needs the tensors of earlier steps unchanged. Copy instead of writing
+            # in place.
+            added = (new.keys.permute(2, 0, 1, 3), new.values.permute(2, 0, 1, 3))
+            old = added if self.store is None else self.store
+            keys, values = (
+                torch.cat([before[: self.position], after])
+                for before, after in zip(old, added, strict=True)
+            )
+            self.store = (keys, values)
+        else:
+            if self.store is None:
+                self.store = (self._allocate(new.keys), self._allocate(new.values))
+            keys, values = self.store
+            keys[self.position] = new.keys.squeeze(2)
+            values[self.position] = new.values.squeeze(2)
         self.position += 1
         return KeysValues(
             keys[: self.position].permute(1, 2, 0, 3), values[: self.position].permute(1, 2, 0, 3)

@@ -80,8 +80,11 @@ class MultiHeadAttention(nn.Module):
                        "linear"
     values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
     output_projection: project the concatenated heads to query_width with Wo. Default: True
-    selection:         "softmax", or "argmax" for all weight on the key with the highest score.
-                       Default: "softmax"
+    projection_layers: number of layers f(W x + b) of queries and of keys, each with its own W and b.
+                       Default: 1
+    selection:         "softmax", or "argmax" for all weight on the key with the highest score, or
+                       "exact" for all weight on the key that equals the query (see
+                       `attention_weights`). Default: "softmax"
     rotary:            rotate queries and keys by their positions. Default: False
     dropout:           dropout on the attention weights. Default: 0
 
@@ -98,6 +101,7 @@ class MultiHeadAttention(nn.Module):
         width: int | None = None,
         score: AttentionScore | None = None,
         projection: Projection = "linear",
+        projection_layers: int = 1,
         values: Values = "learned",
         output_projection: bool = True,
         selection: Selection = "softmax",
@@ -125,7 +129,15 @@ class MultiHeadAttention(nn.Module):
         )
         self.context_width = query_width if output_projection else self.value_width
         """C: width of the context."""
-        for part in (self.to_query, self.to_key, self.to_value, self.output_projection):
+        assert projection_layers == 1 or is_projected, (
+            "states that are not projected have no layers"
+        )
+        further = range(projection_layers - 1)
+        self.query_layers = nn.ModuleList(Linear(self.width, self.width) for _ in further)
+        self.key_layers = nn.ModuleList(Linear(self.width, self.width) for _ in further)
+        """The layers of queries and keys after `to_query` and `to_key`."""
+        first = (self.to_query, self.to_key, self.to_value, self.output_projection)
+        for part in (*first, *self.query_layers, *self.key_layers):
             if isinstance(part, nn.Linear):
                 nn.init.xavier_uniform_(part.weight)
                 nn.init.zeros_(part.bias)
@@ -177,7 +189,8 @@ class MultiHeadAttention(nn.Module):
         position_ids: PositionIds = 0,
     ) -> Tensor:
         """(B, T, Dq) -> (B, T, C): the context of each query."""
-        return self._attend(self._project_queries(states, position_ids), memory, mask, is_causal)
+        queries = self._project_queries(states, position_ids)
+        return self._attend(queries, memory, mask, is_causal, position_ids)
 
     def attend_self(
         self,
@@ -196,7 +209,7 @@ class MultiHeadAttention(nn.Module):
         if self.rotary:
             queries, keys = rotate(queries, position_ids), rotate(keys, position_ids)
         memory = KeysValues(self.score.prepare(keys), values)
-        return self._attend(queries, memory, mask, is_causal)
+        return self._attend(queries, memory, mask, is_causal, position_ids)
 
     def attend_with_weights(
         self,
@@ -209,7 +222,7 @@ class MultiHeadAttention(nn.Module):
     ) -> AttentionOutput:
         """(B, T, Dq) -> context (B, T, C), weights (B, H, T, S)"""
         queries = self._project_queries(states, position_ids)
-        weights = self._weights(queries, memory, mask, is_causal)
+        weights = self._weights(queries, memory, mask, is_causal, position_ids)
         dropped = F.dropout(weights, self.dropout, self.training)
         return AttentionOutput(self._join_heads(dropped @ memory.values), weights)
 
@@ -223,7 +236,7 @@ class MultiHeadAttention(nn.Module):
         """Attend from states (B, T, Dq) to a source (B, S, Dk). Return all intermediate results."""
         queries = self._project_queries(states, position_ids)
         keys, values = self._project_keys_values(source, 0)
-        scores = self.score(queries, keys)
+        scores = self.score(queries, keys, position_ids)
         weights = attention_weights(scores, _broadcastable(mask), self.selection)
         read = weights @ values
         return AttentionTrace(queries, keys, scores, weights, values, read, self._join_heads(read))
@@ -246,7 +259,12 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(context.flatten(1))
 
     def step_cross(
-        self, states: Tensor, memory: KeysValues, mask: Tensor | None, need_weights: bool
+        self,
+        states: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        need_weights: bool,
+        position: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from each hypothesis, with one query, to its source.
 
@@ -254,21 +272,28 @@ class MultiHeadAttention(nn.Module):
 
         The K hypotheses of a source are K queries to the same keys, so the keys are not copied.
 
-        mask: (B, 1, 1, S) or, if `need_weights` is False, the result of
-              `fast.multihead.prepare_mask`
+        mask:     (B, 1, 1, S) or, if `need_weights` is False, the result of
+                  `fast.multihead.prepare_mask`
+        position: position of all queries, a 0-dim tensor, for a `PositionalScore`. Other scores do
+                  not depend on it. Default: None, position 0
         """
         rows, sources = states.shape[0], memory.keys.shape[0]
+        position_ids = 0 if position is None else position.expand(1, rows // sources)  # (1, K)
         if need_weights:
             grouped = states.unflatten(0, (sources, -1))  # (B, K, Dq)
-            context, weights = self.attend_with_weights(grouped, memory, mask)
+            context, weights = self.attend_with_weights(
+                grouped, memory, mask, position_ids=position_ids
+            )
             return context.flatten(0, 1), weights.transpose(1, 2).flatten(0, 1)
         assert not self.rotary, "positions of the source and of the target are not comparable"
-        queries = self._activate(self.to_query(states)).view(rows, self.heads, -1)  # (R, H, D)
+        projected = self._activate(self.to_query(states), self.query_layers)
+        queries = projected.view(rows, self.heads, -1)  # (R, H, D)
         if self.is_plain_softmax and mask is not None and can_use_kernels(queries, memory.values):
             context = cross_attention_step(queries, memory, mask, 1 / self.score.divisor)
             return self.output_projection(context.flatten(1)), None
         grouped = queries.view(sources, -1, self.heads, queries.shape[2]).transpose(1, 2)
-        context = self._attend_once(grouped, memory, mask).transpose(1, 2)  # (B, K, H, Dv)
+        context = self._attend_once(grouped, memory, mask, position_ids)  # (B, H, K, Dv)
+        context = context.transpose(1, 2)
         return self.output_projection(context.reshape(rows, -1)), None
 
     @property
@@ -280,7 +305,8 @@ class MultiHeadAttention(nn.Module):
 
     def _project_queries(self, states: Tensor, position_ids: PositionIds) -> Tensor:
         """(B, T, Dq) -> (B, H, T, D)"""
-        queries = self._split_heads(self._activate(self.to_query(states)))
+        projected = self._activate(self.to_query(states), self.query_layers)
+        queries = self._split_heads(projected)
         return rotate(queries, position_ids) if self.rotary else queries
 
     def _project_keys_values(
@@ -294,7 +320,7 @@ class MultiHeadAttention(nn.Module):
             projected, values = joined_linear(states, self.to_key, self.to_value)
         else:
             projected, values = self.to_key(states), self.to_value(states)
-        keys = self._split_heads(self._activate(projected))
+        keys = self._split_heads(self._activate(projected, self.key_layers))
         return rotate(keys, position_ids) if self.rotary else keys, self._split_heads(values)
 
     def _project_position(
@@ -302,19 +328,23 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, KeysValues]:
         """Compute queries, keys and values (R, H, 1, ·) of one position from states (R, Dq)."""
         if projections is None or torch.compiler.is_compiling():  # a compiler packs weights itself
-            projected = (self.to_query(states), self.to_key(states), self.to_value(states))
+            query, key, value = self.to_query(states), self.to_key(states), self.to_value(states)
         else:
             query, key, value = projections(states).chunk(3, dim=1)
-            projected = query, key, value
+        query, key = self._activate(query, self.query_layers), self._activate(key, self.key_layers)
         shape = (len(states), self.heads, 1, -1)
-        queries, keys, values = (part.reshape(shape) for part in projected)
-        queries, keys = self._activate(queries), self._activate(keys)
+        queries, keys, values = (part.reshape(shape) for part in (query, key, value))
         if self.rotary:
             queries, keys = rotate(queries, position), rotate(keys, position)
         return queries, KeysValues(self.score.prepare(keys), values)
 
     def _attend(
-        self, queries: Tensor, memory: KeysValues, mask: Tensor | None, is_causal: bool
+        self,
+        queries: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        is_causal: bool,
+        position_ids: PositionIds,
     ) -> Tensor:
         """(B, H, T, D) -> (B, T, C), with torch's fused kernel if it supports this attention."""
         dropout = self.dropout if self.training else 0.0
@@ -331,11 +361,17 @@ class MultiHeadAttention(nn.Module):
                 scale=1 / self.score.divisor,
             )
         else:
-            weights = self._weights(queries, memory, mask, is_causal)
+            weights = self._weights(queries, memory, mask, is_causal, position_ids)
             context = F.dropout(weights, dropout) @ memory.values
         return self._join_heads(context)
 
-    def _attend_once(self, queries: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+    def _attend_once(
+        self,
+        queries: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        position_ids: PositionIds = 0,
+    ) -> Tensor:
         """(B, H, T, D) -> (B, H, T, Dv): the context of each head at one decoding step."""
         if isinstance(memory, RepeatedKeysValues):
             return memory.attend(queries)
@@ -344,23 +380,35 @@ class MultiHeadAttention(nn.Module):
             return F.scaled_dot_product_attention(
                 queries, memory.keys, memory.values, attn_mask=mask, scale=1 / self.score.divisor
             )
-        scores = self.score.compare(queries, memory.keys)
+        scores = self.score.compare(queries, memory.keys, position_ids)
         weights = attention_weights(scores, mask, self.selection)
         return F.dropout(weights, self.dropout, self.training) @ memory.values
 
     def _weights(
-        self, queries: Tensor, memory: KeysValues, mask: Tensor | None, is_causal: bool
+        self,
+        queries: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        is_causal: bool,
+        position_ids: PositionIds,
     ) -> Tensor:
         """(B, H, T, D) -> (B, H, T, S)"""
-        scores = self.score.compare(queries, memory.keys)
+        scores = self.score.compare(queries, memory.keys, position_ids)
         mask = _broadcastable(mask)
         if is_causal:
             causal = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
             mask = causal if mask is None else mask & causal
         return attention_weights(scores, mask, self.selection)
 
-    def _activate(self, projected: Tensor) -> Tensor:
-        """Apply f, the activation of queries and keys (see the formulas at the top of the file)."""
+    def _activate(self, projected: Tensor, further: nn.ModuleList) -> Tensor:
+        """Apply f to queries or keys after their first layer, then compute the further layers."""
+        activated = self._activation(projected)
+        for layer in further:
+            activated = self._activation(layer(activated))
+        return activated
+
+    def _activation(self, projected: Tensor) -> Tensor:
+        """Compute f, the activation of queries and keys (see the formulas at the top of the file)."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()

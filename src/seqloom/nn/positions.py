@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 Join = Literal["add", "append"]
+Frequencies = Literal["lecture", "vaswani", "fairseq"]
+SinusoidLayout = Literal["interleaved", "halves"]
 
 PositionIds = int | Tensor
 """Positions of tokens, counted from 0. An int or a 0-dim tensor is the position of the first token
@@ -21,15 +23,46 @@ def expand_position_ids(position_ids: PositionIds, length: int, device: torch.de
     return torch.arange(length, device=device) + position_ids
 
 
-def sinusoid(positions: Tensor, width: int) -> Tensor:
+def sinusoid(
+    positions: Tensor,
+    width: int,
+    frequencies: Frequencies = "lecture",
+    layout: SinusoidLayout = "interleaved",
+) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
-    Vaswani et al. 2017, section 3.5, except that the frequencies of the paper start with ω_0 = 1.
-    Each pair of entries is a point on a circle; the frequency decreases from pair to pair.
+    Vaswani et al. 2017, section 3.5, except that the frequencies of the paper start with ω_0 = 1
+    (`frequencies = "vaswani"`). Each pair of entries is a point on a circle; the frequency decreases
+    from pair to pair.
+
+    frequencies: see `angular_frequencies`. Default: "lecture"
+    layout:      "interleaved", sine and cosine of a frequency side by side; or "halves", all sines,
+                 then all cosines. Default: "interleaved"
     """
-    k = torch.arange(1, (width + 1) // 2 + 1, device=positions.device, dtype=torch.float64)
-    angles = positions.double().unsqueeze(-1) * 10_000 ** (-2 * k / width)  # (T, d/2)
+    omega = angular_frequencies(width, frequencies, positions.device)
+    angles = positions.double().unsqueeze(-1) * omega  # (T, d/2)
+    if layout == "halves":
+        return torch.cat((angles.sin(), angles.cos()), dim=-1)[:, :width]
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, :width]
+
+
+def angular_frequencies(
+    width: int, frequencies: Frequencies, device: torch.device | None = None
+) -> Tensor:
+    """Return the frequencies ω of the sines, from the highest to the lowest: (d/2,), rounded up
+
+        lecture  ω_k = 10000^(-2k/d),       k = 1 … d/2        wavelengths 2π·10000^(2/d) … 2π·10000
+        vaswani  ω_k = 10000^(-2k/d),       k = 0 … d/2 - 1    wavelengths 2π … 2π·10000^(1 - 2/d)
+        fairseq  ω_k = 10000^(-k/(d/2-1)),  k = 0 … d/2 - 1    wavelengths 2π … 2π·10000
+
+    The wavelength of ω is 2π/ω.
+    """
+    count = (width + 1) // 2
+    first = 1 if frequencies == "lecture" else 0
+    k = torch.arange(first, first + count, device=device, dtype=torch.float64)
+    if frequencies == "fairseq":
+        return 10_000 ** (-k / max(count - 1, 1))
+    return 10_000 ** (-2 * k / width)
 
 
 def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
@@ -60,6 +93,11 @@ class Positions(nn.Module):
 
     max_length: int | None = None
     """Maximum number of positions; None means unlimited."""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """`max_length` with the name of its setting; empty means unlimited."""
+        return {} if self.max_length is None else {"positions.max_length": self.max_length}
 
     def output_width(self, width: int) -> int:
         """Return the width of the output for token vectors of this width."""
@@ -133,13 +171,26 @@ class PositionTable(Positions):
 
 
 class SinusoidalPositions(PositionTable):
-    """Fixed sines and cosines, for any length. See `sinusoid`."""
+    """Fixed sines and cosines, for any length. See `sinusoid`.
 
-    def __init__(self, join: Join, width: int) -> None:
+    offset: position of the first token. Default: 0
+    """
+
+    def __init__(
+        self,
+        join: Join,
+        width: int,
+        frequencies: Frequencies = "lecture",
+        layout: SinusoidLayout = "interleaved",
+        offset: int = 0,
+    ) -> None:
         super().__init__(join, width, max_length=None)
+        self.frequencies: Frequencies = frequencies
+        self.layout: SinusoidLayout = layout
+        self.offset = offset
 
     def rows(self, positions: Tensor) -> Tensor:
-        return sinusoid(positions, self.width)
+        return sinusoid(positions + self.offset, self.width, self.frequencies, self.layout)
 
 
 class OneHotPositions(PositionTable):

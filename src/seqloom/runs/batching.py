@@ -92,6 +92,8 @@ def input_tokens(model_input: ModelInput) -> int:
     """
     if model_input.image is not None:
         return IMAGE_TOKENS
+    if model_input.frames is not None:
+        return len(model_input.frames) + 1
     source = model_input.prefix if model_input.source is None else model_input.source
     return len(source) + 1
 

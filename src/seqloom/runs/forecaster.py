@@ -11,20 +11,15 @@ import torch
 
 from seqloom import __version__
 from seqloom.config.loading.loader import load_recipe
-from seqloom.config.schema.corpora import SeriesConfig
+from seqloom.config.schema.corpora import LanguagesConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError, SeqloomError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.example import Split
-from seqloom.data.readers.series import (
-    Numbers,
-    SeriesWindow,
-    parse_number,
-    read_cells,
-    read_windows,
-)
+from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
+from seqloom.data.readers.series import SeriesWindow, column_names, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.device import best_device
@@ -34,8 +29,6 @@ from seqloom.tasks.forecast import Forecast
 
 BATCH_SIZE = 1_024
 """Maximum number of windows per batch."""
-PLANE_COLUMNS = ("x", "y")
-"""Names of the columns of trajectory data."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +37,7 @@ class ForecastReport:
 
     outputs:   (N, T, D) forecasts in the units of the data: N windows, T rows, D columns
     baselines: scores of each baseline, by its name
+    settings:  settings of the model that were changed after training
     """
 
     run: str
@@ -53,6 +47,7 @@ class ForecastReport:
     scores: Sequence[Score]
     baselines: dict[str, list[Score]]
     data: DataConfig
+    settings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report without its forecasts, which `save` writes to separate files."""
@@ -64,6 +59,7 @@ class ForecastReport:
             "baselines": {
                 name: [asdict(score) for score in scores] for name, scores in self.baselines.items()
             },
+            "settings": list(self.settings),
             "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }
@@ -95,15 +91,16 @@ class Forecaster:
         self.config: RunConfig = bundle.config
         self.task: Forecast = bundle.task
         self.model: Model = bundle.model
+        self.settings: tuple[str, ...] = bundle.settings
         self._device = device
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the forecast columns and of the context columns."""
         corpus = self.config.data.train[0]
-        if isinstance(corpus, SeriesConfig):
-            return corpus.columns, corpus.context
-        return PLANE_COLUMNS, ()
+        assert not isinstance(corpus, LanguagesConfig), "numbers have no languages"
+        columns, context = column_names(corpus)
+        return columns, context if self.task.config.use_context else ()
 
     def forecast(self, windows: Sequence[SeriesWindow]) -> Numbers:
         """Forecast the rows that follow the observed rows of each window: (N, T, D)
@@ -182,6 +179,7 @@ class Forecaster:
             scores=self.task.scores(outputs, windows),
             baselines=self.task.baselines(windows),
             data=source,
+            settings=self.settings,
         )
 
 

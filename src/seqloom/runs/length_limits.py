@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.errors import DataError
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import MAX_DEFAULT_LENGTH, default_max_length
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput
@@ -40,7 +40,10 @@ def without_end(decoding: SearchConfig) -> SearchConfig:
 
 
 def cut_at_newline(
-    hypothesis: Hypothesis, model_input: ModelInput, newline: int, length_penalty: float
+    hypothesis: Hypothesis,
+    model_input: ModelInput,
+    newline: int,
+    normalisation: LengthNormalisation,
 ) -> Hypothesis:
     """Cut a hypothesis at the first newline after its prefix. The newline counts as END.
 
@@ -56,7 +59,7 @@ def cut_at_newline(
         tokens=hypothesis.tokens[:position],
         finished=True,
         log_probabilities=log_probabilities,
-        score=normalise_by_length(sum(log_probabilities), len(log_probabilities), length_penalty),
+        score=normalisation.score(sum(log_probabilities), len(log_probabilities), True),
     )
 
 

@@ -22,7 +22,8 @@ class Prediction:
     score:             log p / length^length_penalty or, with minimum Bayes risk decoding, the
                        expected utility from 0 to 100. Higher is better
     pieces:            the tokens of the text, followed by "</s>" if END was generated
-    source_pieces:     the source tokens, followed by "</s>"; empty if there is no source
+    source_pieces:     the source tokens, or the numbers of the frames from 1, followed by "</s>";
+                       empty if there is no source
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads.
                        Rows sum to 1. For an image, the columns are its grid cells in reading
@@ -39,6 +40,8 @@ class Prediction:
     source_word_of:    the same for the source pieces
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
+    warnings:          problems with the source, for example that it has no tag although the run
+                       was trained with tags
     """
 
     text: str
@@ -55,6 +58,7 @@ class Prediction:
     source_word_of: tuple[int, ...] = ()
     source_text: str = ""
     tokens: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the prediction as JSON-compatible values. `heads` is left out if it is None."""
@@ -97,6 +101,9 @@ def build_prediction(
     source_pieces: tuple[str, ...] = ()
     if model_input.source is not None and task.source_tokenizer is not None:
         source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL_TOKENS[END])
+    elif model_input.frames is not None:
+        numbers = range(1, len(model_input.frames) + 1)
+        source_pieces = (*map(str, numbers), SPECIAL_TOKENS[END])
     prediction = Prediction(
         text=target.decode(tokens[model_input.hidden_prefix :]),
         score=hypothesis.score,

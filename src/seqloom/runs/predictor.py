@@ -15,10 +15,11 @@ from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfi
 from seqloom.core.batch import Images, Source
 from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
-from seqloom.decoding.build import build_search
+from seqloom.data.corpus.frame_store import pad_frames
+from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.search import SearchRequest
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.models.interface import Memory
@@ -188,9 +189,10 @@ class Predictor:
             for index, model_input, input_hypotheses in zip(indices, batch, searched, strict=True):
                 hypotheses = input_hypotheses or []
                 if newline is not None and decoding.stop_at_newline:
-                    penalty = decoding.length_penalty
+                    normalisation = build_normalisation(decoding)
                     hypotheses = [
-                        cut_at_newline(each, model_input, newline, penalty) for each in hypotheses
+                        cut_at_newline(each, model_input, newline, normalisation)
+                        for each in hypotheses
                     ]
                 results[index] = [
                     build_prediction(self.task, model_input, each, reduction) for each in hypotheses
@@ -233,7 +235,7 @@ class Predictor:
         texts: Sequence[str],
         targets: Sequence[str],
         options: PredictionOptions = WITH_ATTENTION,
-        length_penalty: float = 1.0,
+        normalisation: LengthNormalisation = PER_TOKEN,
     ) -> list[Prediction]:
         """Compute the log-probability of each token of given targets, one target per text.
 
@@ -261,7 +263,7 @@ class Predictor:
                     self.encode([inputs[index] for index in indices]),
                     [target_ids[index] for index in indices],
                     reduction.reduce if options.attention else None,
-                    length_penalty,
+                    normalisation,
                     has_end,
                 )
 
@@ -287,15 +289,21 @@ class Predictor:
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
-        """Encode the sources or images of a batch. All inputs must be of the same kind."""
-        source: Source | None = None
+        """Encode the sources, images or frames of a batch. All inputs must be of the same kind."""
+        return self.model.encode(self.source(batch), len(batch))
+
+    def source(self, batch: Sequence[ModelInput]) -> Source | None:
+        """Return the sources, images or frames of a batch as tensors; None for a language model."""
         if batch[0].image is not None:
             images = [one.image for one in batch if one.image is not None]
-            source = Images(torch.from_numpy(np.stack(images))).to(self.device)
-        elif batch[0].source is not None:
+            return Images(torch.from_numpy(np.stack(images))).to(self.device)
+        if batch[0].frames is not None:
+            frames = [one.frames for one in batch if one.frames is not None]
+            return pad_frames(frames).to(self.device)
+        if batch[0].source is not None:
             rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
-            source = pad_ids(rows, last=END).to(self.device)
-        return self.model.encode(source, len(batch))
+            return pad_ids(rows, last=END).to(self.device)
+        return None
 
     def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
         """Raise a DataError if a source or prefix exceeds the model's maximum length.
@@ -306,10 +314,10 @@ class Predictor:
         limit = self.model.max_source_length
         check_lengths(
             limit,
-            [len(one.source or ()) + 1 for one in inputs],
+            [one.source_length + 1 for one in inputs],
             first,
             f"the model reads at most {limit} tokens per line, END included. Split these lines, or "
-            "train with a larger model.encoder.positions.max_length:",
+            f"train with a larger {' and '.join(self.model.source_limits)}:",
         )
         self._check_target_lengths([one.prefix for one in inputs], first, "prefixes")
 
@@ -326,5 +334,5 @@ class Predictor:
             [len(target) + 1 for target in targets],
             first,
             f"the model generates at most {limit} tokens, END included. Shorten these {name}, or "
-            "train with a larger model.decoder.positions.max_length:",
+            f"train with a larger {' and '.join(self.model.target_limits)}:",
         )

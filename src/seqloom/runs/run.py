@@ -19,6 +19,7 @@ from seqloom.core.signature import NoSource, Pixels
 from seqloom.data.corpus.long_text import window_shape
 from seqloom.data.example import Split
 from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.decoding.build import build_normalisation
 from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.alignment import load_alignment_heads
@@ -41,6 +42,7 @@ from seqloom.runs.options import (
 )
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor, ProgressCallback
+from seqloom.runs.source_tags import SourceTags
 from seqloom.runs.target_language import TargetLanguages
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import SPECIAL_TOKENS
@@ -52,6 +54,7 @@ class Run:
     folder:     the run folder; for an ensemble, the folder of the first member
     partners:   the folders of the other members of an ensemble
     config:     the recipe; for an ensemble, the recipe of the first member
+    settings:   changes to the recipe that were given to `load`
     heads_note: a warning that the stored alignment heads are not used, because they were chosen for
                 other weights; otherwise empty
     """
@@ -69,6 +72,8 @@ class Run:
         self.config: RunConfig = bundle.config
         self.model: Model = bundle.model
         self.task: TokenTask = bundle.task
+        self.settings: tuple[str, ...] = bundle.settings
+        self.source_tags = SourceTags.from_config(bundle.config)
         self.languages = TargetLanguages.from_config(str(bundle.folder), bundle.config)
         self.weights_digest = bundle.digest
         # The attention of an ensemble is a mean over its members, so single heads cannot be chosen.
@@ -161,10 +166,16 @@ class Run:
             texts = [outputs[0].text for outputs in predictions]
         tagged = self.languages.add_tag(texts, last, options.first)
         engine = self.engines.choose(self.engine, chosen, options)
-        return [
+        predictions = [
             [self.languages.without_tag(output, last) for output in outputs]
             for outputs in engine.apply(self.predictor).predict(tagged, chosen, options)
         ]
+        for index in self.source_tags.missing(texts):
+            warning = self.source_tags.warning([1], 1, "text")
+            predictions[index] = [
+                replace(output, warnings=(warning,)) for output in predictions[index]
+            ]
+        return predictions
 
     def choose_engine(
         self,
@@ -274,7 +285,7 @@ class Run:
             self.languages.add_tag(sources, None),
             targets,
             PredictionOptions(attention=attention, heads=heads),
-            self.config.decoding.length_penalty,
+            build_normalisation(self.config.decoding),
         )
 
     def evaluate(
@@ -326,6 +337,7 @@ class Run:
             decoding=chosen,
             data=source,
             engine=engine.name,
+            settings=self.settings,
         )
 
 

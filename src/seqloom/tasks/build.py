@@ -9,13 +9,15 @@ from seqloom.config.schema.task import (
     ForecastConfig,
     LabelsConfig,
     LanguageModelConfig,
-    TaskConfig,
     TokenTaskConfig,
     TranslationConfig,
 )
+from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.vocabularies import train_tokenizers
+from seqloom.data.readers.splits import read_split
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.forecast import Forecast
+from seqloom.tasks.frame_labelling import FrameLabelling
 from seqloom.tasks.labelling import Labelling
 from seqloom.tasks.language_model import LanguageModel
 from seqloom.tasks.task import Task
@@ -32,16 +34,23 @@ def learn_task(config: RunConfig) -> Task:
     normalises the values.
     """
     if isinstance(config.task, ForecastConfig):
-        return Forecast.learn(config.task, config.data)
-    return build_task(config.task, *train_tokenizers(config))
+        return Forecast.learn(config.task, config.data, config.is_free_running)
+    tokenizers = train_tokenizers(config)
+    if isinstance(config.task, LabelsConfig) and config.data.has_frames:
+        scale = FrameScale.learn(example.source for example in read_split(config.data, "train"))
+        return FrameLabelling(scale, tokenizers.target, config.task.scores)
+    return build_task(config.task, *tokenizers)
 
 
-def load_task(config: TaskConfig, folder: Path) -> Task:
+def load_task(config: RunConfig, folder: Path) -> Task:
     """Load the task of an existing run from the files that `Task.save` wrote."""
-    if isinstance(config, ForecastConfig):
-        return Forecast.load(config, folder)
+    if isinstance(config.task, ForecastConfig):
+        return Forecast.load(config.task, folder, config.is_free_running)
+    target = load_tokenizer(folder, "target")
+    if isinstance(config.task, LabelsConfig) and config.data.has_frames:
+        return FrameLabelling(FrameScale.load(folder), target, config.task.scores)
     source = load_tokenizer(folder, "source") if (folder / "source.json").exists() else None
-    return build_task(config, source, load_tokenizer(folder, "target"))
+    return build_task(config.task, source, target)
 
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:

@@ -6,6 +6,7 @@ from seqloom.core.signature import Pixels, Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.data.readers.images import read_pixels
 from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
+from seqloom.metrics.error_rates import exact_match
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
@@ -35,11 +36,13 @@ class Captioning(TokenTask):
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return BLEU, chrF, and the scores that papers on captioning report: BLEU-1 to BLEU-4
-        without punctuation, and BLEU-1 with punctuation."""
+        without punctuation, and BLEU-1 with punctuation. Return exact match too, which is useful
+        for captions of generated scenes."""
         references = [example.references for example in examples]
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),
             *bleu_by_order(outputs, references),
             bleu_1_with_punctuation(outputs, references),
             chrf(outputs, references, lowercase=self.target_tokenizer.lowercase),
+            exact_match(outputs, references),
         ]

@@ -15,7 +15,8 @@ from seqloom.core.signature import Signature, Vectors
 from seqloom.data.corpus.scaling import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
-from seqloom.data.readers.series import Numbers, SeriesWindow, read_windows, series_widths
+from seqloom.data.readers.csv_cells import Numbers
+from seqloom.data.readers.series import SeriesWindow, read_windows, series_widths
 from seqloom.decoding.generation import roll_out
 from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (
@@ -31,10 +32,15 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 class Forecast:
-    """Predicts the rows that follow the observed rows. Trained with the squared error."""
+    """Predicts the rows that follow the observed rows. Trained with the squared error.
 
-    def __init__(self, config: ForecastConfig, scale: Scale) -> None:
+    free_running: whether the dev loss is that of free running. It is, unless training uses teacher
+                  forcing
+    """
+
+    def __init__(self, config: ForecastConfig, scale: Scale, free_running: bool) -> None:
         self.config = config
+        self._free_running = free_running
         self.scale = scale
         columns = len(scale.errors)
         context = len(scale.mean) - columns
@@ -43,15 +49,18 @@ class Forecast:
         )
 
     @classmethod
-    def learn(cls, config: ForecastConfig, data: DataConfig) -> Self:
+    def learn(cls, config: ForecastConfig, data: DataConfig, free_running: bool) -> Self:
         """Build the task of a new run. Compute its scale from the training split."""
         windows = read_windows(data, config, "train")
         series_widths(data)  # raises an error if the series have different numbers of columns
-        return cls(config, Scale.learn(windows, config.representation, config.random_rotation))
+        scale = Scale.learn(
+            windows, config.representation, config.random_rotation, config.context_representation
+        )
+        return cls(config, scale, free_running)
 
     @classmethod
-    def load(cls, config: ForecastConfig, folder: Path) -> Self:
-        return cls(config, Scale.load(folder))
+    def load(cls, config: ForecastConfig, folder: Path, free_running: bool) -> Self:
+        return cls(config, Scale.load(folder), free_running)
 
     def save(self, folder: Path) -> None:
         self.scale.save(folder)
@@ -73,26 +82,38 @@ class Forecast:
                        Default: None, no rotations.
         """
         return SeriesDataset.of(
-            windows, self.config.representation, self.scale, split, rotation_seed
+            windows,
+            self.config.representation,
+            self.scale,
+            split,
+            rotation_seed,
+            self.config.context_representation,
         )
 
     def loss(self, model: Model, batch: Batch, objective: Objective = LIKELIHOOD) -> Tensor:
         """Return the squared error, averaged over the columns and summed over all target rows."""
-        assert objective == LIKELIHOOD
-        is_free = self.config.rollout
-        outputs = self.free_running(model, batch) if is_free else model(batch).logits()  # (B, T, D)
+        share = objective.target_share
+        if share is None:
+            share = 0.0 if self._free_running else 1.0
+        # Teacher forcing computes all positions at once. Otherwise an input depends on outputs.
+        outputs = model(batch).logits() if share >= 1 else self.free_running(model, batch, share)
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
-    def free_running(self, model: Model, batch: Batch) -> Tensor:
+    def free_running(self, model: Model, batch: Batch, target_share: float = 0.0) -> Tensor:
         """Return scaled predictions (B, T, D). Each predicted row is the input of the next step.
 
-        The model does not read the target values of the batch. It reads the context columns of the
-        future time steps (`Signature.context`), because their values are known in advance.
+        The model reads the context columns of the future time steps (`Signature.context`), because
+        their values are known in advance.
+
+        target_share: probability, at each position, that the input is the true row instead.
+                      Default: 0. Then the target values of the batch are not used
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
         memory = model.encode(batch.source, batch.size)
-        return roll_out(model.decoder, memory, inputs[:, 0, :columns], inputs[..., columns:])
+        first, context = inputs[:, 0, :columns], inputs[..., columns:]
+        targets = batch.targets.values
+        return roll_out(model.decoder, memory, first, context, targets, target_share)
 
     def unscaled(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> Numbers:
         """Convert scaled model outputs (N, T, D) to the units of the data."""

@@ -28,11 +28,15 @@ class Objective:
     r_drop:       weight of the divergence between the outputs of two forward passes with different
                   dropout masks (R-Drop); 0 disables it
     minimum_risk: settings of minimum risk training; None disables it
+    target_share: for vectors, the probability, at each position, that the decoder reads the true
+                  vector and not its own prediction. 1 is teacher forcing, 0 is free running. None:
+                  the task decides. For tokens, `mix_decoder_inputs` has mixed the inputs before
     """
 
     smoothing: float = 0.0
     r_drop: float = 0.0
     minimum_risk: MinimumRiskConfig | None = None
+    target_share: float | None = None
 
 
 LIKELIHOOD = Objective()

@@ -11,6 +11,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.frame_store import Frames
 from seqloom.data.example import Split
 from seqloom.data.readers.images import Pixels
 from seqloom.models.seq2seq import Model
@@ -27,6 +28,7 @@ class ModelInput:
     max_length:    maximum number of output tokens, END included; None if the task sets no maximum
     hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
                    language tag
+    frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
     """
 
     source: tuple[int, ...] | None
@@ -34,6 +36,12 @@ class ModelInput:
     image: Pixels | None = None
     max_length: int | None = None
     hidden_prefix: int = 0
+    frames: Frames | None = None
+
+    @property
+    def source_length(self) -> int:
+        """Number of source tokens or frames, without END."""
+        return len(self.source or ()) if self.frames is None else len(self.frames)
 
 
 class Task(Protocol):

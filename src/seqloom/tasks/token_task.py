@@ -12,6 +12,7 @@ from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
 from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.variants import build_variants
 from seqloom.data.example import Example, Split
 from seqloom.metrics.score import Metric, Score
@@ -29,6 +30,8 @@ class TokenTask:
     source_tokenizer: None if the source is not text
     image_size:       height and width of the images that are read, in pixels; None if the source
                       is not an image
+    frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
+                      vectors
     tag_side:         whether the tag at the start of a source stays in the source or becomes the
                       first target token
     metrics:          the metrics that the recipe lists, except SARI, which needs the sources. The
@@ -39,6 +42,7 @@ class TokenTask:
     source_tokenizer: Tokenizer | None = None
     target_tokenizer: Tokenizer
     image_size: int | None = None
+    frame_scale: FrameScale | None = None
     tag_side: Literal["source", "target"] = "source"
     metrics: Sequence[Metric] = ()
     signature: Signature
@@ -74,6 +78,7 @@ class TokenTask:
             self.target_tokenizer,
             self.image_size,
             self.tag_side,
+            self.frame_scale,
         )
         sampling = config.text.sampling
         if split == "train" and sampling is not None:

@@ -25,6 +25,7 @@ KEPT_CHECKPOINTS = 2
 
 MAY_CHANGE = (
     "data.folder",
+    "data.expected",
     "training.steps",
     "training.stopping.patience",
     "training.stopping.max_minutes",
@@ -146,15 +147,20 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
     differences = [
         f"  {key}: {saved_values.get(key)!r} in the run, {new_values.get(key)!r} now"
         for key in sorted(saved_values.keys() | new_values.keys())
-        if saved_values.get(key) != new_values.get(key) and key not in MAY_CHANGE
+        if saved_values.get(key) != new_values.get(key) and not _may_change(key)
     ]
     if differences:
         raise ConfigError(
             f"{folder}: this run was started with a different recipe, so it cannot be resumed with "
             "this one:\n"
             + "\n".join(differences)
-            + "\nUse the original recipe, or choose another --run folder."
+            + "\nUse the original recipe (--set changes single settings), or choose another --run folder."
         )
+
+
+def _may_change(key: str) -> bool:
+    """True if a resumed run may change this setting, or one of the section it belongs to."""
+    return any(key == name or key.startswith(f"{name}.") for name in MAY_CHANGE)
 
 
 def _flatten(tree: object, path: str = "") -> dict[str, object]:

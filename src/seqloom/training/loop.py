@@ -137,7 +137,7 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     Returns None if steps are not captured.
     """
     settings = session.config.training
-    if not uses_cuda_graphs(settings, session.world.device):
+    if not uses_cuda_graphs(session.config, session.world.device):
         return None
     if settings.compile:
         compile_for_capture(session.model)

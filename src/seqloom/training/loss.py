@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.batch import Batch, Padded
+from seqloom.core.signature import Vectors
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import Objective
 from seqloom.training.schedule import target_share, uses_minimum_risk
@@ -19,11 +20,17 @@ def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
     """
     settings = session.config.training
     risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
-    objective = Objective(settings.label_smoothing, settings.r_drop, risk)
+    share = target_share(session.config.decoder_input, step)
+    is_regression = isinstance(session.task.signature.target, Vectors)
+    objective = Objective(
+        settings.label_smoothing, settings.r_drop, risk, share if is_regression else None
+    )
     # The weights are fp32, the arithmetic may be bf16.
     is_bf16 = session.precision == "bf16"
     with torch.autocast(session.world.device.type, dtype=torch.bfloat16, enabled=is_bf16):
-        mixed = mix_decoder_inputs(session.model, batch, target_share(settings.decoder_input, step))
+        # The choice of a token has no gradient, so its inputs can be computed first. Gradients flow
+        # through predicted vectors, so the task itself mixes them with the targets.
+        mixed = batch if is_regression else mix_decoder_inputs(session.model, batch, share)
         return session.task.loss(session.model, mixed, objective)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.batch import Batch, Images, Padded, Source
-from seqloom.core.signature import Pixels, Signature, Tokens
+from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 
@@ -41,6 +41,9 @@ def blank_batch(signature: Signature, rows: int, source_length: int, target_leng
     match signature.source:
         case Tokens():
             source = tokens(source_length)
+        case Vectors(width):
+            frames = torch.zeros(rows, source_length, width)
+            source = Padded(frames, torch.full((rows,), source_length))
         case Pixels(channels, height, width):
             source = Images(torch.zeros(rows, channels, height, width, dtype=torch.uint8))
     return Batch(source, tokens(target_length), tokens(target_length))

@@ -27,6 +27,7 @@ from seqloom.core.storage import (
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
+from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
@@ -90,6 +91,8 @@ def open_session(
     """
     if world.is_main:
         _check_folder(config, folder, resume)
+        if warning := check_expected_files(config.data):
+            report(Event("note", 0, {"text": warning}))
     world.barrier()
     task = read_setup(folder)[1] if resume else learn_task(config)
     train = _load_corpus(config, task, "train", report)
@@ -110,7 +113,7 @@ def open_session(
     session = Session(
         model=model,
         optimizer=build_optimizer(
-            config.training.optimizer, model, uses_cuda_graphs(config.training, world.device)
+            config.training.optimizer, model, uses_cuda_graphs(config, world.device)
         ),
         averager=build_averager(config.training.averaging),
         stream=_build_stream(config, train, batching, world),
@@ -265,12 +268,13 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
     """
     problems = []
     sides = (
-        ("source", corpus.source_lengths, model.max_source_length, "encoder"),
-        ("target", corpus.target_lengths, model.max_target_length, "decoder"),
+        ("source", corpus.source_lengths, model.source_limits),
+        ("target", corpus.target_lengths, model.target_limits),
     )
-    for side, lengths, limit, part in sides:
-        if lengths is None or limit is None:
+    for side, lengths, limits in sides:
+        if lengths is None or not limits:
             continue
+        limit = min(limits.values())
         count = int((lengths + 1 > limit).sum())
         if count:
             if isinstance(corpus, LongTextDataset):
@@ -280,9 +284,11 @@ def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
             else:
                 remedy = "remove them from the file"  # filters apply to the training split only
             longest = int(lengths.max()) + 1
+            too_small = [setting for setting, size in limits.items() if size < longest]
+            changes = " and ".join(f"{setting} = {longest}" for setting in too_small)
             problems.append(
                 f"  {split}: {count} {side}s have more than {limit} tokens (END included), the "
                 f"longest {longest}; "
-                f"set model.{part}.positions.max_length = {longest}, or {remedy}"
+                f"set {changes}, or {remedy}"
             )
     return problems

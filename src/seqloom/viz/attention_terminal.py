@@ -10,6 +10,12 @@ Each row is an output token, each column a source token. A darker block is a lar
 
             das   gefällt   mir
     I        12         .    88
+
+With `marks="signs"` the numbers are between -1 and 1, for example scaled gradients. One to three
+signs stand for the size of a number:
+
+            das   gefällt   mir
+    I       +     ---
 """
 
 import math
@@ -22,16 +28,19 @@ from rich.text import Text
 
 from seqloom.viz.terminal_format import fit_to_line, pad_to_width
 
-Marks = Literal["blocks", "letters", "numbers"]
+Marks = Literal["blocks", "letters", "numbers", "signs"]
 """How weights are drawn.
 
 blocks:  shaded blocks
 letters: ASCII characters. Labels are converted to ASCII too.
 numbers: percentages
+signs:   one to three plus or minus signs, for numbers between -1 and 1
 """
 BLOCKS = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
 _LEVEL_BOUNDS = (0.05, 0.2, 0.4, 0.7)
+SIGN_BOUNDS = (0.05, 0.3, 0.7)
+"""Absolute values from which a number is drawn with one, two and three signs."""
 _LEVEL_STYLES = ("", "blue", "blue", "cyan", "bold cyan")
 _MAX_LABEL_CELLS = 16
 _GAP = "  "
@@ -83,7 +92,7 @@ class _AttentionRenderer:
 
     @property
     def min_column_width(self) -> int:
-        return 3 if self.marks == "numbers" else 2
+        return 3 if self.marks in ("numbers", "signs") else 2
 
     def label(self, token: str) -> str:
         return fit_to_line(token, _MAX_LABEL_CELLS, ascii_only=self.marks == "letters")
@@ -104,9 +113,14 @@ class _AttentionRenderer:
             drawing.append("\n" + pad_to_width(label, margin), "bold")
             for weight, cells in zip(row, widths, strict=True):
                 drawing.append(_GAP)
-                drawing.append(self.mark(weight, cells), _LEVEL_STYLES[_level(weight)])
+                drawing.append(self.mark(weight, cells), self.style(weight))
         drawing.append("\n")
         return drawing
+
+    def style(self, weight: float) -> str:
+        if self.marks == "signs":
+            return "red" if weight < 0 else "blue"
+        return _LEVEL_STYLES[_level(weight)]
 
     def mark(self, weight: float, cells: int) -> str:
         """Return the characters that show a weight, as wide as its column (`cells`)."""
@@ -119,6 +133,9 @@ class _AttentionRenderer:
             case "numbers":
                 percent = round(100 * fraction)
                 return (str(percent) if percent else ".").rjust(cells)
+            case "signs":
+                count = sum(abs(weight) >= bound for bound in SIGN_BOUNDS)
+                return (("-" if weight < 0 else "+") * count).ljust(cells)
             case _:
                 assert_never(self.marks)
 

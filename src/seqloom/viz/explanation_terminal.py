@@ -276,6 +276,7 @@ _ASCII_SYMBOLS: dict[int, str | int] = {
     ord("ᵀ"): "^T",
     ord("∘"): "*",
     ord("α"): "w",
+    ord("∂"): "d",
     ord("ω"): "omega",
     ord("Σ"): "sum",
     ord("∞"): "inf",

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from seqloom.analysis.gradients import GradientProfile, GradientTrace, StepGradients
+from seqloom.analysis.loss_gradient_norms import LossGradientTrace
 from seqloom.viz.figures import create_figure, save_figure
 from seqloom.viz.terminal_format import (
     fit_to_line,
@@ -57,7 +58,7 @@ def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bo
     return drawing
 
 
-def headline(gradients: GradientTrace | GradientProfile) -> str:
+def headline(gradients: GradientTrace | GradientProfile | LossGradientTrace) -> str:
     """Return a headline that says which loss was differentiated."""
     loss = "of all steps" if gradients.step is None else f"at step {gradients.step}"
     if isinstance(gradients, GradientProfile):
@@ -73,7 +74,7 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
     counts: number of sentences averaged at each step of a profile; empty for one sentence
     """
-    labels = [_label(label, ascii_only) for label in steps.labels]
+    labels = [token_label(label, ascii_only) for label in steps.labels]
     if counts:
         labels = [f"{label} from the end" if label != "0" else "last" for label in labels]
     margin = max(map(cell_len, labels))
@@ -118,7 +119,7 @@ def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
     return bars
 
 
-def _label(piece: str, ascii_only: bool = False) -> str:
+def token_label(piece: str, ascii_only: bool = False) -> str:
     return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, ascii_only)
 
 
@@ -154,7 +155,7 @@ def _draw_bars(axes: Any, steps: StepGradients) -> None:
     axes.plot(
         positions, steps.whole, "_", color=_TOTAL_COLOUR, markersize=14, label=LEGENDS["whole"]
     )
-    labels = [_label(label) for label in steps.labels]
+    labels = [token_label(label) for label in steps.labels]
     axes.set_xticks(list(positions), labels, rotation=60, ha="right", parse_math=False)
     axes.tick_params(axis="x", length=0)
 

@@ -50,7 +50,7 @@ def format_number(value: float) -> str:
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
     if value == round(value) and abs(value) < 1e6:
-        return f"{value:.0f}"
+        return f"{value + 0.0:.0f}"  # the sum turns -0.0 into 0.0
     return f"{value:.3f}" if 0.0005 <= abs(value) < 1e6 else f"{value:.1e}"
 
 
@@ -60,7 +60,7 @@ def format_column(values: Sequence[float]) -> list[str]:
     If one of the numbers is too small for three decimals, `format_number` formats all of them.
     """
     if all(math.isfinite(value) and value == round(value) and abs(value) < 1e6 for value in values):
-        return [f"{value:.0f}" for value in values]
+        return [f"{value + 0.0:.0f}" for value in values]
     has_tiny = any(0 < abs(value) < 0.0005 for value in values)
     return [format_number(v) if has_tiny or math.isinf(v) else f"{v:.3f}" for v in values]
 

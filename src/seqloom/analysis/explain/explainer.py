@@ -19,7 +19,7 @@ from seqloom.analysis.explain.step_trace import StepTrace
 from seqloom.analysis.explain.transformer import trace_transformer
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.core.signature import NoSource
+from seqloom.core.signature import NoSource, Vectors
 from seqloom.models.interface import DecoderModule, Memory
 from seqloom.models.labels import LabelDecoder
 from seqloom.models.recurrent import RecurrentDecoder
@@ -169,6 +169,8 @@ def decode_output(
 ) -> Prediction:
     """Return the output to analyse: the given target or, if it is None, the output of a search."""
     is_language_model = isinstance(run.task.signature.source, NoSource)
+    if isinstance(run.task.signature.source, Vectors):
+        raise ConfigError(f"{run.name}: reads vectors; explanations need a run that reads text")
     if not (is_language_model or text.strip()):
         raise DataError("the text is blank; give a text")
     if target is not None:

@@ -4,8 +4,17 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.nn.attention import AdditiveScore, AttentionScore, BilinearScore, DotScore, RbfScore
-from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup
+from seqloom.nn.attention import (
+    AdditiveScore,
+    AttentionScore,
+    BilinearScore,
+    DotScore,
+    ExactScore,
+    FixedScore,
+    PositionScore,
+    RbfScore,
+)
+from seqloom.nn.embedding import ConstantLookup, LearnedLookup, Lookup, OneHotLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import (
     LearnedPositions,
@@ -48,6 +57,8 @@ def embedding(lookup: Lookup, token: str) -> str:
             return f"√{lookup.width} · E[{token}]"
         case OneHotLookup():
             return f"one-hot({token})"
+        case ConstantLookup(projection=None):
+            return f"a learned vector that does not depend on {token}"
         case _:
             return f"W {token} + b"
 
@@ -56,13 +67,24 @@ def position(positions: Positions, step: int) -> str:
     """Formula of the encoding of a position. Positions are counted from 0."""
     match positions:
         case SinusoidalPositions():
-            return f"[sin(ω₁·{step}), cos(ω₁·{step}), …], ω_k = 10000^(-2k/{positions.width})"
+            return _sinusoid(positions, step + positions.offset)
         case OneHotPositions():
             return f"one-hot({step})"
         case LearnedPositions():
             return f"P[{step}]"
         case _:
             raise AssertionError("only subclasses of PositionTable have a formula")
+
+
+def _sinusoid(positions: SinusoidalPositions, step: int) -> str:
+    first, second = ("ω₁", "ω₂") if positions.frequencies == "lecture" else ("ω₀", "ω₁")
+    if positions.layout == "halves":
+        entries = f"[sin({first}·{step}), sin({second}·{step}), …, cos({first}·{step}), …]"
+    else:
+        entries = f"[sin({first}·{step}), cos({first}·{step}), …]"
+    width = positions.width
+    exponent = f"-k/({width}/2-1)" if positions.frequencies == "fairseq" else f"-2k/{width}"
+    return f"{entries}, ω_k = 10000^({exponent})"
 
 
 def with_position(positions: PositionTable) -> str:
@@ -85,7 +107,7 @@ def query(attention: MultiHeadAttention, state: str, head: int, position: int) -
     head:  counted from 0
     """
     plan = attention
-    projected = _activated(plan, _projected(attention.to_query, "q", state))
+    projected = _layers(plan, [plan.to_query, *plan.query_layers], "q", state)
     formula = _slice(projected, head, plan.heads, plan.query_head_width)
     return f"rotated by {position} × ω, {formula}" if attention.rotary else formula
 
@@ -93,7 +115,7 @@ def query(attention: MultiHeadAttention, state: str, head: int, position: int) -
 def key(attention: MultiHeadAttention, state: str, head: int) -> str:
     """Formula of the keys of one head. state: symbol of the source states"""
     plan = attention
-    projected = _activated(plan, _projected(attention.to_key, "k", state))
+    projected = _layers(plan, [plan.to_key, *plan.key_layers], "k", state)
     formula = _slice(projected, head, plan.heads, plan.key_head_width)
     return f"rotated by the position × ω, {formula}" if attention.rotary else formula
 
@@ -103,6 +125,15 @@ def value(attention: MultiHeadAttention, state: str, head: int) -> str:
     plan = attention
     projected = _projected(attention.to_value, "v", state)
     return _slice(projected, head, plan.heads, plan.value_width // plan.heads)
+
+
+def _layers(plan: MultiHeadAttention, layers: list[nn.Module], letter: str, state: str) -> str:
+    """Formula of queries or keys: σ(Wq s + bq), with two layers σ(Wq₂ σ(Wq₁ s + bq₁) + bq₂)"""
+    formula = state
+    for number, layer in enumerate(layers, start=1):
+        name = letter if len(layers) == 1 else indexed(letter, number)
+        formula = _activated(plan, _projected(layer, name, formula))
+    return formula
 
 
 def _projected(module: nn.Module, letter: str, state: str) -> str:
@@ -151,6 +182,14 @@ def score(score: AttentionScore, width: int) -> str:
             return "v · tanh(Wq q + Wk k + b)"
         case RbfScore():
             return "-‖q - k‖²" if score.gamma == 1 else f"-{score.gamma:g} ‖q - k‖²"
+        case ExactScore(tolerance=0):
+            return "1 if q = k, else 0"
+        case ExactScore(tolerance=tolerance):
+            return f"1 if max |q - k| ≤ {tolerance:g}, else 0"
+        case FixedScore():
+            return "w[s]"
+        case PositionScore():
+            return "w[t, s]"
         case _:
             raise AssertionError(f"no formula for {type(score).__name__}")
 
@@ -170,6 +209,10 @@ def score_note(score: AttentionScore) -> str:
             return f"the hidden layer has width {to_score.shape[1]}"
         case RbfScore():
             return "the logarithm of a radial basis function"
+        case FixedScore():
+            return "a learned number for each source position s, the same at every step"
+        case PositionScore():
+            return "a learned number for each step t and source position s"
         case _:
             return ""
 
@@ -182,6 +225,8 @@ def weights(attention: MultiHeadAttention) -> str:
         case "argmax":
             nearest = isinstance(attention.score, RbfScore)
             return f"1 for the {'nearest key' if nearest else 'best score'}, else 0"
+        case "exact":
+            return "1 for the first key with e = 1, else 0"
         case _:
             assert_never(attention.selection)
 
@@ -191,6 +236,60 @@ def context(attention: MultiHeadAttention) -> str:
     heads = attention.heads
     outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
     return outputs if isinstance(attention.output_projection, nn.Identity) else f"Wo {outputs} + bo"
+
+
+def score_gradients(attention: MultiHeadAttention) -> str:
+    """Formula of the gradient at the scores e, given the gradient at the weights α."""
+    match attention.selection:
+        case "softmax":
+            return "(diag(α) - α αᵀ) ∂L/∂α"
+        case "argmax" | "exact":
+            return "0"
+        case _:
+            assert_never(attention.selection)
+
+
+def query_gradient(score: AttentionScore, width: int) -> str:
+    """Formula of the gradient at the query q. The sum is over the keys."""
+    match score:
+        case DotScore():
+            return f"Σ ∂L/∂e · k{_divided(score, width)}"
+        case BilinearScore():
+            return "Σ ∂L/∂e · W k"
+        case AdditiveScore():
+            return "Σ ∂L/∂e · Wqᵀ (v ∘ (1 - u²))"
+        case RbfScore(gamma=gamma):
+            return f"Σ ∂L/∂e · {2 * gamma:g} (k - q)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on q"
+        case _:
+            raise AssertionError(f"no formula for {type(score).__name__}")
+
+
+def key_gradient(score: AttentionScore, width: int) -> str:
+    """Formula of the gradient at each key k."""
+    match score:
+        case DotScore():
+            return f"∂L/∂e · q{_divided(score, width)}"
+        case BilinearScore():
+            return "∂L/∂e · Wᵀ q"
+        case AdditiveScore():
+            return "∂L/∂e · Wkᵀ (v ∘ (1 - u²))"
+        case RbfScore(gamma=gamma):
+            return f"∂L/∂e · {2 * gamma:g} (q - k)"
+        case FixedScore() | PositionScore():
+            return "0, because e does not depend on k"
+        case _:
+            raise AssertionError(f"no formula for {type(score).__name__}")
+
+
+def key_gradient_note(score: AttentionScore) -> str:
+    """Return a remark on the symbols in the formulas of `query_gradient` and `key_gradient`."""
+    return "u = tanh(Wq q + Wk k + b)" if isinstance(score, AdditiveScore) else ""
+
+
+def _divided(score: DotScore, width: int) -> str:
+    return "" if score.divisor == 1 else f" / {divisor(score, width)}"
 
 
 def cell(layer: RecurrentLayer, input_: str, state: str) -> str:

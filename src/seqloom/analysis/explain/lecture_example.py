@@ -4,9 +4,12 @@
 
 The example comes from a lecture on attention. The second state attends to all three states. The
 lecture uses the dot product q · k as the score and hard attention: the context vector is the value
-whose key has the highest score. The parameters `score` and `selection` choose other methods.
+whose key has the highest score. An `AttentionExample` can have other numbers, another score,
+another selection and another query.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Literal, assert_never
 
 import torch
@@ -15,16 +18,20 @@ from torch import Tensor, nn
 from seqloom.analysis.explain import formulas
 from seqloom.analysis.explain.explanation import Explanation, PositionLabels
 from seqloom.analysis.explain.step_trace import AttentionSymbols, StepTrace, trace_attention
+from seqloom.analysis.matrices import Rows, matrix_problems, shape_text, to_tensor
+from seqloom.core.errors import ConfigError
 from seqloom.models.interface import Memory
 from seqloom.nn.attention import (
     AdditiveScore,
     AttentionScore,
     BilinearScore,
     DotScore,
+    ExactScore,
     RbfScore,
     Selection,
     attention_weights,
 )
+from seqloom.nn.fast.linear import Linear
 from seqloom.nn.multihead import MultiHeadAttention, Projection
 
 STATES = ((5.0, 1.0), (4.0, 3.0), (-2.0, 6.0))
@@ -32,8 +39,7 @@ TO_QUERY = ((1.0, 0.0), (2.0, 9.0))
 TO_KEY = ((0.0, 1.0), (6.0, 0.0))
 TO_VALUE = ((4.0, 3.0), (9.0, 1.0))
 QUERY_STATE = 2
-"""Index of the state that provides the query, counted from 1."""
-WIDTH = 2
+"""Number of the state that provides the query, counted from 1."""
 LectureScore = Literal[
     "dot", "identity", "sqrt", "width", "bilinear", "nonlinear", "additive", "rbf"
 ]
@@ -46,92 +52,198 @@ nonlinear: σ(Wq h) · σ(Wk h)
 additive:  1 · tanh(Wq h + Wk h)
 rbf:       -‖q - k‖²
 """
+ExampleScore = Literal["dot", "bilinear", "additive", "rbf"]
+ExampleSelection = Literal["softmax", "argmax", "nearest", "exact"]
+Scale = Literal["one", "sqrt", "width"]
 
 
-def lecture_attention(
-    score: LectureScore = "dot", selection: Selection = "argmax"
-) -> MultiHeadAttention:
+@dataclass(frozen=True)
+class AttentionExample:
+    """The numbers and the choices of a worked example of self-attention.
+
+    states:     (S, D) the states h, one row each. Default: those of the lecture
+    to_query:   (K, D) Wq. Default: that of the lecture
+    to_key:     (K, D) Wk. Default: that of the lecture
+    to_value:   (V, D) Wv. Default: that of the lecture
+    query:      number of the state that attends, counted from 1. Default: 2
+    score:      "dot" (q · k), "bilinear" (hᵀ W h, W = Wqᵀ Wk), "additive" (1 · tanh(Wq h + Wk h))
+                or "rbf" (-γ‖q - k‖²). Default: "dot"
+    scale:      divisor of the dot product: "one", "sqrt" (√K) or "width" (K). Default: "one"
+    gamma:      γ of the score "rbf". Default: 1
+    selection:  "softmax"; "argmax", the value with the best score; "nearest", the value whose key
+                is nearest to the query; "exact", the value whose key equals the query, or zero.
+                Default: "argmax"
+    projection: the function applied to Wq h and Wk h, as in `MultiHeadAttention`. Default:
+                "linear"
+    """
+
+    states: Rows = STATES
+    to_query: Rows = TO_QUERY
+    to_key: Rows = TO_KEY
+    to_value: Rows = TO_VALUE
+    query: int = QUERY_STATE
+    score: ExampleScore = "dot"
+    scale: Scale = "one"
+    gamma: float = 1.0
+    selection: ExampleSelection = "argmax"
+    projection: Projection = "linear"
+
+    @classmethod
+    def of_lecture(cls, score: LectureScore, selection: Selection) -> "AttentionExample":
+        """The example of the lecture with another score."""
+        match score:
+            case "dot" | "bilinear" | "additive" | "rbf":
+                return cls(score=score, selection=selection)
+            case "sqrt" | "width":
+                return cls(scale=score, selection=selection)
+            case "identity":
+                return cls(projection="none", selection=selection)
+            case "nonlinear":
+                return cls(projection="sigmoid", selection=selection)
+            case _:
+                assert_never(score)
+
+    @property
+    def measures_distance(self) -> bool:
+        """True if the selection depends on the distance of query and key instead of the score."""
+        return self.selection in ("nearest", "exact")
+
+    def problems(self) -> list[str]:
+        """Return everything that is wrong with the numbers and the choices."""
+        matrices = {"h": self.states, "Wq": self.to_query, "Wk": self.to_key, "Wv": self.to_value}
+        problems = [text for name, rows in matrices.items() for text in matrix_problems(name, rows)]
+        if not problems:
+            problems += self._shape_problems()
+        count = len(self.states)
+        if not 1 <= self.query <= count:
+            problems.append(f"query {self.query}: there are {count} states; choose 1 to {count}")
+        if not 0 < self.gamma < math.inf:
+            problems.append(f"γ is {self.gamma:g}, but must be a finite number larger than 0")
+        if self.measures_distance and self.score in ("bilinear", "additive"):
+            problems.append(
+                f"selection '{self.selection}' measures the distance between query and key, but "
+                f"with score '{self.score}' they are in different spaces; use score 'dot' or 'rbf'"
+            )
+        return problems
+
+    def _shape_problems(self) -> list[str]:
+        width = len(self.states[0])
+        problems = [
+            f"{name} is {shape_text(rows)}, but the states h have width {width}; give it {width} "
+            "columns"
+            for name, rows in (("Wq", self.to_query), ("Wk", self.to_key), ("Wv", self.to_value))
+            if len(rows[0]) != width
+        ]
+        if len(self.to_query) != len(self.to_key):
+            problems.append(
+                f"Wq is {shape_text(self.to_query)} and Wk is {shape_text(self.to_key)}; queries "
+                "and keys must have the same width, so give both the same number of rows"
+            )
+        return problems
+
+
+def build_example_attention(example: AttentionExample) -> MultiHeadAttention:
     """Build a self-attention module with the matrices of the example and without biases."""
-    kinds: dict[LectureScore, Projection] = {
-        "identity": "none",
-        "bilinear": "none",
-        "additive": "none",
-        "nonlinear": "sigmoid",
-    }
+    # The scores "bilinear" and "additive" contain Wq and Wk themselves.
+    has_own_matrices = example.score in ("bilinear", "additive")
+    projection: Projection = "none" if has_own_matrices else example.projection
     attention = MultiHeadAttention(
-        WIDTH,
-        score=_score(score),
-        projection=kinds.get(score, "linear"),
+        len(example.states[0]),
+        width=len(example.to_query),
+        score=_score(example),
+        projection=projection,
         output_projection=False,
-        selection=selection,
-    ).double()
-    projections = (attention.to_query, attention.to_key, attention.to_value)
-    for projection, weight in zip(projections, (TO_QUERY, TO_KEY, TO_VALUE), strict=True):
-        if isinstance(projection, nn.Linear):
-            projection.weight.data = _matrix(weight)
-            nn.init.zeros_(projection.bias)
-    return attention
+        selection=_selection(example.selection),
+    )
+    if projection != "none":
+        attention.to_query = _linear(example.to_query)
+        attention.to_key = _linear(example.to_key)
+    attention.to_value = _linear(example.to_value)
+    return attention.double()
 
 
-def _score(name: LectureScore) -> AttentionScore:
+def _score(example: AttentionExample) -> AttentionScore:
     """Build the score function. Its parameters, if any, are set from Wq and Wk of the example."""
-    match name:
-        case "dot" | "identity" | "nonlinear":
-            return DotScore("one", WIDTH)
-        case "sqrt" | "width":
-            return DotScore(name, WIDTH)
+    width, inner = len(example.states[0]), len(example.to_query)
+    if example.selection == "exact":
+        return ExactScore()
+    if example.selection == "nearest":
+        return RbfScore(example.gamma)
+    match example.score:
+        case "dot":
+            return DotScore(example.scale, width if example.projection == "none" else inner)
         case "bilinear":
-            bilinear = BilinearScore(WIDTH, WIDTH)
-            bilinear.weight.data = (_matrix(TO_QUERY).T @ _matrix(TO_KEY)).unsqueeze(0)
+            bilinear = BilinearScore(width, width)
+            bilinear.weight.data = _bilinear_matrix(example).unsqueeze(0)
             return bilinear
         case "additive":
-            additive = AdditiveScore(WIDTH, WIDTH, WIDTH)
-            additive.project_query.data = _matrix(TO_QUERY).T.unsqueeze(0)
-            additive.project_key.data = _matrix(TO_KEY).T.unsqueeze(0)
+            additive = AdditiveScore(width, width, inner)
+            additive.project_query.data = to_tensor(example.to_query).T.unsqueeze(0)
+            additive.project_key.data = to_tensor(example.to_key).T.unsqueeze(0)
             nn.init.ones_(additive.to_score)
             return additive
         case "rbf":
-            return RbfScore(1.0)
+            return RbfScore(example.gamma)
         case _:
-            assert_never(name)
+            assert_never(example.score)
 
 
-def _matrix(rows: tuple[tuple[float, ...], ...]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
+def _bilinear_matrix(example: AttentionExample) -> Tensor:
+    """W = Wqᵀ Wk: (D, D)"""
+    return to_tensor(example.to_query).T @ to_tensor(example.to_key)
+
+
+def _selection(selection: ExampleSelection) -> Selection:
+    # The score is minus the squared distance, so the nearest key has the highest score.
+    return "argmax" if selection == "nearest" else selection
+
+
+def _linear(rows: Rows) -> Linear:
+    """Build a linear layer with this matrix and a bias of zero."""
+    layer = Linear(len(rows[0]), len(rows)).double()
+    layer.weight.data = to_tensor(rows)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
+    """Explain the example of the lecture: the attention of the second state to all three states."""
+    return explain_example(AttentionExample.of_lecture(score, selection))
 
 
 @torch.inference_mode()
-def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
-    """Explain the attention of the second state to all three states.
+def explain_example(example: AttentionExample) -> Explanation:
+    """Explain the attention of one state of the example to all states.
 
-    With the score "dot", the explanation also contains softmax(q · k / s) for s = 1, √d and d.
+    With the dot product and without a scale, the explanation also contains softmax(q · k / s) for
+    s = 1, √d and d. Raises ConfigError with all problems if the numbers do not fit.
     """
-    labels = tuple(formulas.indexed("h", number) for number in range(1, len(STATES) + 1))
-    states = torch.tensor([STATES], dtype=torch.float64)  # (1, 3, 2)
-    mask = torch.ones(1, len(STATES), dtype=torch.bool)
+    if problems := example.problems():
+        raise ConfigError("\n".join(["the example cannot be computed:", *problems]))
+    number, count = example.query, len(example.states)
+    labels = tuple(formulas.indexed("h", index) for index in range(1, count + 1))
+    states = to_tensor(example.states).unsqueeze(0)  # (1, S, D)
+    mask = torch.ones(1, count, dtype=torch.bool)
     memory = Memory(states, mask, states[:, :0])
-    tokens = torch.zeros(
-        1, QUERY_STATE, dtype=torch.long
-    )  # The token ids are not used. Their number makes this step 2.
+    # The token ids are not used. Their number is the number of the step.
+    tokens = torch.zeros(1, number, dtype=torch.long)
     trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
-    attention = lecture_attention(score, selection)
-    query_state = formulas.indexed("h", QUERY_STATE)
-    attended = attention.trace(states[:, QUERY_STATE - 1 : QUERY_STATE], states, trace.source_mask)
+    attention = build_example_attention(example)
+    attended = attention.trace(states[:, number - 1 : number], states, trace.source_mask)
     trace.begin_section("states and matrices")
     trace.add("states", "h", states[0], labels)
-    rows = tuple(f"row {number + 1}" for number in range(WIDTH))
-    matrices = (TO_QUERY, TO_KEY, TO_VALUE)
-    for name, letter, weight in zip(("queries", "keys", "values"), "qkv", matrices, strict=True):
-        trace.add(f"to {name}", f"W{letter}", _matrix(weight), rows)
+    _trace_matrices(trace, example, attention)
+    query_state = formulas.indexed("h", number)
     trace.begin_section(f"attention of {query_state}")
     trace_attention(attention, attended, AttentionSymbols(query_state, "h", labels), trace)
-    if score == "dot":
+    is_plain_dot = isinstance(attention.score, DotScore) and example.scale == "one"
+    if is_plain_dot and example.projection == "linear":
         trace.begin_section("softmax of the same scores")
-        _trace_softmax(trace, attended.scores[0, 0, 0], labels)
+        _trace_softmax(trace, attended.scores[0, 0, 0], labels, attention.query_head_width)
     return Explanation(
         source=labels,
         output=(),
-        step=QUERY_STATE,
+        step=number,
         previous=None,
         answer=None,
         best=(),
@@ -141,11 +253,29 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
     )
 
 
-def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...]) -> None:
-    """Trace softmax(products / s) three times, with s = 1, √d and d."""
+def _trace_matrices(
+    trace: StepTrace, example: AttentionExample, attention: MultiHeadAttention
+) -> None:
+    """Trace Wq, Wk and Wv, and the parameters of the score function, if it has any."""
+    matrices = (example.to_query, example.to_key, example.to_value)
+    for name, letter, rows in zip(("queries", "keys", "values"), "qkv", matrices, strict=True):
+        trace.add(f"to {name}", f"W{letter}", to_tensor(rows), _row_names(len(rows)))
+    match attention.score:
+        case BilinearScore(weight=weight):
+            trace.add("score matrix", "W = Wqᵀ Wk", weight[0], _row_names(weight.shape[1]))
+        case AdditiveScore(to_score=to_score):
+            trace.add("score vector", "v", to_score[0, :, 0], note="the bias b is zero")
+
+
+def _row_names(count: int) -> tuple[str, ...]:
+    return tuple(f"row {number}" for number in range(1, count + 1))
+
+
+def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...], width: int) -> None:
+    """Trace softmax(products / s) three times, with s = 1, √d and d. width: d"""
     mask = torch.ones(len(products), dtype=torch.bool)
-    for score in (DotScore("one", WIDTH), DotScore("sqrt", WIDTH), DotScore("width", WIDTH)):
+    for score in (DotScore("one", width), DotScore("sqrt", width), DotScore("width", width)):
         scaled = products / score.divisor
-        formula = formulas.score(score, WIDTH)
+        formula = formulas.score(score, width)
         trace.add("scores", f"e = {formula}", scaled, labels)
         trace.add("weights", "α = softmax(e)", attention_weights(scaled, mask, "softmax"), labels)

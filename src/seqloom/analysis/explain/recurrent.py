@@ -18,6 +18,7 @@ from seqloom.analysis.explain.step_trace import (
 )
 from seqloom.models.recurrent import (
     CopiedInitialState,
+    FlattenedInitialState,
     InitialState,
     ProjectedInitialState,
     RecurrentDecoder,
@@ -103,7 +104,7 @@ class _RecurrentStep:
         assert attention is not None
         trace.begin_section("attention")
         source, query = trace.memory.states, state[:, None, : self.decoder.width]
-        attended = attention.trace(query, source, trace.source_mask)
+        attended = attention.trace(query, source, trace.source_mask, position_ids=trace.step - 1)
         symbols = AttentionSymbols(symbol, "h", trace.labels.source)
         trace_attention(attention, attended, symbols, trace, self._context_note())
         self.context = attended.context[:, 0]
@@ -182,6 +183,15 @@ def _initial_state(initial_state: InitialState) -> str:
         case CopiedInitialState():
             return " = c"
         case ProjectedInitialState():
-            return " = tanh(W c + b)"
+            formula = "c"
+            if isinstance(initial_state, FlattenedInitialState):
+                formula = f"[h₁; …; {formulas.indexed('h', initial_state.cells)}]"
+            layers = len(initial_state.hidden_layers) + 1
+            for number in range(1, layers + 1):
+                weight, bias = (
+                    letter if layers == 1 else formulas.indexed(letter, number) for letter in "Wb"
+                )
+                formula = f"tanh({weight} {formula} + {bias})"
+            return f" = {formula}"
         case _:
             return " = 0: the initial state does not depend on the source"

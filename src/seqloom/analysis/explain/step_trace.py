@@ -119,12 +119,13 @@ def trace_attention(
     note:     remark on the context vector
     """
     plan, head, labels = attention, trace.head, symbols.labels
-    query = formulas.query(attention, symbols.query, head, trace.step - 1)
-    trace.add("query", f"q = {query}", attended.queries[0, head, 0])
-    key = formulas.key(attention, symbols.source, head)
-    trace.add("keys", f"k = {key}", attended.keys[0, head], labels)
-    scores = attended.scores[0, head, 0]  # (S,)
     score = attention.score
+    if not score.is_positional:
+        query = formulas.query(attention, symbols.query, head, trace.step - 1)
+        trace.add("query", f"q = {query}", attended.queries[0, head, 0])
+        key = formulas.key(attention, symbols.source, head)
+        trace.add("keys", f"k = {key}", attended.keys[0, head], labels)
+    scores = attended.scores[0, head, 0]  # (S,)
     if isinstance(score, DotScore) and score.divisor != 1:
         trace.add("products", "q · k", scores * score.divisor, labels)
         scale = f"1 / {formulas.divisor(score, plan.query_head_width)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import BeamWidth, DecodingSettings, EnsembleMembers, Json, RunFolder
+from seqloom.cli.options import BeamWidth, EnsembleMembers, Json, RunFolder, RunSettings
 from seqloom.cli.output import print_json, print_line, print_message
 from seqloom.core.errors import ConfigError
 
@@ -32,15 +32,14 @@ def caption(
     ] = None,
     beam: BeamWidth = None,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
 ) -> None:
     """Describe images, one line per image."""
-    from seqloom.cli.recipe_settings import change_decoding
-    from seqloom.runs.run import load
+    from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.viz.caption_attention import save_caption_attention
 
-    run = load([run_folder, *(ensemble or ())])
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
     decoding = change_decoding(run.config, settings)
     captions = run.caption(images, beam=beam, decoding=decoding, attention=True)
     for image, prediction in zip(images, captions, strict=True):

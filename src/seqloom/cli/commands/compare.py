@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import BeamWidth, DecodingSettings, Json, Split, existing_run
+from seqloom.cli.options import BeamWidth, Json, RunSettings, Split, existing_run
 from seqloom.cli.output import print_json, print_message, write_json
 from seqloom.cli.tables import make_table, metric_label, stdout_console
 
@@ -57,7 +57,7 @@ def compare(
         ),
     ] = None,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
 ) -> None:
     """Compare the outputs of two runs sentence by sentence, with scores and attention."""
     if texts and files:
@@ -67,21 +67,23 @@ def compare(
 
     from seqloom.analysis.comparison import check_comparable, compare_runs
     from seqloom.cli.inputs import read_examples
-    from seqloom.cli.recipe_settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding, load_run
+    from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.data.example import Example
-    from seqloom.runs.run import load
     from seqloom.viz.comparison_page import save_comparison_page
 
-    first, second = load(first_folder), load(second_folder)
+    first, others = load_run([first_folder], settings)
+    second, _ = load_run([second_folder], settings)
     check_comparable((first, second))
     if texts:
         examples = [Example(text, "", (), "--text") for text in texts]
     else:
         examples = read_examples(files, first.config.data, split)
     decodings = (
-        change_decoding(first.config, settings, beam),
-        change_decoding(second.config, settings, beam),
+        change_decoding(first.config, others, beam),
+        change_decoding(second.config, others, beam),
     )
+    warn_about_missing_tags(first, [example.source for example in examples])
     comparison = compare_runs((first, second), examples, decodings)
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, comparison.to_json(), indent=1)

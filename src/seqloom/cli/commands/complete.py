@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import DecodingSettings, EnsembleMembers, RunFolder
+from seqloom.cli.options import EnsembleMembers, RunFolder, RunSettings
 from seqloom.cli.output import print_line, print_message, print_warning
 from seqloom.core.errors import ConfigError
 
@@ -51,19 +51,19 @@ def complete(
             metavar="N", min=0, help="Random seed of the sampling. Default: a new one each time."
         ),
     ] = None,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
 ) -> None:
     """Complete prompts, or generate text without a prompt, with a language model."""
     import secrets
 
     from seqloom.cli.inputs import check_texts
+    from seqloom.cli.recipe_settings import load_run
     from seqloom.config.schema.decoding import SampleConfig
-    from seqloom.runs.run import load
 
     prompts = prompts or [""]
     check_texts(prompts)
-    run = load([run_folder, *(ensemble or ())])
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
     random_seed = secrets.randbelow(10**6)
     sampling = {
         "kind": "sample",
@@ -74,7 +74,7 @@ def complete(
         "top_p": top_p,
     }
     changes = [f"decoding.{key}={value}" for key, value in sampling.items() if value is not None]
-    decoding = _change_decoding(run, [*changes, *(settings or ())], temperature)
+    decoding = _change_decoding(run, [*changes, *settings], temperature)
     completions = run.complete(prompts, decoding=decoding, n_best=samples)
     if isinstance(decoding, SampleConfig) and seed is None and decoding.seed == random_seed:
         print_message(f"seed {random_seed}; repeat these samples with --seed {random_seed}")

@@ -62,7 +62,8 @@ def evaluate(
             "--set",
             metavar="KEY=VALUE",
             help="Override a setting of decoding, engine or data, for example "
-            "decoding.max_length=60, data.folder=/path or data.test={kind='tsv', path='x.tsv'}. "
+            "decoding.max_length=60, data.folder=/path or data.test={kind='tsv', path='x.tsv'}, or "
+            "how attention is computed, for example model.decoder.attention.selection=argmax. "
             "Can be repeated.",
         ),
     ] = None,
@@ -76,25 +77,26 @@ def evaluate(
     Uses the data of the recipe. Use --set data.folder=… if the data has moved, and --set
     data.test=… for another test set. The outputs and scores are saved in the run folder.
     """
-    from seqloom.cli.recipe_settings import change_recipe
+    from seqloom.cli.recipe_settings import change_recipe, load_run, split_model_settings
     from seqloom.runs.evaluation.report import compare_reports
     from seqloom.runs.forecaster import is_forecaster, load_forecaster
-    from seqloom.runs.run import load
 
     if against is None and is_forecaster(run_folder):
-        forecaster = load_forecaster(run_folder)
-        config = change_recipe(forecaster.config, settings, sections=("data",))
+        of_model, others = split_model_settings(settings)
+        forecaster = load_forecaster(run_folder, of_model)
+        config = change_recipe(forecaster.config, others, sections=("data",))
         _evaluate_forecaster(forecaster, config, split, json)
         return
 
-    runs = [] if against is None else [load(against)]
-    runs.append(load([run_folder, *(ensemble or ())]))
+    runs = [] if against is None else [load_run([against], settings)[0]]
+    run, others = load_run([run_folder, *(ensemble or ())], settings)
+    runs.append(run)
     _check_same_task(runs)
     reports = []
     for run in runs:
         config = change_recipe(
             run.config,
-            settings,
+            others,
             beam=beam,
             engine=engine,
             sections=("decoding", "engine", "data"),
@@ -199,6 +201,9 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
     rows = [(metric_label(score.name), f"{score.value:.4g}") for score in report.scores]
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(make_table(("score", "value"), rows))
+    if report.settings:
+        changed = f"with the settings {', '.join(report.settings)}"
+        console.print(Text(changed, "dim"), soft_wrap=True)
     _print_signatures(console, report)
     _print_group_scores(console, report)
     _print_truncated(console, report)

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from seqloom.cli.options import (
     BeamWidth,
-    DecodingSettings,
     EnsembleMembers,
     Json,
     RunFolder,
+    RunSettings,
     TargetLanguage,
 )
 from seqloom.cli.output import (
@@ -87,7 +87,7 @@ def inspect(
         ),
     ] = False,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
     to: TargetLanguage = None,
 ) -> None:
@@ -112,11 +112,11 @@ def inspect(
     from seqloom.analysis.attention import check_has_text_source
     from seqloom.cli.attention_view import AttentionView
     from seqloom.cli.inputs import check_texts, read_portions
-    from seqloom.cli.recipe_settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding, load_run
+    from seqloom.cli.tags import MissingTags
     from seqloom.runs.options import PredictionOptions
-    from seqloom.runs.run import load
 
-    run = load([run_folder, *(ensemble or ())])
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
     check_has_text_source(run)
     if run.heads_note:
         print_warning(run.heads_note)
@@ -127,7 +127,9 @@ def inspect(
     )
     results: list[InspectedText] = []
     count = 0
+    missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        missing_tags.add(portion)
         options = PredictionOptions(n_best=n_best, first=count, to=to, heads=True)
         outputs = run.predict(portion, options, decoding=decoding)
         for source, predictions in zip(portion, outputs, strict=True):
@@ -140,6 +142,7 @@ def inspect(
             else:
                 _print_result(stdout_console(), result, view, plain)
         flush_output()
+    missing_tags.warn()
     for note in view.notes:
         print_message(f"note: {note}")
     if out is not None:

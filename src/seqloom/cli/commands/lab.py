@@ -44,13 +44,13 @@ def lab(
         ),
     ] = "small",
     seeds: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="N|FIRST-LAST",
-            help="Number of seeds (3 means seeds 1 to 3), or a range such as 11-13. A verdict "
-            "needs at least three seeds.",
+            help="Number of seeds (3 means seeds 1 to 3), or a range such as 11-13. Default: the "
+            "number that the verdict on a claim needs, which is 3 for most claims.",
         ),
-    ] = "3",
+    ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder to write the reports to.")
     ] = Path("runs/lab"),
@@ -65,28 +65,33 @@ def lab(
     """Test claims of the lectures: an experiment and a verdict for each claim.
 
     Each report is a folder with report.html and report.json. Measurements that already exist are
-    reused.
+    reused; measured times only on the same machine.
     """
-    seed_range = _parse_seeds(seeds)
+    seed_range = None if seeds is None else _parse_seeds(seeds)
     if not claims:
         _list_claims(out, json)
         return
 
-    from seqloom.lab.registry import select_claims
+    from seqloom.lab.registry import find_claim, select_claims
 
     names = select_claims(claims)
 
     from seqloom.lab.reporting.report_files import write_report
     from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
 
-    experiments = [Experiment(out, name, size) for name in names]
+    experiments = {
+        Experiment(out, name, size): seed_range or range(1, find_claim(name).min_seeds + 1)
+        for name in names
+    }
     reports: list[ClaimReport] = []
     failed: set[Experiment] = set()
     # With one job at a time, finish one claim after the other, so that each report is written as
     # early as possible. With several jobs, schedule all claims together, so that no process is
     # idle.
-    for group in [[experiment] for experiment in experiments] if jobs == 1 else [experiments]:
-        measurements = [job for experiment in group for job in list_jobs(experiment, seed_range)]
+    for group in [[experiment] for experiment in experiments] if jobs == 1 else [list(experiments)]:
+        measurements = [
+            job for experiment in group for job in list_jobs(experiment, experiments[experiment])
+        ]
         with _measurement_display(len(measurements)) as show:
             errors = run_jobs(measurements, jobs, show)
         for job, error in errors.items():
@@ -94,7 +99,7 @@ def lab(
             failed.add(job.experiment)
         for experiment in group:
             if experiment not in failed:
-                reports.append(write_report(experiment, seed_range))
+                reports.append(write_report(experiment, experiments[experiment]))
                 if not json:
                     _print_report(reports[-1], experiment)
     if json:

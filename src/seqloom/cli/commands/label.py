@@ -15,6 +15,7 @@ from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
 
 
 def label(
@@ -22,7 +23,9 @@ def label(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT]...", help="Texts to label. Default: the lines of standard input."
+            metavar="[TEXT]...",
+            help="Texts to label. Default: the lines of standard input. For a run that reads "
+            "vectors: CSV files with one row per frame, or frames such as '0.5,-1.2 0.6,-1.1'.",
         ),
     ] = None,
     every: Annotated[
@@ -31,12 +34,14 @@ def label(
     json: Json = False,
     ensemble: EnsembleMembers = None,
 ) -> None:
-    """Label texts, or each token of a text.
+    """Label texts or sequences of vectors, or each of their tokens or frames.
 
     If a text has one label, the output is one line `label<TAB>probability`. If each token has a
-    label, the output is two lines: the tokens, and below them their labels.
+    label, the output is two lines: the tokens, and below them their labels. For a CSV file, a line
+    starts with the name of the sequence and, if each frame has a label, the number of the frame.
     """
     from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.cli.tags import MissingTags
     from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.runs.run import load
 
@@ -48,8 +53,13 @@ def label(
             f"--all: {run.name} labels each token, so a text has too many possible label "
             "sequences to print. Remove --all."
         )
+    if run.config.data.has_frames and texts is not None:
+        _label_frames(run, texts, every=every, per_frame=per_token, json=json)
+        return
     index = 0
+    missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+        missing_tags.add(portion)
         for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
             if json:
                 labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
@@ -65,6 +75,46 @@ def label(
                 print_line("\t".join(fields))
             index += 1
         flush_output()
+    missing_tags.warn()
+
+
+def _label_frames(
+    run: Run, inputs: Sequence[str], *, every: bool, per_frame: bool, json: bool
+) -> None:
+    """Label the sequences of CSV files, or sequences that are given as text."""
+    sequences = [each for text in inputs for each in _read_sequences(run, text)]
+    predicted = run.label([text for _, text in sequences], every=every)
+    for index, ((name, text), predictions) in enumerate(zip(sequences, predicted, strict=True)):
+        if json:
+            labels = _token_labels(predictions[0]) if per_frame else _text_labels(predictions)
+            print_json({"id": index, "sequence": name, "source": text, "labels": labels})
+            continue
+        start = "" if name is None else f"{name}\t"
+        if per_frame:
+            for each in _token_labels(predictions[0]):
+                print_line(f"{start}{each['token']}\t{each['label']}\t{each['probability']:.4f}")
+        else:
+            fields = [
+                f"{each['label']}\t{each['probability']:.4f}" for each in _text_labels(predictions)
+            ]
+            print_line(start + "\t".join(fields))
+    flush_output()
+
+
+def _read_sequences(run: Run, text: str) -> list[tuple[str | None, str]]:
+    """Return (name, frames as text) for each sequence of a CSV file, or the given frames."""
+    from seqloom.config.schema.corpora import FramesConfig
+    from seqloom.data.readers.frames import read_frame_sequences
+    from seqloom.data.readers.text_files import locate
+
+    if not text.endswith((".csv", ".csv.gz")):
+        return [(None, text)]
+    corpus = run.config.data.train[0]
+    columns = corpus if isinstance(corpus, FramesConfig) else FramesConfig(path=text)
+    path = locate(text, ".")
+    return [
+        (each.name, each.text) for each in read_frame_sequences(path, columns, with_labels=False)
+    ]
 
 
 def _text_labels(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:

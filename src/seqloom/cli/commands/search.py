@@ -11,11 +11,11 @@ from rich.text import Text
 
 from seqloom.cli.options import (
     BeamWidth,
-    DecodingSettings,
     EnsembleMembers,
     Json,
-    RunFolder,
+    RunSettings,
     TargetLanguage,
+    existing_run,
 )
 from seqloom.cli.output import print_json, print_message, write_json
 from seqloom.cli.tables import stdout_console, supports_unicode
@@ -28,7 +28,10 @@ DROPPED_PER_STEP = 3
 
 
 def search(
-    run_folder: RunFolder,
+    run_folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="Run folder, written by `seqloom train`."),
+    ] = None,
     text: Annotated[
         str,
         typer.Argument(
@@ -66,31 +69,54 @@ def search(
         ),
     ] = None,
     json: Json = False,
-    settings: DecodingSettings = None,
+    settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
     to: TargetLanguage = None,
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example",
+            help="Trace a beam of 2 over the lecture's small built-in example, \"he hit me with a "
+            'pie". Needs no run folder.',
+        ),
+    ] = False,
 ) -> None:
     """Trace a search: the candidates of every step, and why they were dropped.
 
     Works for greedy search, beam search, sampling and exhaustive search.
     """
     replacement = None if instead is None else _parse_replacement(instead)
+    if example:
+        _check_example_options(run_folder, replacement, ensemble, to)
+    elif run_folder is None:
+        raise typer.BadParameter("Give a run folder and a text, or --example.")
+    existing_run(run_folder)
 
+    from seqloom.analysis.search_example import example_recipe, search_example
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.cli.recipe_settings import change_decoding
+    from seqloom.cli.recipe_settings import change_decoding, load_run
+    from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.runs.options import check_n_best
-    from seqloom.runs.run import load
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):
         image_format(out)  # reports an unknown format before the run is loaded
-    run = load([run_folder, *(ensemble or ())])
-    decoding = change_decoding(run.config, settings, beam)
+    config = example_recipe()
+    run = None
+    if run_folder is not None:
+        run, settings = load_run([run_folder, *(ensemble or ())], settings)
+        config = run.config
+    decoding = change_decoding(config, settings, beam)
     if n_best is not None:
         check_n_best(decoding, n_best)
-    inspection = SearchInspection.of(run, text, decoding, to)
-    trace = inspection.search(n_best)
-    change = None if replacement is None else inspection.replace_token(*replacement)
+    change = None
+    if run is None:
+        trace = search_example(decoding, n_best)
+    else:
+        warn_about_missing_tags(run, [text])
+        inspection = SearchInspection.of(run, text, decoding, to)
+        trace = inspection.search(n_best)
+        change = None if replacement is None else inspection.replace_token(*replacement)
     if out is not None:
         _save(out, trace, change)
     if json:
@@ -100,6 +126,23 @@ def search(
     _print_trace(console, trace, show_all)
     if change is not None:
         _print_change(console, change)
+
+
+def _check_example_options(
+    run_folder: Path | None,
+    replacement: tuple[int, str] | None,
+    ensemble: list[Path] | None,
+    to: str | None,
+) -> None:
+    """Raise BadParameter for each argument and option that needs a run."""
+    given = {
+        "a run folder or a text": run_folder,
+        "--instead": replacement,
+        "--with": ensemble,
+        "--to": to,
+    }
+    if names := [name for name, value in given.items() if value]:
+        raise typer.BadParameter(f"--example cannot be combined with {' and '.join(names)}.")
 
 
 def _parse_replacement(value: str) -> tuple[int, str]:

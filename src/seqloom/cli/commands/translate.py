@@ -61,7 +61,8 @@ def translate(
             "--set",
             metavar="KEY=VALUE",
             help="Override a decoding or engine setting, for example decoding.max_length=60 or "
-            "engine.precision=float32. Can be repeated.",
+            "engine.precision=float32, or how attention is computed, for example "
+            "model.decoder.attention.selection=argmax. Can be repeated.",
         ),
     ] = None,
     ensemble: EnsembleMembers = None,
@@ -81,12 +82,12 @@ def translate(
 
     from seqloom.cli.engine import prepare_engine
     from seqloom.cli.inputs import read_portions
-    from seqloom.cli.recipe_settings import change_recipe
+    from seqloom.cli.recipe_settings import change_recipe, load_run
+    from seqloom.cli.tags import MissingTags
     from seqloom.runs.options import PredictionOptions, check_n_best
-    from seqloom.runs.run import load
 
     portions = read_portions(files)
-    run = load([run_folder, *(ensemble or ())])
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
     config = change_recipe(
         run.config, settings, beam=beam, engine=engine, sections=("decoding", "engine")
     )
@@ -107,7 +108,9 @@ def translate(
 
     line_number = 0
     truncated: list[int] = []
+    missing_tags = MissingTags(run)
     for texts in portions:
+        missing_tags.add(texts)
         options = replace(options, first=line_number)
         outputs = run.predict(texts, options, decoding=config.decoding)
         for text, predictions in zip(texts, outputs, strict=True):
@@ -116,6 +119,7 @@ def translate(
             if not predictions[0].finished:
                 truncated.append(line_number)
         flush_output()
+    missing_tags.warn()
     if truncated:
         listed = ", ".join(map(str, truncated[:MAX_LISTED_LINES]))
         more = ", …" if len(truncated) > MAX_LISTED_LINES else ""

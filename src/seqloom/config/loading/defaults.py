@@ -95,6 +95,20 @@ def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
     return {"decoding": {"kind": "greedy"}, **tables, "text": text}
 
 
+OLD_BEHAVIOUR: dict[str, dict[str, Any]] = {"decoding": {"length_counts_end": True}}
+"""Settings whose default differs from what seqloom did before the setting existed, with the value
+that stands for the old behaviour."""
+
+
+def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
+    """Add the settings that are missing in the recipe of a run folder, with their old behaviour.
+
+    A run folder stores all settings, so a missing one did not exist when the run was trained.
+    """
+    old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}
+    return {**tables, **old}
+
+
 def _fill_value(
     value: Any, spec: FieldSpec, default: Any, path: KeyPath, unknown: list[UnknownKey]
 ) -> Any:

@@ -13,6 +13,7 @@ from seqloom.config.loading.defaults import (
     UnknownKey,
     apply_label_defaults,
     apply_language_model_defaults,
+    apply_old_behaviour,
     fill_defaults,
 )
 from seqloom.config.loading.error_messages import (
@@ -84,18 +85,25 @@ def load_recipe(
         return _resolve(dict(source), overrides, name or "recipe", count_pairs)
     path = Path(source)
     if (path / RECIPE_FILE).is_file():
-        path = path / RECIPE_FILE
+        return load_run_recipe(path / RECIPE_FILE, overrides)
     if not path.is_file():
         if str(source) in bundled_recipes():
             return load_bundled_recipe(str(source), overrides)
         raise NotFoundError(f"{path}: {_missing_file_problem(path)}")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
+    data = _read_bytes(path)
     if problem := not_a_recipe(path, data):
         raise ConfigError(f"{path}: {problem}")
     return _read(data, overrides, name or str(path), count_pairs)
+
+
+def load_run_recipe(path: Path, overrides: Sequence[str] = ()) -> ResolvedRecipe:
+    """Load the recipe that a run folder stores.
+
+    Settings that did not exist when the run was trained keep the behaviour of that time
+    (`apply_old_behaviour`), so that a run of an earlier version still has the same outputs.
+    """
+    tables = _parse(_read_bytes(path), str(path))
+    return _resolve(apply_old_behaviour(tables), overrides, str(path))
 
 
 def load_bundled_recipe(name: str, overrides: Sequence[str] = ()) -> ResolvedRecipe:
@@ -107,6 +115,13 @@ def load_bundled_recipe(name: str, overrides: Sequence[str] = ()) -> ResolvedRec
             f"{name}: there is no such bundled recipe; the bundled recipes are {names}"
         )
     return _read(bundled[name].read_bytes(), overrides, name)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _missing_file_problem(path: Path) -> str:
@@ -137,11 +152,14 @@ def _missing_file_problem(path: Path) -> str:
 def _read(
     data: bytes, overrides: Sequence[str], name: str, count_pairs: CountPairs | None = None
 ) -> ResolvedRecipe:
+    return _resolve(_parse(data, name), overrides, name, count_pairs)
+
+
+def _parse(data: bytes, name: str) -> dict[str, Any]:
     try:
-        tables = parse_toml(data)
+        return parse_toml(data)
     except TomlSyntaxError as error:
         raise ConfigError(f"{name} cannot be used:{format_problems([str(error)])}") from error
-    return _resolve(tables, overrides, name, count_pairs)
 
 
 def _resolve(

@@ -40,8 +40,34 @@ class RbfScoreConfig(Section):
     1.0."""
 
 
+class FixedScoreConfig(Section):
+    """Fixed weights: score = w[s], one learned number for each source position s, the same at every
+    decoder step. The contents of queries and keys are ignored. For recurrent networks."""
+
+    kind: Literal["fixed"] = "fixed"
+    max_length: int = Field(256, gt=0)
+    """Number of source positions. Longer sources are not possible. Default: 256."""
+
+
+class PositionScoreConfig(Section):
+    """Weights by position: score = w[t, s], one learned number for each decoder step t and source
+    position s. The contents of queries and keys are ignored. For recurrent networks."""
+
+    kind: Literal["position"] = "position"
+    max_source_length: int = Field(256, gt=0)
+    """Number of source positions. Longer sources are not possible. Default: 256."""
+    max_target_length: int = Field(256, gt=0)
+    """Number of decoder steps. Longer outputs are not possible. In the self-attention of an encoder:
+    number of source positions that attend. Default: 256."""
+
+
 ScoreConfig = Annotated[
-    DotScoreConfig | BilinearScoreConfig | AdditiveScoreConfig | RbfScoreConfig,
+    DotScoreConfig
+    | BilinearScoreConfig
+    | AdditiveScoreConfig
+    | RbfScoreConfig
+    | FixedScoreConfig
+    | PositionScoreConfig,
     Field(discriminator="kind"),
 ]
 
@@ -67,13 +93,21 @@ class AttentionConfig(Section):
     """How keys and queries are computed from states h: "none" uses h itself, "linear" uses W h,
     "sigmoid" and "tanh" apply that function to W h + b. Default: "none"; "linear" in a
     Transformer."""
+    projection_layers: int = Field(1, ge=1)
+    """Number of layers that compute keys, and of layers that compute queries. Each layer is W x + b,
+    followed by the function of `projection`. More than 1 requires projection "sigmoid" or "tanh".
+    Default: 1."""
     values: Literal["states", "learned"] = "states"
     """The vectors that attention averages: "states" uses the states themselves, "learned" applies a
     learned linear map to them. Default: "states"; "learned" in a Transformer."""
-    selection: Literal["softmax", "argmax", "nearest"] = "softmax"
+    selection: Literal["softmax", "argmax", "nearest", "exact"] = "softmax"
     """How weights are computed from scores: "softmax" mixes all values, "argmax" takes the value
-    with the best score, "nearest" the value whose key is closest to the query. Default:
-    "softmax"."""
+    with the best score, "nearest" the value whose key is closest to the query, "exact" the value
+    whose key equals the query, or zeros if there is no such key. Keys and queries get a gradient only
+    from "softmax". Default: "softmax"."""
+    tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Largest difference of two numbers that count as equal, for selection "exact". 0.0 means equal
+    numbers. Default: 0.0."""
     heads: int = Field(1, ge=1)
     """Number of attention heads. Must divide the width. Default: 1; 8 in a Transformer."""
     width: int | None = Field(None, gt=0)
@@ -100,18 +134,48 @@ class AttentionConfig(Section):
     @property
     def compares_states_directly(self) -> bool:
         """True if states are compared without a learned matrix, so that their widths must be equal."""
-        direct = self.score.kind in ("dot", "rbf") or self.selection == "nearest"
+        direct = self.score.kind in ("dot", "rbf") or self.selection in ("nearest", "exact")
         return direct and self.projection == "none"
+
+    @property
+    def is_positional(self) -> bool:
+        """True if weights depend only on positions."""
+        return isinstance(self.score, FixedScoreConfig | PositionScoreConfig)
+
+    def width_problems(self, name: str, states_width: int) -> list[str]:
+        """Return the problem with self-attention whose result has another width than the states."""
+        width = self.width or states_width
+        if self.values == "states" or self.output_projection or width == states_width:
+            return []
+        return [
+            f"{name} returns vectors of width {width}, which cannot replace states of width "
+            f"{states_width}; set {name}.output_projection = true, or remove {name}.width"
+        ]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems: list[str] = []
         if self.width is not None:
             problems += heads_problems(self.width, self.heads)
-        if self.selection == "nearest" and self.score.kind not in ("dot", "rbf"):
+        if self.selection in ("nearest", "exact") and self.score.kind not in ("dot", "rbf"):
             problems.append(
-                f"selection 'nearest' measures the distance between query and key, but with score "
-                f"'{self.score.kind}' they are in different spaces; use score 'dot' or 'rbf'"
+                f"selection '{self.selection}' measures the distance between query and key, but with "
+                f"score '{self.score.kind}' they are in different spaces; use score 'dot' or 'rbf'"
+            )
+        if self.tolerance and self.selection != "exact":
+            problems.append(
+                f"tolerance applies to selection 'exact' only, but selection is '{self.selection}'; "
+                "set selection = 'exact', or remove tolerance"
+            )
+        if self.projection_layers > 1 and self.projection not in ("sigmoid", "tanh"):
+            problems.append(
+                f"projection_layers = {self.projection_layers} needs projection 'sigmoid' or 'tanh', "
+                f"not '{self.projection}': several layers without such a function are one linear map"
+            )
+        if self.is_positional and self.projection != "none":
+            problems.append(
+                f"score '{self.score.kind}' depends only on positions, so projected queries and keys "
+                f"would not be used; set projection = 'none', not '{self.projection}'"
             )
         if problems:
             raise ValueError("\n".join(problems))

@@ -128,6 +128,76 @@ class CaptionsConfig(Section):
     have a caption."""
 
 
+class ScenesConfig(Section):
+    """Generated images of two coloured shapes, with captions such as "a red circle above a blue
+    square". No caption of dev or test occurs in training."""
+
+    kind: Literal["scenes"] = "scenes"
+    examples: int = Field(gt=0)
+    """Number of images to generate."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of the generator. Default: 0."""
+
+
+class FramesConfig(Section):
+    """Sequences of real-valued vectors (frames) with labels, in a CSV file with a header line and one
+    row per frame. The rows of a sequence follow each other."""
+
+    kind: Literal["frames"] = "frames"
+    path: str
+    """Path of the file. May be compressed with gzip."""
+    sequence: str = "sequence"
+    """Name of the column that says which sequence a row belongs to. Default: "sequence"."""
+    label: str = "label"
+    """Name of the column with the label. Default: "label"."""
+    columns: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
+    """Names of the columns with the numbers of a frame. Default: all other columns."""
+    labels: Literal["frame", "sequence"] = "frame"
+    """What has a label: each frame, or the whole sequence. In the second case, all rows of a sequence
+    must have the same label. Default: "frame"."""
+
+    @model_validator(mode="after")
+    def _check_columns(self) -> Self:
+        names = (self.sequence, self.label, *self.columns)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"{', '.join(repeated)}: each column can be used only once among sequence, label "
+                "and columns; remove the repetition"
+            )
+        return self
+
+
+class GesturesConfig(Section):
+    """Generated movements of a hand. A frame is the noisy velocity of the hand (two numbers), and the
+    label is the gesture: left-circle, right-circle, wave or rest. One frame does not show in which
+    direction a circle turns, so a model needs several frames."""
+
+    kind: Literal["gestures"] = "gestures"
+    labels: Literal["frame", "sequence"] = "frame"
+    """What has a label. "frame": each frame, in a sequence of several gestures. "sequence": the whole
+    sequence, which is a single gesture. Default: "frame"."""
+    examples: int = Field(gt=0)
+    """Number of sequences to generate."""
+    min_frames: int = Field(20, ge=1)
+    """Minimum number of frames of a sequence. Default: 20."""
+    max_frames: int = Field(40, ge=1)
+    """Maximum number of frames of a sequence. Default: 40."""
+    noise: float = Field(0.5, ge=0)
+    """Standard deviation of the noise on each number. The speed of a moving hand is about 1.
+    Default: 0.5."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of the generator. Default: 0."""
+
+    @model_validator(mode="after")
+    def _check_frame_order(self) -> Self:
+        if self.min_frames > self.max_frames:
+            raise ValueError(
+                f"min_frames {self.min_frames} is above max_frames {self.max_frames}; swap them"
+            )
+        return self
+
+
 class SeriesConfig(Section):
     """A time series in a CSV file with a header line and one row per time step.
 
@@ -173,6 +243,21 @@ class TracksConfig(Section):
         return self
 
 
+class RobotConfig(Section):
+    """Generated paths of a robot with two wheels. The columns to forecast are its position x, y. The
+    context is the speed of the left and of the right wheel, measured at each step. The direction of
+    the robot is not given: a model has to infer it from the observed positions."""
+
+    kind: Literal["robot"] = "robot"
+    examples: int = Field(gt=0)
+    """Number of paths to generate."""
+    noise: float = Field(0.02, ge=0)
+    """Standard deviation of the noise on each measured position and speed. A wheel moves at most 1 per
+    step. Default: 0.02."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of the generator. Default: 0."""
+
+
 Language = Literal["de", "en", "fr"]
 """Languages of the bundled sentences."""
 
@@ -216,14 +301,22 @@ class BundledConfig(TaggedCorpusConfig):
 
     kind: Literal["bundled"] = "bundled"
     source: Language
-    """Source language. One of the two languages must be "en"."""
+    """Source language. The pairs are German and English, English and French and, in dev and test
+    only, German and French."""
     target: Language
-    """Target language. One of the two languages must be "en"."""
+    """Target language, different from the source language."""
+
+    @property
+    def is_joined(self) -> bool:
+        """True for German and French: pairs that have the same English translation."""
+        return "en" not in (self.source, self.target)
 
     @model_validator(mode="after")
     def _check_languages(self) -> Self:
-        if (self.source == "en") == (self.target == "en"):
-            raise ValueError("the bundled pairs are de-en and en-fr: exactly one side must be 'en'")
+        if self.source == self.target:
+            raise ValueError(
+                f"source and target are both '{self.source}'; choose two different languages"
+            )
         return self
 
 
@@ -249,23 +342,31 @@ class BundledLabelsConfig(Section):
         return self
 
 
+MAX_FACTS = 9
+"""Maximum number of sentences before a question. Their numbers, 1 to 9, are all different."""
+
+
 class SyntheticConfig(Section):
     """Generated pairs with a known answer. The three splits of a recipe never share a source."""
 
     kind: Literal["synthetic"] = "synthetic"
-    task: Literal["copy", "reverse", "sort", "addition", "case"]
+    task: Literal["copy", "reverse", "sort", "addition", "case", "questions"]
     """Task: "copy", "reverse" and "sort" transform strings of letters, "addition" maps "12+7" to
-    "19", "case" maps "<U> I am" to "I AM"."""
+    "19", "case" maps "<U> I am" to "I AM", "questions" maps "Anna has 3 apples. What does Anna
+    have?" to "Anna has apples."."""
     examples: int = Field(gt=0)
     """Number of pairs to generate."""
     min_length: int = Field(1, ge=1)
-    """Minimum number of letters (copy, reverse, sort), digits (addition) or characters (case).
-    Default: 1."""
+    """Minimum number of letters (copy, reverse, sort), digits (addition), characters (case) or
+    sentences before the question (questions). Default: 1."""
     max_length: int = Field(10, ge=1)
-    """Maximum number of letters (copy, reverse, sort), digits (addition) or characters (case).
-    Default: 10."""
+    """Maximum number of letters (copy, reverse, sort), digits (addition), characters (case) or
+    sentences before the question (questions, at most 9). Default: 10."""
     symbols: int = Field(26, ge=2, le=26)
     """Number of different letters (copy, reverse, sort). Default: 26."""
+    part: Literal["start", "any"] = "start"
+    """Part of a sentence to use (case): its first words, or words from any place. "any" gives many
+    more different short texts. Default: "start"."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of the generator. Default: 0."""
 
@@ -274,6 +375,16 @@ class SyntheticConfig(Section):
         if self.min_length > self.max_length:
             raise ValueError(
                 f"min_length {self.min_length} is above max_length {self.max_length}; swap them"
+            )
+        if self.task != "case" and self.part != "start":
+            raise ValueError(
+                f"part = '{self.part}' applies only to task = 'case', not to '{self.task}'; remove it"
+            )
+        if self.task == "questions" and self.max_length > MAX_FACTS:
+            raise ValueError(
+                f"max_length {self.max_length} is too large for task = 'questions': a story has at "
+                f"most {MAX_FACTS} sentences, one for each number from 1 to {MAX_FACTS}; set "
+                f"max_length = {MAX_FACTS} or less"
             )
         return self
 
@@ -294,8 +405,12 @@ CorpusConfig = (
     | JsonlConfig
     | LinesConfig
     | CaptionsConfig
+    | ScenesConfig
+    | FramesConfig
+    | GesturesConfig
     | SeriesConfig
     | TracksConfig
+    | RobotConfig
     | LongTextConfig
     | BundledConfig
     | BundledLabelsConfig

@@ -6,10 +6,13 @@ from pydantic import BeforeValidator, Field
 
 from seqloom.config.schema.corpora import (
     CorpusConfig,
+    FramesConfig,
+    GesturesConfig,
     HoldOutConfig,
     LanguagesConfig,
     LongTextConfig,
 )
+from seqloom.config.schema.expected import ExpectedDataConfig
 from seqloom.config.schema.section import Section
 
 _AnyCorpus = CorpusConfig | LanguagesConfig
@@ -57,11 +60,19 @@ class DataConfig(Section):
     invalid_lines: Literal["error", "skip"] = "error"
     """What to do with lines that cannot be used, for example lines with too few columns or invalid
     UTF-8: "error" stops with a list of them, "skip" skips and counts them. Default: "error"."""
+    expected: ExpectedDataConfig | None = None
+    """Files of the public data set that the recipe needs, to check the data folder. Default: no
+    check."""
     filter: FilterConfig = FilterConfig()
     """Filters of training pairs. Default: no filters."""
     merge_references: bool = False
     """In scoring, merge pairs with the same source into one example with several references.
     Default: false."""
+
+    @property
+    def has_frames(self) -> bool:
+        """True if the sources are sequences of vectors with labels."""
+        return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:

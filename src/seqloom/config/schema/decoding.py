@@ -9,7 +9,7 @@ from seqloom.config.schema.section import Section
 
 
 class SearchRulesConfig(Section):
-    """Constraints on the outputs, shared by all searches."""
+    """Settings shared by all searches: constraints on the outputs, and what counts as their length."""
 
     min_length: int = Field(0, ge=0)
     """Minimum number of tokens before END. Default: 0."""
@@ -24,6 +24,9 @@ class SearchRulesConfig(Section):
     stop_at_newline: bool = False
     """Stop an output at the first newline. For long text, where outputs otherwise continue up to
     max_length. Default: false."""
+    length_counts_end: bool = False
+    """Count END as a token when a score is divided by the length of the output. If false, the
+    length is the number of tokens before END, and an empty output has length 1. Default: false."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

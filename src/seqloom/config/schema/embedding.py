@@ -56,6 +56,15 @@ class SinusoidalPositionsConfig(Section):
     width: int = Field(64, gt=0)
     """Width of the encoding if it is appended. An added encoding is as wide as the embedding.
     Default: 64."""
+    frequencies: Literal["lecture", "vaswani", "fairseq"] = "lecture"
+    """Frequencies ω_k of an encoding of width d: "lecture" is 10000^(-2k/d) with k from 1, "vaswani"
+    the same with k from 0 (Vaswani et al. 2017, Marian), "fairseq" is 10000^(-k/(d/2-1)) with k from
+    0 (fairseq, M2M100, NLLB). Default: "lecture"."""
+    layout: Literal["interleaved", "halves"] = "interleaved"
+    """Order of the entries: "interleaved" puts the sine and the cosine of a frequency side by side,
+    "halves" puts all sines before all cosines (Marian, fairseq, M2M100). Default: "interleaved"."""
+    offset: int = Field(0, ge=0)
+    """Position of the first token. 0 in Marian, 2 in M2M100 and NLLB. Default: 0."""
 
 
 class LearnedPositionsConfig(Section):

@@ -13,8 +13,11 @@ of this number."""
 
 
 class ImageAugmentationConfig(Section):
-    """Augmentation of training images, in addition to random crops and random mirroring."""
+    """Augmentation of training images, in addition to random crops."""
 
+    mirror: bool = True
+    """Mirror training images at random. Set it to false if captions say "left" or "right".
+    Default: true."""
     crop_scale: float = Field(1.0, gt=0, le=1)
     """Minimum side of a random crop, as a share of the image's side. Crops are scaled to task.size.
     1.0 switches scaling off, and crops are then always of size task.size; 0.6 helps with few

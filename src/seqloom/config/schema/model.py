@@ -115,6 +115,11 @@ def _decoder_only_problems(decoder: DecoderConfig) -> list[str]:
         problems.append(
             "decoder.attention: there is no encoder to attend to; set attention.kind = 'none'"
         )
+    if not decoder.feed_output:
+        problems.append(
+            "decoder.feed_output: without an encoder and without the previous token, the decoder has "
+            "no input; set feed_output = true"
+        )
     if decoder.initial_state != "zeros":
         problems.append(
             "decoder.initial_state: there is no encoder to take the initial state from; set it to 'zeros'"
@@ -194,6 +199,11 @@ def _initial_state_problems(
                 f"starts from {decoder.layers} x {decoder.width} ({decoder.cell}); "
                 "make them equal or use 'mlp'"
             )
+    if decoder.initial_state == "flattened" and not isinstance(encoder, ImageEncoderConfig):
+        problems.append(
+            "decoder.initial_state 'flattened' needs an image encoder, which has the same number of "
+            "cells for every image; texts have different lengths, so use 'mlp'"
+        )
     if (
         isinstance(decoder.attention, NoAttentionConfig)
         and decoder.initial_state == "zeros"
@@ -213,6 +223,11 @@ def _tie_problems(model: ModelConfig) -> list[str]:
         return ["tie: labels have no embedding to share; use tie = 'none'"]
     if isinstance(decoder.embedding, OneHotEmbeddingConfig):
         problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
+    elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.feed_output:
+        problems.append(
+            "tie: the decoder has no embedding to share, because decoder.feed_output is false; set "
+            "feed_output = true or tie = 'none'"
+        )
     elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.readout_matches_embedding:
         problems.append(
             "tie: an output layer shared with the embedding needs inputs as wide as the "

@@ -5,9 +5,15 @@ from typing import Self
 from pydantic import model_validator
 
 from seqloom.config.schema.corpora import (
+    BundledConfig,
     CaptionsConfig,
+    FramesConfig,
+    GesturesConfig,
+    HoldOutConfig,
     LinesConfig,
     LongTextConfig,
+    RobotConfig,
+    ScenesConfig,
     SeriesConfig,
 )
 from seqloom.config.schema.data import DataConfig, FilterConfig
@@ -19,7 +25,6 @@ from seqloom.config.schema.model import (
     ModelConfig,
     NoEncoderConfig,
 )
-from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
 from seqloom.config.schema.task import (
@@ -31,7 +36,13 @@ from seqloom.config.schema.task import (
     TranslationConfig,
 )
 from seqloom.config.schema.text import TextConfig
-from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
+from seqloom.config.schema.training import (
+    DecoderInputConfig,
+    FreeRunningConfig,
+    ScheduledSamplingConfig,
+    TeacherForcingConfig,
+    TrainingConfig,
+)
 
 
 class RunConfig(Section):
@@ -52,6 +63,22 @@ class RunConfig(Section):
     engine: EngineConfig = EngineConfig()
     """Engine that computes outputs."""
 
+    @property
+    def decoder_input(self) -> DecoderInputConfig:
+        """The inputs of the decoder in training, including task.rollout."""
+        is_rollout = isinstance(self.task, ForecastConfig) and self.task.rollout
+        return FreeRunningConfig() if is_rollout else self.training.decoder_input
+
+    @property
+    def is_free_running(self) -> bool:
+        """True if the decoder reads some of its own predictions in training."""
+        return not isinstance(self.decoder_input, TeacherForcingConfig)
+
+    @property
+    def has_text_source(self) -> bool:
+        """True if the source is text."""
+        return self.task.has_text_source and not self.data.has_frames
+
     @model_validator(mode="after")
     def _check_sections(self) -> Self:
         problems = [
@@ -59,6 +86,7 @@ class RunConfig(Section):
             *self._source_problems(),
             *tag_problems(self.data, self.text.tags),
             *self._language_model_tag_problems(),
+            *self._bundled_problems(),
             *self._score_problems(),
             *self._label_problems(),
             *self._image_problems(),
@@ -138,6 +166,15 @@ class RunConfig(Section):
             return ["data.train: a language model has no source, so it reads no tags; remove tag"]
         return []
 
+    def _bundled_problems(self) -> list[str]:
+        if not any(isinstance(each, BundledConfig) and each.is_joined for each in self.data.train):
+            return []
+        return [
+            "data.train: the bundled German and French sentences are joined by their English "
+            "translation, to test languages that were never paired; train on pairs with 'en', and "
+            "use German and French in data.dev or data.test"
+        ]
+
     def _score_problems(self) -> list[str]:
         score = self.training.stopping.score
         if score == "loss":
@@ -175,11 +212,47 @@ class RunConfig(Section):
                 f"text.target_tokenizer: labels are separated by white space, not "
                 f"'{self.text.target.kind}'; set target_tokenizer.kind = 'whitespace'"
             )
+        problems += self._frame_problems()
         rules = self.decoding
         if is_label_task and (rules.min_length or rules.max_length or rules.no_repeat_ngram):
             problems.append(
                 "decoding: the source determines the number of labels, and labels may repeat; "
                 "remove min_length, max_length and no_repeat_ngram"
+            )
+        return problems
+
+    def _frame_problems(self) -> list[str]:
+        problems = []
+        for name, split in (
+            ("train", self.data.train),
+            ("dev", self.data.dev),
+            ("test", self.data.test),
+        ):
+            frames = [isinstance(corpus, FramesConfig | GesturesConfig) for corpus in split]
+            texts = [not isinstance(corpus, HoldOutConfig) for corpus in split]
+            if self.data.has_frames and any(
+                text and not frame for text, frame in zip(texts, frames, strict=True)
+            ):
+                problems.append(
+                    f"data.{name}: text cannot be mixed with frames; use kind = 'frames' or "
+                    "'gestures' in all splits"
+                )
+            if any(frames) and not isinstance(self.task, LabelsConfig):
+                problems.append(
+                    f"data.{name}: frames are vectors with labels, which the task "
+                    f"'{self.task.kind}' cannot use; set task.kind = 'labels'"
+                )
+        if not self.data.has_frames:
+            return problems
+        if self.training.batching not in ("auto", "padded"):
+            problems.append("training.batching: vectors cannot be packed or bucketed; use 'padded'")
+        if self.training.loop == "captured":
+            problems.append(
+                "training.loop: steps on vectors have many shapes and are not captured; use 'plain'"
+            )
+        if isinstance(self.task, LabelsConfig) and "sari" in self.task.scores:
+            problems.append(
+                "task.scores: 'sari' compares texts, but the sources are vectors; remove it"
             )
         return problems
 
@@ -197,11 +270,14 @@ class RunConfig(Section):
                 f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
                 "task.kind = 'captioning', or choose an encoder of tokens"
             )
-        has_images = [isinstance(corpus, CaptionsConfig) for corpus in self.data.train]
+        has_images = [
+            isinstance(corpus, CaptionsConfig | ScenesConfig) for corpus in self.data.train
+        ]
         if is_captioning != all(has_images) or is_captioning != any(has_images):
             problems.append(
                 "data.train: captioning needs images with captions, and other tasks cannot use "
-                "them; use kind = 'captions' with task.kind = 'captioning'"
+                "them; use kind = 'captions' or 'scenes' with task.kind = "
+                "'captioning'"
             )
         if (
             isinstance(task, CaptioningConfig)
@@ -218,16 +294,11 @@ class RunConfig(Section):
         if not isinstance(self.task, ForecastConfig):
             return []
         problems = []
-        training, decoder = self.training, self.model.decoder
-        if self.task.rollout and not isinstance(decoder, RecurrentDecoderConfig):
+        training = self.training
+        if self.task.rollout and isinstance(training.decoder_input, ScheduledSamplingConfig):
             problems.append(
-                "task.rollout: gradients flow back through recurrent states, which a Transformer "
-                "does not have; use a recurrent decoder, or rollout = false"
-            )
-        if not isinstance(training.decoder_input, TeacherForcingConfig):
-            problems.append(
-                "training.decoder_input: applies to tokens; numbers are fed back in by "
-                "task.rollout = true"
+                "task.rollout: selects free running, but training.decoder_input.kind is "
+                "'scheduled-sampling'; remove one of the two"
             )
         if training.label_smoothing or training.r_drop:
             problems.append(
@@ -240,8 +311,13 @@ class RunConfig(Section):
             problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
         if training.stopping.score != "loss":
             problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
+        has_context = self.task.use_context
         if self.task.random_rotation and any(
-            isinstance(corpus, SeriesConfig) and (len(corpus.columns) != 2 or corpus.context)
+            (isinstance(corpus, RobotConfig) and has_context)
+            or (
+                isinstance(corpus, SeriesConfig)
+                and (len(corpus.columns) != 2 or (corpus.context and has_context))
+            )
             for corpus in self.data.train
         ):
             problems.append(
@@ -300,7 +376,7 @@ class RunConfig(Section):
         decoder = self.model.decoder
         has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
         if has_encoder and not isinstance(decoder, LabelsDecoderConfig) and decoder.copying:
-            if not self.task.has_text_source:
+            if not self.has_text_source:
                 problems.append(
                     f"model.decoder.copying: the task '{self.task.kind}' has no source text to "
                     "copy from; set copying = false"

@@ -35,6 +35,14 @@ class RecurrentEncoderConfig(Section):
     """Embedding of the source tokens. Default: kind "learned"."""
     positions: InputPositionsConfig = NoPositionsConfig()
     """Position encoding, which is joined to the embeddings. Default: kind "none"."""
+    self_attention: Annotated[AttentionConfig | NoAttentionConfig, Field(discriminator="kind")] = (
+        NoAttentionConfig()
+    )
+    """Attention from the states h of the top layer to themselves. The decoder then reads
+    h'_t = Σ α v instead of h_t. The last state, from which the decoder starts, does not change.
+    Default: kind "none"."""
+    self_attention_residual: bool = False
+    """Add the states to the result of self-attention: h_t + h'_t. Default: false."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the embeddings and between layers. Default: 0.0."""
     locked_dropout: bool = False
@@ -52,6 +60,19 @@ class RecurrentEncoderConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = position_problems(self.embedding, self.positions, self.width)
+        attention = self.self_attention
+        if isinstance(attention, AttentionConfig):
+            problems += [
+                f"self_attention: {problem}"
+                for width in attention.head_widths(self.state_width, self.state_width)
+                for problem in heads_problems(width, attention.heads)
+            ]
+            problems += attention.width_problems("self_attention", self.state_width)
+        elif self.self_attention_residual:
+            problems.append(
+                "self_attention_residual: there is no self-attention to add the states to; set "
+                "self_attention = {kind = 'attention'}, or self_attention_residual = false"
+            )
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -67,9 +88,14 @@ class RecurrentDecoderConfig(Section):
     """Number of hidden units. Default: 256."""
     layers: int = Field(1, ge=1)
     """Number of stacked layers. Default: 1."""
-    initial_state: Literal["copy", "mlp", "zeros"] = "mlp"
+    initial_state: Literal["copy", "mlp", "flattened", "zeros"] = "mlp"
     """Initial state of the decoder: "copy" takes the encoder's last states, "mlp" passes them
-    through a learned layer, "zeros" starts from zeros. Default: "mlp"."""
+    through learned layers (of an encoder without a last state: the mean of its states), "flattened"
+    passes the vectors of all cells of an image, one after another, through learned layers, "zeros"
+    starts from zeros. Default: "mlp"."""
+    initial_state_layers: int = Field(1, ge=1)
+    """Number of layers of the network of initial_state "mlp" and "flattened". Each layer is
+    tanh(W x + b). Default: 1."""
     summary: tuple[Literal["input", "readout"], ...] = ()
     """Where the encoder's last state is appended at every step: "input", to the input of the cell;
     "readout", to the input of the readout; or both. Default: []."""
@@ -91,6 +117,10 @@ class RecurrentDecoderConfig(Section):
     readout_input: bool = False
     """Let the readout also read the embedding of the previous token, in addition to the state.
     Default: false."""
+    feed_output: bool = True
+    """Feed the previous output token back into the decoder. If false, a learned vector, the same at
+    every step, replaces its embedding. Then the decoder does not know which tokens it has generated,
+    and teacher forcing equals free running. Default: true."""
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
     Requires text.shared = true and attention. Default: false."""
@@ -137,6 +167,12 @@ class RecurrentDecoderConfig(Section):
                     "context 'layer' goes to the next recurrent layer, but layers is 1; "
                     "set layers to 2 or more"
                 )
+            if "state" in self.context and attention.is_positional:
+                problems.append(
+                    f"context 'state' would replace the state by a context that does not depend on it, "
+                    f"because attention.score is '{attention.score.kind}'; use context 'input', "
+                    "'readout' or 'layer'"
+                )
             if {"input", "state"} & set(self.context) and (
                 self.locked_dropout or self.weight_dropout
             ):
@@ -147,6 +183,29 @@ class RecurrentDecoderConfig(Section):
                 )
             if attention.projection != "none" or attention.values == "learned":
                 problems += heads_problems(attention.width or self.width, attention.heads)
+        if self.initial_state_layers > 1 and self.initial_state not in ("mlp", "flattened"):
+            problems.append(
+                f"initial_state_layers = {self.initial_state_layers} needs initial_state 'mlp' or "
+                f"'flattened': '{self.initial_state}' has no layers"
+            )
+        if not self.feed_output:
+            problems += self._no_feed_problems()
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _no_feed_problems(self) -> list[str]:
+        """Return the settings that need the previous token, which this decoder does not read."""
+        problems = []
+        if self.readout_input:
+            problems.append(
+                "readout_input: the readout cannot read the previous token, because feed_output is "
+                "false; set readout_input = false or feed_output = true"
+            )
+        width = self.embedding.width if isinstance(self.embedding, LearnedEmbeddingConfig) else None
+        if self.embedding != LearnedEmbeddingConfig(width=width):
+            problems.append(
+                "embedding: no token is embedded, because feed_output is false; remove the settings of "
+                "embedding except width, or set feed_output = true"
+            )
+        return problems

@@ -7,6 +7,7 @@ from seqloom.config.schema.corpora import (
     HoldOutConfig,
     LanguagesConfig,
     ParallelConfig,
+    RobotConfig,
     SeriesConfig,
     TaggedCorpusConfig,
     TracksConfig,
@@ -79,10 +80,10 @@ def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
             "remove it, or give several pairs or corpora"
         )
     if data.temperature != 1 and any(
-        isinstance(corpus, SeriesConfig | TracksConfig) for corpus in data.train
+        isinstance(corpus, SeriesConfig | TracksConfig | RobotConfig) for corpus in data.train
     ):
         problems.append(
-            "data.temperature: series and tracks are always sampled by their size; remove it"
+            "data.temperature: series, tracks and robot paths are always sampled by their size; remove it"
         )
     return problems
 

@@ -70,10 +70,15 @@ class ForecastConfig(Section):
     from the last observed value, "differences" the difference between each row and the previous
     one. The results are scaled to mean 0 and standard deviation 1 on the training split. Default:
     "relative"."""
+    context_representation: Literal["values", "relative", "differences"] | None = None
+    """Representation of the context columns. Use "values" if the context is a sensor reading such as a
+    speed, whose size matters. Default: that of `representation`."""
+    use_context: bool = True
+    """Read the context columns. False trains without them, to measure what they contribute.
+    Default: true."""
     rollout: bool = False
-    """Train with free running: the decoder reads its own predictions, and gradients flow through
-    them. Requires a recurrent decoder. If false, the decoder reads the targets (teacher forcing).
-    Default: false."""
+    """Short for training.decoder_input = {kind = "free-running"}: the decoder reads its own
+    predictions in training. Default: false."""
     random_rotation: bool = False
     """Rotate and mirror the coordinates of each training example at random. For paths in a plane,
     where no direction is special; needs two columns. Default: false."""

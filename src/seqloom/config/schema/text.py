@@ -78,7 +78,8 @@ class TextConfig(Section):
     lowercase: bool = False
     """Lowercase source and target. Outputs are then lowercase too. Default: false."""
     tags: tuple[str, ...] = ()
-    """Strings such as '<U>' or '<2fr>' that are always a single token. Default: []."""
+    """Strings such as '<U>' or '<2fr>' that are always a single token. Predictions have a warning if
+    a source text contains none of them. Default: []."""
 
     sampling: SubwordSamplingConfig | None = None
     """Subword regularisation: sample the subword segmentation of the training split. Helps with

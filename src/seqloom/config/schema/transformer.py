@@ -59,6 +59,12 @@ class LayerStackConfig(Section):
         inner = attention.width or self.width
         for width in attention.head_widths(self.width, self.width):
             problems += heads_problems(width, attention.heads)
+        if attention.is_positional:
+            problems.append(
+                f"attention.score '{attention.score.kind}' is for recurrent networks: the attention "
+                "settings of a Transformer also apply to its self-attention, which needs scores of "
+                "queries and keys; use score 'dot', 'bilinear', 'additive' or 'rbf'"
+            )
         value_width = self.width if attention.values == "states" else inner
         if value_width != self.width and not attention.output_projection:
             problems.append(

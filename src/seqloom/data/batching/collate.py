@@ -16,7 +16,7 @@ from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, PAD, START
 
 
-def collate_rows(sources: TokenRows | Images | None, targets: TokenRows) -> Batch:
+def collate_rows(sources: TokenRows | Images | Padded | None, targets: TokenRows) -> Batch:
     """Build a batch for teacher forcing.
 
     At position t, the decoder reads `inputs` up to t and predicts position t of `targets`:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqloom.core.batch import Batch, Images, Packing, Padded
+from seqloom.core.batch import Batch, Packing, Padded
 from seqloom.data.batching.planning import example_sizes, refuse_too_long
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray
@@ -135,7 +135,7 @@ class PackedLayout:
         assert isinstance(corpus, Corpus), "PackedLayout requires a Corpus"
         targets = corpus.targets.take(indices)
         sources = None if corpus.sources is None else corpus.sources.take(indices)
-        assert not isinstance(sources, Images), "images cannot be packed"
+        assert sources is None or isinstance(sources, TokenRows), "only text can be packed"
         source_lengths = targets.lengths if sources is None else sources.lengths
         sizes = np.maximum(source_lengths, targets.lengths) + 1
         length = int(self._row_lengths(sizes).max())

@@ -1,7 +1,7 @@
 """Checks the data of a recipe: reads all splits and reports errors, warnings and statistics."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from seqloom.core.errors import DataError, NotFoundError, SeqloomError
 from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
 from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
+from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.labels import label_count_error
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
 from seqloom.data.checks.warnings import Finding, split_warnings
@@ -74,8 +75,18 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progres
 
     progress: called at intervals with the number of examples read so far in a split
     """
+    try:
+        size_warning = check_expected_files(config.data)
+    except NotFoundError as error:
+        finding = Finding("error", "data", str(error), "fix this first: training cannot start")
+        return DatasetCheck((finding,), (), None, NotFoundError.exit_code)
+    findings: list[Finding] = []
+    if size_warning:
+        remedy = "compare the files with those of the data set"
+        findings.append(Finding("warning", "data", size_warning, remedy))
     if isinstance(config.task, ForecastConfig):
-        return _examine_series(config, config.task)
+        check = _examine_series(config, config.task)
+        return replace(check, findings=(*findings, *check.findings))
     problems: list[_Problem] = []
     tokenizers = None
     try:
@@ -99,7 +110,7 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progres
         worst_batch = _worst_batch(statistics[0], config)
     except SeqloomError as error:
         problems.append(_Problem("data.train", error))
-    findings = [*_error_findings(problems)]
+    findings += _error_findings(problems)
     for split_statistics in statistics:
         findings += split_warnings(split_statistics, config)
     return DatasetCheck(tuple(findings), tuple(statistics), worst_batch, _exit_code(problems))

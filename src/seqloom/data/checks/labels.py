@@ -31,7 +31,10 @@ def label_count_error(
     decoder = config.model.decoder
     if not isinstance(decoder, LabelsDecoderConfig):
         return None
-    assert source_lengths is not None, "labels need a source"
+    if source_lengths is None:
+        assert config.data.has_frames, "labels need a source"
+        frames = [len(example.source.split()) for example in read_split(config.data, split)]
+        source_lengths = np.array(frames)
     expected = source_lengths if decoder.labels_each_position else np.ones_like(target_lengths)
     wrong = int((target_lengths != expected).sum())
     if not wrong:
@@ -39,7 +42,17 @@ def label_count_error(
     mismatches = _mismatches(config, tokenizers, split, decoder.labels_each_position)
     listed = "\n".join(islice(mismatches, MAX_LISTED))
     more = f"\n  and {wrong - MAX_LISTED:,} more" if wrong > MAX_LISTED else ""
-    if decoder.labels_each_position:
+    if decoder.labels_each_position and config.data.has_frames:
+        rule = (
+            "each frame needs one label; set labels = 'frame' for the data, or "
+            "model.decoder.pooling = 'last' or 'mean' for one label per sequence"
+        )
+    elif config.data.has_frames:
+        rule = (
+            "each sequence needs one label; set labels = 'sequence' for the data, or "
+            "model.decoder.pooling = 'none' for one label per frame"
+        )
+    elif decoder.labels_each_position:
         rule = (
             "each source token needs one label, spaces between characters included; set "
             "text.tokenizer.kind = 'characters' or 'whitespace' to match the labels"
@@ -53,9 +66,10 @@ def _mismatches(
     config: RunConfig, tokenizers: Tokenizers, split: Split, one_per_token: bool
 ) -> Iterator[str]:
     """Yield a description of each example with too many or too few labels."""
-    assert tokenizers.source is not None
     for example in read_split(config.data, split):
-        tokens = len(tokenizers.source.encode(example.source.strip()))
+        source = example.source.strip()
+        pieces = source.split() if tokenizers.source is None else tokenizers.source.encode(source)
+        tokens = len(pieces)
         labels = len(tokenizers.target.encode(example.target.strip()))
         if labels != (tokens if one_per_token else 1):
             per_token = f" for {tokens} tokens" if one_per_token else ""

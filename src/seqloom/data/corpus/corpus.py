@@ -14,6 +14,7 @@ from seqloom.data.corpus.dataset import CorpusReport, IntArray
 from seqloom.data.corpus.disk_cache import cached_folder
 from seqloom.data.corpus.filters import INVALID_LINE, PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
+from seqloom.data.corpus.frame_store import VALUES_FILE, FrameScale, FrameStore, FrameWriter
 from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter
 from seqloom.data.corpus.token_store import TokenStore, TokenWriter
 from seqloom.data.example import Example, InvalidLine, Split
@@ -34,6 +35,7 @@ class CorpusRequest:
     source:     tokenizer of the sources; None if there are no sources or they are images
     target:     tokenizer of the targets
     image_size: height and width of the images; None if the sources are not images
+    frames:     normalisation of frames; None if the sources are not sequences of vectors
     tag_side:   whether tags stay at the start of the source or move to the start of the target
     """
 
@@ -43,6 +45,7 @@ class CorpusRequest:
     target: Tokenizer
     image_size: int | None = None
     tag_side: Literal["source", "target"] = "source"
+    frames: FrameScale | None = None
 
     def digest(self) -> str:
         """Return the cache key of the corpus."""
@@ -54,6 +57,7 @@ class CorpusRequest:
         # existing caches would become invalid.
         extra: list[Any] = [] if self.image_size is None else [self.image_size]
         extra += [f"{corpora} parts"] if corpora > 1 else []
+        extra += [] if self.frames is None else ["frames", self.frames.to_json()]
         extra += ["tagged targets"] if self.tag_side == "target" else []
         return json_digest([FORMAT, examples, source, self.target.digest, filters, *extra])
 
@@ -79,9 +83,11 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.target_lengths)
 
-    def _open_sources(self) -> TokenStore | ImageStore | None:
+    def _open_sources(self) -> TokenStore | ImageStore | FrameStore | None:
         if (self.folder / PIXELS_FILE).exists():
             return ImageStore(self.folder)
+        if (self.folder / VALUES_FILE).exists():
+            return FrameStore(self.folder)
         has_text = (self.folder / "source.offsets").exists()
         return TokenStore(self.folder, "source") if has_text else None
 
@@ -89,9 +95,10 @@ class Corpus:
     def source_lengths(self) -> IntArray | None:
         """The source length of each of the N examples, without END: (N,).
 
-        None if the sources are not text.
+        None if the sources are neither text nor frames.
         """
-        return self.sources.lengths if isinstance(self.sources, TokenStore) else None
+        sources = self.sources
+        return sources.lengths if isinstance(sources, TokenStore | FrameStore) else None
 
     @property
     def target_lengths(self) -> IntArray:
@@ -164,6 +171,10 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
             images = ImageWriter(folder, request.image_size)
             _write_examples(request, report, images, targets, progress)
             images.close()
+        elif request.frames is not None:
+            frames = FrameWriter(folder, request.frames)
+            _write_examples(request, report, frames, targets, progress)
+            frames.close()
         elif request.source is None:
             _write_examples(request, report, None, targets, progress)
         else:
@@ -187,7 +198,7 @@ def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]
 def _write_examples(
     request: CorpusRequest,
     report: CorpusReport,
-    sources: TokenWriter | ImageWriter | None,
+    sources: TokenWriter | ImageWriter | FrameWriter | None,
     targets: TokenWriter,
     progress: Callable[[int], None],
 ) -> None:
@@ -201,7 +212,13 @@ def _write_examples(
         report.read += 1
         if report.read % PROGRESS_EVERY == 0:
             progress(report.read)
-        source_length = len(source) if isinstance(sources, TokenWriter) else None
+        match sources:
+            case TokenWriter():
+                source_length: int | None = len(source)
+            case FrameWriter():
+                source_length = len(example.source.split())
+            case _:
+                source_length = None
         lengths = PairLengths(source_length, len(target))
         if empty := empty_side(lengths):
             report.empty[empty] = report.empty.get(empty, 0) + 1
@@ -218,6 +235,8 @@ def _write_examples(
                 sources.append(source)
             case ImageWriter():
                 sources.append(example.source)
+            case FrameWriter():
+                report.source_tokens += sources.append(example.source, example.where)
     progress(report.read)
 
 

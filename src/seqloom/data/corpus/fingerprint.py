@@ -19,11 +19,15 @@ from seqloom.config.schema.corpora import (
     CaptionsConfig,
     CorpusConfig,
     CsvConfig,
+    FramesConfig,
+    GesturesConfig,
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    RobotConfig,
+    ScenesConfig,
     SeriesConfig,
     SyntheticConfig,
     TaggedCorpusConfig,
@@ -36,7 +40,9 @@ from seqloom.core.storage import sha256, write_file
 from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
+from seqloom.data.readers.gestures import GESTURES_VERSION
 from seqloom.data.readers.images import image_names
+from seqloom.data.readers.scenes import SCENE_VERSION
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
@@ -158,7 +164,14 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
                 [file_digest(locate(name, folder)) for name in files],
                 [images_digest(Path(folder).expanduser() / name) for name in containers],
             ]
-        case SeriesConfig():
+        case ScenesConfig():
+            return [corpus.model_dump(mode="json"), SCENE_VERSION, split]
+        case FramesConfig():
+            settings = corpus.model_dump(mode="json", exclude={"path"})
+            return [settings, file_digest(locate(corpus.path, folder))]
+        case GesturesConfig():
+            return [corpus.model_dump(mode="json"), GESTURES_VERSION, split]
+        case SeriesConfig() | RobotConfig():
             return corpus.model_dump(mode="json")
         # `companions` and `running-text` are former names of settings. The digest still uses these
         # names, so that existing runs can be resumed.
@@ -171,12 +184,16 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             return [settings, file_digest(locate(corpus.path, folder))]
         case BundledConfig():
             settings = corpus.model_dump(mode="json", exclude=_TAG_FIELDS)
-            return [settings, *_bundled_digests([corpus], split)]
+            pairs = LABELLED_PAIRS if corpus.is_joined else [corpus]
+            return [settings, *_bundled_digests(pairs, split)]
         case BundledLabelsConfig():
             settings = corpus.model_dump(mode="json")
             return [settings, LABELS_VERSION, *_bundled_digests(LABELLED_PAIRS, split)]
         case SyntheticConfig():
-            return [corpus.model_dump(mode="json"), VERSION, split]
+            settings = corpus.model_dump(mode="json")
+            if corpus.part == "start":  # without the setting, existing runs can be resumed
+                del settings["part"]
+            return [settings, VERSION, split]
         case _:
             assert_never(corpus)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
-from seqloom.data.readers.series import Numbers, SeriesWindow
+from seqloom.data.readers.csv_cells import Numbers
+from seqloom.data.readers.series import SeriesWindow
 
 SeriesForm = Literal["values", "relative", "differences"]
 """How the rows of a window are represented:
@@ -23,15 +24,32 @@ differences: differences from the previous row
 FILE = "scale.json"
 
 
-def to_form(window: SeriesWindow, form: SeriesForm) -> tuple[Numbers, Numbers]:
+def to_form(
+    window: SeriesWindow, form: SeriesForm, context_form: SeriesForm | None = None
+) -> tuple[Numbers, Numbers]:
     """Convert the rows of a window to the representation `form`. Return the S observed rows
     (S, D + C) and the T future rows (T, D + C).
 
     The first D columns are the values to forecast. The last C columns are the context. The context
-    is converted too, because its changes are more informative than its values.
+    is converted too: for many series, its changes are more informative than its values.
+
+    context_form: representation of the context. Default: that of the values, `form`
     """
-    observed = window.observed
     future = np.concatenate([window.future, window.context], axis=1)
+    converted = _convert(window.observed, future, form)
+    if context_form is None or context_form == form:
+        return converted
+    columns = window.future.shape[1]
+    context = _convert(window.observed[:, columns:], window.context, context_form)
+    observed, future = (
+        np.concatenate([values[:, :columns], known], axis=1)
+        for values, known in zip(converted, context, strict=True)
+    )
+    return observed, future
+
+
+def _convert(observed: Numbers, future: Numbers, form: SeriesForm) -> tuple[Numbers, Numbers]:
+    """Convert the observed rows and the future rows of the same columns to `form`."""
     match form:
         case "values":
             return observed, future
@@ -77,7 +95,13 @@ class Scale:
     errors: Numbers
 
     @classmethod
-    def learn(cls, windows: list[SeriesWindow], form: SeriesForm, rotated: bool) -> Self:
+    def learn(
+        cls,
+        windows: list[SeriesWindow],
+        form: SeriesForm,
+        rotated: bool,
+        context_form: SeriesForm | None = None,
+    ) -> Self:
         """Estimate the scale from the training windows.
 
         rotated: whether training rotates the windows. If so, all columns share one
@@ -85,7 +109,9 @@ class Scale:
                  rotation.
         """
         columns = windows[0].future.shape[1]
-        rows = np.concatenate([rows for window in windows for rows in to_form(window, form)])
+        rows = np.concatenate(
+            [rows for window in windows for rows in to_form(window, form, context_form)]
+        )
         values = np.concatenate([window.observed[:, :columns] for window in windows])
         mean, deviation = rows.mean(0), _nonzero(rows.std(0))
         if rotated:

@@ -44,10 +44,14 @@ class SeriesDataset:
         scale: Scale,
         split: str,
         rotation_seed: int | None = None,
+        context_form: SeriesForm | None = None,
     ) -> Self:
-        """Build a dataset from windows: convert them to `form` and normalise them with `scale`."""
+        """Build a dataset from windows: convert them to `form` and normalise them with `scale`.
+
+        context_form: representation of the context. Default: `form`
+        """
         columns = windows[0].future.shape[1]
-        converted = [to_form(window, form) for window in windows]
+        converted = [to_form(window, form, context_form) for window in windows]
         observed, future = (
             ((np.stack(rows) - scale.mean) / scale.deviation).astype(np.float32)
             for rows in zip(*converted, strict=True)

@@ -38,7 +38,7 @@ class Tokenizers(NamedTuple):
 def train_tokenizers(config: RunConfig) -> Tokenizers:
     """Train the tokenizers of a run, or load them from the cache."""
     text = config.text
-    target_only = not config.task.has_text_source
+    target_only = not config.has_text_source
     tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
     digest = json_digest(
         [

@@ -19,7 +19,8 @@ same split in both."""
 
 
 def bundled_file(config: BundledConfig, split: Split) -> Traversable:
-    """Return the file of a language pair and split."""
+    """Return the file of a language pair and split. One of the two languages must be English."""
+    assert not config.is_joined
     pair = "de-en" if "de" in (config.source, config.target) else "en-fr"
     return files("seqloom.bundled") / f"tatoeba-{pair}.{split}.tsv.gz"
 
@@ -27,6 +28,9 @@ def bundled_file(config: BundledConfig, split: Split) -> Traversable:
 def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
     """Yield the sentence pairs of a split. Each split is a separate file. No sentence is in two
     splits."""
+    if config.is_joined:
+        yield from _read_joined(config, split)
+        return
     resource = bundled_file(config, split)
     first_is_source = resource.name.startswith(f"tatoeba-{config.source}-")
     with as_file(resource) as path:
@@ -34,6 +38,20 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
             first, second = line.split("\t")
             source, target = (first, second) if first_is_source else (second, first)
             yield Example(source, target, (target,), f"{resource.name}:{number}")
+
+
+def _read_joined(config: BundledConfig, split: Split) -> Iterator[Example]:
+    """Yield pairs of a German and a French sentence that have the same English translation.
+
+    The English sentence is in both bundled pairs. For dev and test no sentence of these pairs is in
+    training, in any language, so they measure translation between languages that were never paired.
+    """
+    translations: dict[str, list[str]] = {}
+    for example in read_bundled(BundledConfig(source="en", target=config.target), split):
+        translations.setdefault(example.source, []).append(example.target)
+    for example in read_bundled(BundledConfig(source=config.source, target="en"), split):
+        for target in translations.get(example.target, ()):
+            yield Example(example.source, target, (target,), example.where)
 
 
 def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:

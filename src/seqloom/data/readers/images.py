@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.errors import DataError, NotFoundError
+from seqloom.data.readers.scenes import SCENE_PREFIX, draw_scene
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 Pixels = NDArray[np.uint8]
@@ -37,8 +38,11 @@ def image_names(container: Path) -> Iterator[str]:
 def read_pixels(path: str, size: int) -> Pixels:
     """Read the centre square of an image, resized to (3, size, size).
 
-    path: a file, or a member of an archive such as photos.zip/dog.jpg
+    path: a file, a member of an archive such as photos.zip/dog.jpg, or a generated image such as
+          scene:red circle 30 20 18
     """
+    if path.startswith(SCENE_PREFIX):
+        return draw_scene(path, size)
     try:
         content = _read_content(Path(path).expanduser())
     except (OSError, ValueError) as error:

@@ -1,23 +1,26 @@
 """Reads windows of real-valued sequences: observed rows, rows to forecast, and context."""
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from seqloom.config.schema.corpora import SeriesConfig, TracksConfig
+from seqloom.config.schema.corpora import (
+    CorpusOrHoldOutConfig,
+    RobotConfig,
+    SeriesConfig,
+    TracksConfig,
+)
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
+from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
+from seqloom.data.readers.robot import ROBOT_COLUMNS, ROBOT_CONTEXT, robot_paths
 from seqloom.data.readers.splits import corpora_of
 from seqloom.data.readers.text_files import locate, read_lines
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
             corpus_windows = list(_series_windows(corpus, config.folder, task))
         elif isinstance(corpus, TracksConfig):
             corpus_windows = list(_track_windows(corpus, config.folder, task, split))
+        elif isinstance(corpus, RobotConfig):
+            corpus_windows = list(_robot_windows(corpus, task, split))
         else:
             raise ConfigError(f"data.{split}: '{corpus.kind}' has no numbers to forecast")
         if not corpus_windows:
@@ -61,10 +66,23 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
                 f"data.{split}: there is no window of {task.observe} + {task.predict} rows; add "
                 "more rows, or lower task.observe and task.predict"
             )
-        windows += corpus_windows
+        windows += corpus_windows if task.use_context else map(_without_context, corpus_windows)
     if not windows:
         raise ConfigError(f"data.{split}: is not set; add a [data.{split}] table to the recipe")
     return windows
+
+
+def _without_context(window: SeriesWindow) -> SeriesWindow:
+    """Remove the context columns of a window."""
+    columns = window.future.shape[1]
+    return replace(window, observed=window.observed[:, :columns], context=window.context[:, :0])
+
+
+def column_names(corpus: CorpusOrHoldOutConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the columns to forecast and of the context columns of a corpus."""
+    if isinstance(corpus, SeriesConfig):
+        return corpus.columns, corpus.context
+    return ROBOT_COLUMNS, ROBOT_CONTEXT if isinstance(corpus, RobotConfig) else ()
 
 
 def series_widths(config: DataConfig) -> tuple[int, int]:
@@ -72,11 +90,12 @@ def series_widths(config: DataConfig) -> tuple[int, int]:
 
     Raise a ConfigError if these numbers differ between the training series.
     """
-    widths = {
-        (len(corpus.columns), len(corpus.context)) if isinstance(corpus, SeriesConfig) else (2, 0)
+    names = [
+        column_names(corpus)
         for corpus in config.train
-        if isinstance(corpus, SeriesConfig | TracksConfig)
-    }
+        if isinstance(corpus, SeriesConfig | TracksConfig | RobotConfig)
+    ]
+    widths = {(len(columns), len(context)) for columns, context in names}
     if len(widths) != 1:
         raise ConfigError(
             "data.train: all series must have the same number of columns and of context columns"
@@ -100,41 +119,6 @@ def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> Se
     return SeriesTable(path, numbers[:, : len(columns)], numbers[:, len(columns) :])
 
 
-def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Read columns of a CSV file as text. Return their names and the rows: (line number, cells)."""
-    reader = csv.reader(read_lines(path))
-    names = [name.strip() for name in next(reader, [])]
-    if missing := [name for name in columns if name not in names]:
-        raise DataError(
-            f"{path}:1: there is no column {', '.join(missing)}; the columns are "
-            f"{', '.join(names) or 'none'}"
-        )
-    indices = [names.index(name) for name in columns]
-    rows = []
-    for row in reader:
-        if not row:
-            continue
-        if len(row) < len(names):
-            raise DataError(
-                f"{path}:{reader.line_num}: the row has {len(row)} cells, but the first line names "
-                f"{len(names)} columns"
-            )
-        rows.append((reader.line_num, [row[index] for index in indices]))
-    return list(columns), rows
-
-
-def parse_number(cell: str, path: Path, line: int, name: str) -> float:
-    """Parse a finite number. If the cell is not a finite number, raise a DataError that names the
-    file, line and column."""
-    try:
-        value = float(cell)
-    except ValueError as error:
-        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not a number") from error
-    if not np.isfinite(value):
-        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not finite")
-    return value
-
-
 def _series_windows(
     config: SeriesConfig, folder: str, task: ForecastConfig
 ) -> Iterator[SeriesWindow]:
@@ -155,14 +139,30 @@ def _series_windows(
         )
 
 
+def _robot_windows(
+    config: RobotConfig, task: ForecastConfig, split: Split
+) -> Iterator[SeriesWindow]:
+    paths = robot_paths(config, task.observe + task.predict, split)
+    columns = len(ROBOT_COLUMNS)
+    for number, rows in enumerate(paths, start=1):
+        future = rows[task.observe :]
+        yield SeriesWindow(
+            observed=rows[: task.observe],
+            future=future[:, :columns],
+            context=future[:, columns:],
+            where=f"robot:{number}",
+        )
+
+
 def _track_windows(
     config: TracksConfig, folder: str, task: ForecastConfig, split: Split
 ) -> Iterator[SeriesWindow]:
-    for name in _track_files(config, folder, split):
+    for name in track_files(config, folder, split):
         yield from _recording_windows(locate(name, folder), config.min_pedestrians, task)
 
 
-def _track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
+def track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
+    """Return the names of the recordings of a split."""
     if config.scene is None:
         return config.recordings
     path = locate(config.splits, folder)

@@ -15,11 +15,15 @@ from seqloom.config.schema.corpora import (
     CorpusConfig,
     CorpusOrHoldOutConfig,
     CsvConfig,
+    FramesConfig,
+    GesturesConfig,
     HoldOutConfig,
     JsonlConfig,
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    RobotConfig,
+    ScenesConfig,
     SeriesConfig,
     SyntheticConfig,
     TaggedCorpusConfig,
@@ -33,9 +37,12 @@ from seqloom.data.example import Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
+from seqloom.data.readers.frames import read_frames
+from seqloom.data.readers.gestures import read_gestures
 from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
+from seqloom.data.readers.scenes import read_scenes
 from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.data.readers.text_files import locate
 
@@ -147,7 +154,13 @@ def _read_records(
             return read_long_text(corpus, folder)
         case CaptionsConfig():
             return read_captions(corpus, folder)
-        case SeriesConfig() | TracksConfig():
+        case ScenesConfig():
+            return read_scenes(corpus, split)
+        case FramesConfig():
+            return read_frames(corpus, folder)
+        case GesturesConfig():
+            return read_gestures(corpus, split)
+        case SeriesConfig() | TracksConfig() | RobotConfig():
             raise ConfigError(
                 f"{table}: '{corpus.kind}' holds numbers, not text; use it with "
                 "task.kind = 'forecast'"
@@ -201,7 +214,7 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
     """Raise a NotFoundError that names all missing text files of a split."""
     missing: dict[str, None] = {}
     for corpus in corpora_of(config, split):
-        for name in _files_of(corpus):
+        for name in files_of(corpus):
             try:
                 locate(name, config.folder)
             except NotFoundError as error:
@@ -210,17 +223,20 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
         raise NotFoundError("\n".join(missing))
 
 
-def _files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
+def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
+    """Return the names of the text files of a corpus."""
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return (source, target, *references)
         case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
             return (path,)
-        case LinesConfig(path=path) | LongTextConfig(path=path):
+        case LinesConfig(path=path) | LongTextConfig(path=path) | FramesConfig(path=path):
             return (path,)
         case CaptionsConfig() | SeriesConfig() | TracksConfig():
             return ()  # the readers of these corpora report missing files
-        case BundledConfig() | BundledLabelsConfig() | SyntheticConfig() | HoldOutConfig():
+        case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
+            return ()
+        case SyntheticConfig() | ScenesConfig() | GesturesConfig() | RobotConfig():
             return ()
         case _:
             assert_never(corpus)
@@ -324,7 +340,9 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
         )
     if isinstance(corpus, ParallelConfig):
         name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | LongTextConfig):
+    elif isinstance(
+        corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | LongTextConfig | FramesConfig
+    ):
         name = corpus.path
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions

@@ -1,6 +1,5 @@
-"""Generates examples of synthetic tasks: copy, reverse, sort, addition and letter case."""
+"""Generates examples of synthetic tasks: copy, reverse, sort, addition, letter case, questions."""
 
-import hashlib
 import random
 import string
 from collections.abc import Iterator
@@ -9,16 +8,14 @@ from functools import cache
 from typing import assert_never
 
 from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
-from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
+from seqloom.data.readers.generated import generate
+from seqloom.data.readers.questions import generate_question
 
 VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other examples for the same
 seed."""
-MAX_MISSES = 20_000
-"""`read_synthetic` raises an error if more than this number of consecutive candidates are too short
-or belong to another split."""
 
 
 @dataclass(frozen=True)
@@ -31,39 +28,21 @@ class _Candidate:
 
 
 def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
-    """Yield `config.examples` pairs.
+    """Yield `config.examples` pairs. Two splits never share a source, even if they have different
+    seeds and lengths."""
 
-    Candidates are generated one after the other. Candidates that belong to another split are
-    skipped. Candidate n depends only on the settings and n. The hash of its text decides its split,
-    so that two splits never share a source, even if they have different seeds and lengths.
-    """
-    count = 0
-    candidate_index = 0
-    misses = 0
-    while count < config.examples:
-        candidate = _generate(
-            config, random.Random(f"{config.task} {config.seed} {candidate_index}")
-        )
-        candidate_index += 1
-        if candidate is None or _split_of(candidate.key) != split:
-            misses += 1
-            if misses > MAX_MISSES:
-                raise DataError(
-                    f"synthetic {config.task}: {misses:,} candidates in a row were too short or "
-                    f"not in the {split} split; there are too few different sources of length "
-                    f"{config.min_length} to {config.max_length}, so raise max_length (or symbols)"
-                )
-            continue
-        misses = 0
-        count += 1
+    def draw(generator: random.Random) -> tuple[str, _Candidate] | None:
+        candidate = _generate(config, generator)
+        return None if candidate is None else (candidate.key, candidate)
+
+    remedy = (
+        f"there are too few different sources of length {config.min_length} to "
+        f"{config.max_length}, so raise max_length (or symbols)"
+    )
+    candidates = generate(config.task, config.seed, config.examples, split, draw, remedy)
+    for number, candidate in enumerate(candidates, start=1):
         target = candidate.target
-        yield Example(candidate.source, target, (target,), f"synthetic {config.task}:{count}")
-
-
-def _split_of(key: str) -> Split:
-    """Return the split of a key, chosen by its hash: 10 % dev, 10 % test, 80 % train."""
-    tenth = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 10
-    return "dev" if tenth == 0 else "test" if tenth == 1 else "train"
+        yield Example(candidate.source, target, (target,), f"synthetic {config.task}:{number}")
 
 
 def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
@@ -77,6 +56,9 @@ def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate |
             source, target = f"{first}+{second}", str(first + second)
         case "case":
             return _case_candidate(config, generator)
+        case "questions":
+            facts = generator.randint(config.min_length, config.max_length)
+            source, target = generate_question(generator, facts)
         case _:
             assert_never(config.task)
     return _Candidate(source, source, target)
@@ -101,13 +83,18 @@ def _number(config: SyntheticConfig, generator: random.Random) -> int:
 
 
 def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Draw an English sentence, and cut it at a word boundary. The target is the sentence in upper
+    """Draw an English sentence or, if `config.part` is "any", its end from a random word on. Cut it
+    at a word boundary. The target is the sentence in upper
     or lower case.
 
     The key is the sentence without the tag <U> or <L>, so that both versions of a sentence are in
     the same split.
     """
-    text = _cut(generator.choice(_sentences()), config.max_length)
+    sentence = generator.choice(_sentences())
+    if config.part == "any":
+        words = sentence.split(" ")
+        sentence = " ".join(words[generator.randrange(len(words)) :])
+    text = _cut(sentence, config.max_length)
     if len(text) < config.min_length:
         return None
     upper = generator.random() < 0.5

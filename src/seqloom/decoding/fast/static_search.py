@@ -15,7 +15,7 @@ from torch import Tensor
 
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.greedy import Greedy
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.text.vocabulary import END, PAD, START
@@ -144,7 +144,7 @@ class StaticGreedy(StaticSearch):
         lengths = np.minimum(np.where(finished, is_end.argmax(axis=0) + 1, steps), max_lengths)
         finished &= tokens[lengths - 1, np.arange(size)] == END
         hypotheses = make_hypotheses(
-            tokens.T, log_probabilities.T, lengths, finished, self.search.length_penalty
+            tokens.T, log_probabilities.T, lengths, finished, self.search.normalisation
         )
         return [[hypothesis] for hypothesis in hypotheses]
 
@@ -240,7 +240,7 @@ class StaticBeam(StaticSearch):
         values = self.values[:steps].double().cpu().numpy()
         stops = self.stops[:size].cpu().numpy()
         leaves = self._best_leaves(indices, values, stops, request.n_best)
-        return trace_back(indices, values, leaves, size, self.search.length_penalty)
+        return trace_back(indices, values, leaves, size, self.search.normalisation)
 
     def _best_leaves(self, indices: Array, values: Array, stops: Array, n_best: int) -> "Leaves":
         """Return the leaves of the n_best hypotheses of each source.
@@ -260,8 +260,9 @@ class StaticBeam(StaticSearch):
         ):
             step, source, column = np.nonzero(mask)
             total = totals.reshape(shape)[step, source, column]
-            groups.append(Leaves(source, step, source * width + column, np.full(len(step), ended)))
-            group_scores.append(normalise_by_length(total, step + 1.0, self.search.length_penalty))
+            is_end = np.full(len(step), ended)
+            groups.append(Leaves(source, step, source * width + column, is_end))
+            group_scores.append(self.search.normalisation.score(total, step + 1, is_end))
         leaves, scores = Leaves.concatenate(groups), np.concatenate(group_scores)
         order = np.lexsort((-scores, ~leaves.ended, leaves.source))
         sorted_source = leaves.source[order]
@@ -301,7 +302,7 @@ class Leaves:
 
 
 def trace_back(
-    indices: Array, values: Array, leaves: Leaves, size: int, length_penalty: float
+    indices: Array, values: Array, leaves: Leaves, size: int, normalisation: LengthNormalisation
 ) -> list[list[Hypothesis]]:
     """Build the hypotheses of each source from the tables, from the last token to the first.
 
@@ -324,7 +325,7 @@ def trace_back(
         row[ending] = indices[step, END_PARENT, leaves.row[ending]]
         row[going] = indices[step, PARENT, row[going]]
     hypotheses = make_hypotheses(
-        tokens, log_probabilities, leaves.step + 1, leaves.ended, length_penalty
+        tokens, log_probabilities, leaves.step + 1, leaves.ended, normalisation
     )
     by_source: list[list[Hypothesis]] = [[] for _ in range(size)]
     for source, hypothesis in zip(leaves.source.tolist(), hypotheses, strict=True):
@@ -333,7 +334,11 @@ def trace_back(
 
 
 def make_hypotheses(
-    tokens: Array, log_probabilities: Array, lengths: Array, finished: Array, length_penalty: float
+    tokens: Array,
+    log_probabilities: Array,
+    lengths: Array,
+    finished: Array,
+    normalisation: LengthNormalisation,
 ) -> list[Hypothesis]:
     """Build N hypotheses.
 
@@ -348,7 +353,7 @@ def make_hypotheses(
         map(tuple, log_probabilities.tolist()),
         lengths.tolist(),
         finished.tolist(),
-        normalise_by_length(totals, lengths, length_penalty).tolist(),
+        normalisation.score(totals, lengths, finished).tolist(),
         strict=True,
     )
     return [

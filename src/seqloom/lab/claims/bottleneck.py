@@ -1,7 +1,7 @@
 """Without attention, accuracy falls for longer sources. With attention, it does not fall."""
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
@@ -84,14 +84,4 @@ CLAIM = Claim(
     judge=judge,
     plot=plot,
     columns=COLUMNS,
-    published=(
-        PublishedResult(
-            where="Bahdanau et al. 2015, table 1",
-            what="BLEU, English to French, models trained on sentences of up to 50 words",
-            figures=(
-                PublishedFigure("RNNencdec-50", 17.82, FIXED_VECTOR, ACCURACIES[-1]),
-                PublishedFigure("RNNsearch-50", 26.75, ATTENTION, ACCURACIES[-1]),
-            ),
-        ),
-    ),
 )

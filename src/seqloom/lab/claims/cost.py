@@ -3,8 +3,11 @@
 The cost of a recurrent layer grows linearly with the length.
 """
 
+import copy
 import math
+import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,45 +20,79 @@ from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
 from seqloom.nn.recurrent import RecurrentLayer
+from seqloom.runs.device import best_device
 from seqloom.viz.chart import Chart, LineChart, Series
 
 ATTENTION, RECURRENT = "attention", "recurrent layer"
 HEADS = TRANSFORMER_ATTENTION.heads
+FITTED = 4
+"""Number of lengths, counted from the longest, at which the exponents of time and memory are fitted.
+At shorter lengths the time to start an operation exceeds the time of its arithmetic."""
+T_QUANTILE = 4.303
+"""97.5% quantile of Student's t distribution with FITTED - 2 degrees of freedom."""
 
 
 @dataclass(frozen=True)
 class CostSettings:
+    """Sizes of the experiment.
+
+    lengths: at least FITTED lengths, in ascending order
+    repeats: number of time measurements at each length; their median counts
+    """
+
     width: int
     lengths: tuple[int, ...]
     repeats: int
 
 
-def measure(trial: Trial[CostSettings]) -> Numbers:
-    """Measure the number of operations and the time at each length.
+@dataclass(frozen=True)
+class Fit:
+    """Values grow with length^exponent. low and high: 95% interval of the exponent"""
 
-    Also returns the exponents p such that operations and time grow with length^p.
+    exponent: float
+    low: float
+    high: float
+
+
+def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
+    """Fit log value = exponent · log length + constant by least squares, at the longest lengths.
+
+    The interval is exponent ± t · s / √Σ(x - x̄)² with s² = Σ residual² / (n - 2).
     """
-    settings = trial.settings
+    x = [math.log(length) for length in lengths[-FITTED:]]
+    y = [math.log(value) for value in values[-FITTED:]]
+    x_mean, y_mean = statistics.fmean(x), statistics.fmean(y)
+    spread = sum((each - x_mean) ** 2 for each in x)
+    exponent = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True)) / spread
+    residuals = [b - y_mean - exponent * (a - x_mean) for a, b in zip(x, y, strict=True)]
+    error = math.sqrt(sum(each**2 for each in residuals) / (len(x) - 2) / spread)
+    return Fit(exponent, exponent - T_QUANTILE * error, exponent + T_QUANTILE * error)
+
+
+def measure(trial: Trial[CostSettings]) -> Numbers:
+    """Measure operations, time and, on a GPU, peak memory at each length, and their exponents."""
+    settings, device = trial.settings, best_device()
     torch.manual_seed(trial.seed)
     layer = RecurrentLayer("gru", settings.width, settings.width).eval()
-    operations, seconds = [], []
+    inputs = [torch.randn(1, length, settings.width) for length in settings.lengths]  # (1, S, D)
     with torch.no_grad():
-        for length in settings.lengths:
-            states = torch.randn(1, length, settings.width)  # (B, S, D)
-            with FlopCounterMode(display=False) as counter:
-                _run_layer(trial.condition, states, layer)
-            operations.append(float(counter.get_total_flops()))
-            seconds.append(_shortest_time(trial.condition, states, layer, settings.repeats))
-    first, last = settings.lengths[0], settings.lengths[-1]
-    return {
-        "exponent": _exponent(operations, first, last),
-        "exponent of time": _exponent(seconds, first, last),
-        "operations at the shortest": operations[0],
-        "operations at the longest": operations[-1],
-        **{f"operations {index}": value for index, value in enumerate(operations)},
-        **{f"seconds {index}": value for index, value in enumerate(seconds)},
-        **{f"length {index}": float(value) for index, value in enumerate(settings.lengths)},
+        operations = [_count_operations(trial.condition, states, layer) for states in inputs]
+        layer.to(device)
+        inputs = [states.to(device) for states in inputs]
+        seconds = _median_times(trial, inputs, layer)
+        curves = {"operations": operations, "seconds": seconds}
+        if device.type == "cuda":
+            curves["bytes"] = [_peak_memory(trial.condition, states, layer) for states in inputs]
+    numbers: dict[str, float] = {
+        f"length {index}": float(length) for index, length in enumerate(settings.lengths)
     }
+    for quantity, values in curves.items():
+        numbers |= {f"{quantity} {index}": value for index, value in enumerate(values)}
+        fit = fit_exponent(settings.lengths, values)
+        numbers[f"exponent of {quantity}"] = fit.exponent
+        numbers[f"exponent of {quantity}, low"] = fit.low
+        numbers[f"exponent of {quantity}, high"] = fit.high
+    return numbers
 
 
 def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
@@ -66,49 +103,89 @@ def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
         return outputs
     heads = states.view(1, length, HEADS, width // HEADS).transpose(1, 2)  # (B, H, S, D/H)
     scores = DotScore("sqrt", width // HEADS)(heads, heads)  # (B, H, S, S)
-    weights = attention_weights(scores, torch.ones(length, dtype=torch.bool), "softmax")
+    weights = attention_weights(scores)
     return (weights @ heads).transpose(1, 2).flatten(2)
 
 
-def _shortest_time(condition: str, states: Tensor, layer: RecurrentLayer, repeats: int) -> float:
-    """Run the layer several times and return the shortest time in seconds.
+def _count_operations(condition: str, states: Tensor, layer: RecurrentLayer) -> float:
+    """Count floating point operations with meta tensors, which have shapes but no values.
 
-    Other load on the machine can only lengthen a measurement, so the shortest one is the best.
+    On a GPU, cuDNN runs a whole recurrent layer in one operation that torch does not count.
     """
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        _run_layer(condition, states, layer)
-        times.append(time.perf_counter() - start)
-    return min(times)
+    with FlopCounterMode(display=False) as counter:
+        _run_layer(condition, states.to("meta"), copy.deepcopy(layer).to("meta"))
+    return float(counter.get_total_flops())
 
 
-def _exponent(values: list[float], first: int, last: int) -> float:
-    """Return p such that the values grow with length^p.
+def _median_times(
+    trial: Trial[CostSettings], inputs: Sequence[Tensor], layer: RecurrentLayer
+) -> list[float]:
+    """Return the median time in seconds at each length.
 
-    p is computed from the values at the lengths `first` and `last`.
+    Every repetition measures all lengths, so that a slow phase of the machine affects all of them.
     """
-    return math.log(values[-1] / values[0]) / math.log(last / first)
+    for states in inputs:  # the first run also chooses kernels and allocates memory
+        _measure_seconds(trial.condition, states, layer)
+    rounds = []
+    for number in range(trial.settings.repeats):
+        trial.progress("measuring", number / trial.settings.repeats)
+        rounds.append([_measure_seconds(trial.condition, states, layer) for states in inputs])
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
+
+
+def _measure_seconds(condition: str, states: Tensor, layer: RecurrentLayer) -> float:
+    _wait_for_gpu(states)
+    start = time.perf_counter()
+    _run_layer(condition, states, layer)
+    _wait_for_gpu(states)
+    return time.perf_counter() - start
+
+
+def _wait_for_gpu(states: Tensor) -> None:
+    if states.is_cuda:
+        torch.cuda.synchronize()
+
+
+def _peak_memory(condition: str, states: Tensor, layer: RecurrentLayer) -> float:
+    """Return the bytes of GPU memory that a run allocates at most."""
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    _run_layer(condition, states, layer)
+    return float(torch.cuda.max_memory_allocated() - before)
 
 
 def judge(results: Results) -> Verdict:
+    def exponents(condition: str, quantity: str, end: str = "") -> list[float]:
+        return results.over_seeds(condition, f"exponent of {quantity}{end}")
+
+    grow = "grow with the length to the power of"
+    lower = "lower end of the 95% interval of its exponent is"
+    upper = "upper end of the 95% interval of its exponent is"
     return conclude(
         Effect(
-            "the operations of attention grow with the length to the power of",
-            results.over_seeds(ATTENTION, "exponent"),
-            above=1.9,
+            f"the operations of attention {grow}", exponents(ATTENTION, "operations"), above=1.9
         ),
         Effect(
-            "the operations of a recurrent layer grow with the length to the power of",
-            results.over_seeds(RECURRENT, "exponent"),
+            f"the operations of a recurrent layer {grow}",
+            exponents(RECURRENT, "operations"),
             below=1.1,
+        ),
+        Effect(
+            f"measured time of attention: the {lower}",
+            exponents(ATTENTION, "seconds", ", low"),
+            above=1.5,
+        ),
+        Effect(
+            f"measured time of a recurrent layer: the {upper}",
+            exponents(RECURRENT, "seconds", ", high"),
+            below=1.5,
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
-    count = sum(name.startswith("length ") for name in results.measurements[0].numbers)
-    indices = range(count)
+    numbers = results.measurements[0].numbers
+    indices = range(sum(name.startswith("length ") for name in numbers))
     lengths = [results.mean(ATTENTION, f"length {index}") for index in indices]
 
     def lines(quantity: str, label: str) -> LineChart:
@@ -119,34 +196,49 @@ def plot(results: Results) -> list[Chart]:
         ]
         return LineChart("length", label, series, logarithmic_x=True, logarithmic_y=True)
 
-    return [lines("operations", "floating point operations"), lines("seconds", "seconds")]
+    charts: list[Chart] = [
+        lines("operations", "floating point operations"),
+        lines("seconds", "seconds"),
+    ]
+    if "bytes 0" in numbers:
+        charts.append(lines("bytes", "bytes of GPU memory"))
+    return charts
 
 
 CLAIM = Claim(
     name="cost",
     sentence="Attention compares every position with every other, so its cost grows with the "
     "square of the length, while the cost of a recurrent layer grows linearly.",
-    source="L2, Calculating the attention weights (downside: quadratic cost)",
+    source="L2, Calculating the attention weights (“Downside: quadratic cost since there are T² "
+    "weight values”)",
     setup="A sequence of random vectors attends to itself, with the scores and weights of seqloom "
     "and without projections, or passes through a GRU layer of the same width. torch counts the "
-    "floating point operations at each length. The time is measured as well but not judged, "
-    "because it is noisy on a shared machine.",
+    "floating point operations at each length. The time at each length is the median of several "
+    "rounds over all lengths; on a GPU the peak memory is measured as well. The exponents of the "
+    "length are fitted at the four longest lengths, with a 95% interval. These measurements run "
+    "alone on the machine.",
     confirms="The operations of attention grow with an exponent above 1.9, those of the recurrent "
-    "layer with one below 1.1.",
-    refutes="The exponent of attention is below 1.9, or that of the recurrent layer above 1.1.",
+    "layer with one below 1.1; the measured times agree: the interval of attention's exponent is "
+    "above 1.5, that of the recurrent layer below 1.5.",
+    refutes="The exponent of operations of attention is below 1.9, or that of the recurrent layer "
+    "above 1.1; or an end of an interval of time is on the wrong side of 1.5 with every seed.",
     conditions=(ATTENTION, RECURRENT),
     sizes={
-        "tiny": CostSettings(width=16, lengths=(8, 16), repeats=1),
-        "small": CostSettings(width=128, lengths=(64, 128, 256, 512, 1024, 2048), repeats=3),
-        "full": CostSettings(width=512, lengths=(64, 128, 256, 512, 1024, 2048, 4096), repeats=10),
+        "tiny": CostSettings(width=16, lengths=(8, 16, 32, 64), repeats=2),
+        "small": CostSettings(width=128, lengths=(64, 128, 256, 512, 1024, 2048), repeats=15),
+        "full": CostSettings(
+            width=512, lengths=(128, 256, 512, 1024, 2048, 4096, 8192, 16384), repeats=9
+        ),
     },
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
-        Column("exponent", "exponent of the length, operations", ".2f"),
-        Column("exponent of time", "exponent of the length, time", ".2f"),
-        Column("operations at the shortest", "operations, shortest", ".3g"),
-        Column("operations at the longest", "operations, longest", ".3g"),
+        Column("exponent of operations", "exponent of operations", ".2f"),
+        Column("exponent of seconds", "exponent of time", ".2f"),
+        Column("exponent of seconds, low", "lower end of its interval", ".2f"),
+        Column("exponent of seconds, high", "upper end of its interval", ".2f"),
+        Column("exponent of bytes", "exponent of peak memory", ".2f"),
     ),
+    is_timed=True,
 )

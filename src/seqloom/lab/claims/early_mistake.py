@@ -5,168 +5,279 @@ A search for the most probable sentence avoids some of these errors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, product, zip_longest
+from pathlib import Path
+from random import Random
 
-from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.data.example import Example
-from seqloom.lab.claim import Claim, Column, Trial
-from seqloom.lab.models.trained_models import (
-    TRANSLATION_SIZES,
-    TranslationSettings,
-    read_test_sentences,
-    train_once,
-    translation_recipe,
+from seqloom.config.schema.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    GreedyConfig,
+    SampleConfig,
 )
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.storage import storage_errors, write_file
+from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.models.toy_languages import ENGLISH, Clause, clauses, sentence
+from seqloom.lab.models.trained_models import Tables, build_recipe, train_once, training_tables
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.metrics.bleu import bleu
-from seqloom.metrics.rouge import rouge
+from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
-CORRECT, WRONG = "correct first word", "wrong first word"
-GREEDY, BEAM = "greedy", "beam of 5"
-DISTANCES = (1, 2, 3, 4)
-ACCURACIES = [f"accuracy {distance} words later" for distance in DISTANCES]
-MAX_WORDS = 100
-"""Upper bound on the number of words of a sentence."""
-CANDIDATES = 10
-"""Number of hypotheses per sentence in which to look for a wrong first word."""
+OWN, WRONG, WRONG_BEAM = "own first word", "wrong first word", "wrong first word, beam of 5"
+GREEDY, BEAM, SAMPLES = "greedy", "beam of 5", "best of 5 samples"
+BEAM_WIDTH = 5
+DISTANCES = (1, 2, 3, 4, 5, 6)
+ERRORS = [f"errors {distance} words later" for distance in DISTANCES]
+CANDIDATES = SampleConfig(samples=20, temperature=2.0)
+"""Outputs in which to look for a wrong first word. The high temperature makes them diverse."""
+Words = tuple[str, ...]
 
 
-def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Decode the test sentences as the condition requires, and score the outputs.
+@dataclass(frozen=True)
+class EarlyMistakeSettings:
+    """Sizes of the experiment.
 
-    Two conditions compare greedy search with beam search. In the other two, greedy search continues
-    after a forced first word: the correct word or a wrong word.
+    examples: number of training sentences
+    nouns:    number of nouns; see `toy_languages.draw_clause`
+    tests:    number of test sentences
     """
-    run = train_once(trial, translation_recipe(trial.settings, trial.seed))
-    sentences = read_test_sentences(run, trial.settings.sentences)
-    if trial.condition in (GREEDY, BEAM):
-        decoding = BeamConfig(width=5) if trial.condition == BEAM else GreedyConfig()
-        return _measure_search(run, sentences, decoding)
-    first_words = _find_first_words(run, sentences)
-    words = [each.correct if trial.condition == CORRECT else each.wrong for each in first_words]
-    return _measure_rest(run, [each.sentence for each in first_words], words)
+
+    examples: int
+    steps: int
+    width: int
+    nouns: int
+    tests: int
 
 
-def _measure_search(run: Run, sentences: Sequence[Example], decoding: DecodingConfig) -> Numbers:
-    outputs = run.translate([each.source for each in sentences], decoding=decoding, attention=False)
-    log_p = [sum(output.log_probabilities) / len(output.log_probabilities) for output in outputs]
-    references = [each.references for each in sentences]
-    return {
-        "BLEU": bleu([output.text for output in outputs], references).value,
-        "log p per token": sum(log_p) / len(log_p),
+def translations(clause: Clause) -> list[Words]:
+    """Return all valid translations of a clause.
+
+    The target language has two synonyms for every noun, one of each gender. A phrase starts with
+    its noun; adjectives and article follow and agree with it in gender. A clause is active or
+    passive, and the verb agrees with the noun that the clause starts with.
+    """
+    valid = []
+    for genders in product("mf", repeat=2):
+        phrases = [
+            tuple(f"{concept}.{gender}" for concept in reversed(phrase))
+            for phrase, gender in zip((clause.subject, clause.object), genders, strict=True)
+        ]
+        subject, object_ = phrases
+        valid.append((*subject, f"{clause.verb}.{genders[0]}", *object_))
+        valid.append((*object_, f"{clause.verb}.passive.{genders[1]}", *subject))
+    return valid
+
+
+def configure(trial: Trial[EarlyMistakeSettings]) -> RunConfig:
+    """Return the recipe of an encoder-decoder without attention, as in the lecture.
+
+    It is the same in all conditions.
+    """
+    settings = trial.settings
+    data: Tables = {"folder": str(_folder(trial))}
+    for split in ("train", "dev"):
+        sides = {"source": f"{split}.source", "target": f"{split}.target"}
+        data[split] = {"kind": "parallel", **sides}
+    return build_recipe(
+        {
+            "data": data,
+            "text": {"tokenizer": {"kind": "whitespace"}},
+            "model": {
+                "encoder": {"kind": "recurrent", "width": settings.width // 2},
+                "decoder": {
+                    "kind": "recurrent",
+                    "width": settings.width,
+                    "initial_state": "copy",
+                    "attention": {"kind": "none"},
+                },
+            },
+            "training": training_tables(settings.steps, trial.seed, 4e-3, batch_tokens=1_024),
+        }
+    )
+
+
+def _folder(trial: Trial[EarlyMistakeSettings]) -> Path:
+    settings = trial.settings
+    return trial.models / f"renderings-{settings.examples}-{settings.nouns}-{trial.seed}"
+
+
+def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
+    """Write training sentences, each with one of its translations, chosen at random."""
+    settings, folder = trial.settings, _folder(trial)
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    random = Random(trial.seed)
+    drawn = list(islice(clauses("train", trial.seed, settings.nouns), settings.examples))
+    sides = {
+        "source": [sentence(clause, ENGLISH) for clause in drawn],
+        "target": [" ".join(random.choice(translations(clause))) for clause in drawn],
     }
+    for side, lines in sides.items():
+        for split, count in (("train", len(lines)), ("dev", 20)):
+            text = "".join(f"{line}\n" for line in lines[:count])
+            write_file(folder / f"{split}.{side}", text.encode())
+
+
+def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
+    """Measure complete outputs, or the words after a given first word. See `CLAIM.setup`."""
+    _write_corpus(trial)
+    run = train_once(trial, configure(trial))
+    tests = list(islice(clauses("test", 0, trial.settings.nouns), trial.settings.tests))
+    if trial.condition in (GREEDY, BEAM, SAMPLES):
+        return _measure_search(run, tests, trial.condition)
+    starts = _find_first_words(run, tests)
+    words = [each.own if trial.condition == OWN else each.wrong for each in starts]
+    decoding = BeamConfig(width=BEAM_WIDTH) if trial.condition == WRONG_BEAM else GreedyConfig()
+    return _measure_rest(run, [each.clause for each in starts], words, decoding)
+
+
+def _measure_search(run: Run, tests: Sequence[Clause], condition: str) -> Numbers:
+    """Measure the fraction of outputs that are valid, and whose first word is."""
+    outputs = _decode(run, tests, condition)
+    valid = [translations(clause) for clause in tests]
+    words = [tuple(output.text.split()) for output in outputs]
+    is_valid = [each in options for each, options in zip(words, valid, strict=True)]
+    starts = [
+        each[:1] in {option[:1] for option in options}
+        for each, options in zip(words, valid, strict=True)
+    ]
+    return {
+        "valid": sum(is_valid) / len(tests),
+        "valid first word": sum(starts) / len(tests),
+        "log p": sum(sum(output.log_probabilities) for output in outputs) / len(outputs),
+    }
+
+
+def _decode(run: Run, tests: Sequence[Clause], condition: str) -> list[Prediction]:
+    """Decode with a search. Beam and samples both look at five outputs per sentence."""
+    sources = [sentence(clause, ENGLISH) for clause in tests]
+    if condition != SAMPLES:
+        decoding = BeamConfig(width=BEAM_WIDTH) if condition == BEAM else GreedyConfig()
+        return run.translate(sources, decoding=decoding, attention=False)
+    sampling = SampleConfig(samples=BEAM_WIDTH)
+    candidates = run.translate_n_best(sources, BEAM_WIDTH, decoding=sampling, attention=False)
+    return [max(each, key=lambda output: output.score) for each in candidates]
 
 
 @dataclass(frozen=True)
 class FirstWords:
-    """A sentence, its correct first word, and a plausible but wrong first word.
+    """A clause and two first words for its translation, both proposed by the model itself.
 
-    wrong: first word of the best hypothesis that starts differently from every reference
+    own:   first word of greedy search, with which a valid translation starts
+    wrong: the most probable first word among sampled outputs with which no valid translation starts
     """
 
-    sentence: Example
-    correct: str
+    clause: Clause
+    own: str
     wrong: str
 
 
-def _find_first_words(run: Run, sentences: Sequence[Example]) -> list[FirstWords]:
-    """Select the sentences that have at least one hypothesis with a wrong first word.
-
-    Sentences whose target has fewer than three words are left out.
-    """
-    sources = [each.source for each in sentences]
-    beam = BeamConfig(width=CANDIDATES, finished=CANDIDATES)
-    candidates = run.translate_n_best(sources, CANDIDATES, decoding=beam, attention=False)
+def _find_first_words(run: Run, tests: Sequence[Clause]) -> list[FirstWords]:
+    """Select the clauses for which the model proposes a valid and a wrong first word."""
+    sources = [sentence(clause, ENGLISH) for clause in tests]
+    greedy = run.translate(sources, decoding=GreedyConfig(), attention=False)
+    samples = run.translate_n_best(
+        sources, CANDIDATES.samples, decoding=CANDIDATES, attention=False
+    )
     selected = []
-    for sentence, hypotheses in zip(sentences, candidates, strict=True):
-        correct = {_first_word(reference) for reference in sentence.references}
-        wrong = [
-            word
-            for hypothesis in hypotheses
-            if (word := _first_word(hypothesis.text)) and word not in correct
-        ]
-        if wrong and len(sentence.target.split()) > 2:
-            selected.append(FirstWords(sentence, _first_word(sentence.target), wrong[0]))
+    for clause, output, candidates in zip(tests, greedy, samples, strict=True):
+        valid = {option[0] for option in translations(clause)}
+        own = first_word(output.text)
+        wrong = {
+            word: candidate.log_probabilities[0]
+            for candidate in candidates
+            if (word := first_word(candidate.text)) and word not in valid
+        }
+        if own in valid and wrong:
+            selected.append(FirstWords(clause, own, max(wrong, key=lambda word: wrong[word])))
     return selected
 
 
-def _first_word(text: str) -> str:
+def first_word(text: str) -> str:
     return (text.split() or [""])[0]
 
 
-def _measure_rest(run: Run, sentences: Sequence[Example], first_words: Sequence[str]) -> Numbers:
-    """Decode each sentence greedily after a given first word, and score the words after it."""
-    if not sentences:
-        return dict.fromkeys(("rest", "later", "sentences", *ACCURACIES), 0.0)
+def _measure_rest(
+    run: Run, tests: Sequence[Clause], words: Sequence[str], decoding: DecodingConfig
+) -> Numbers:
+    """Decode each sentence after a given first word, and count the wrong words after it."""
+    if not tests:
+        return dict.fromkeys(("errors", "later errors", "sentences", *ERRORS), 0.0)
     outputs = run.translate(
-        [each.source for each in sentences],
-        decoding=GreedyConfig(),
+        [sentence(clause, ENGLISH) for clause in tests],
+        decoding=decoding,
         attention=False,
-        prefixes=first_words,
+        prefixes=words,
     )
-    rests = [output.text.split()[1:] for output in outputs]
-    reference_rests = [each.target.split()[1:] for each in sentences]
-    texts, references = ([" ".join(words) for words in side] for side in (rests, reference_rests))
+    errors = [
+        word_errors(tuple(output.text.split())[1:], [each[1:] for each in translations(clause)])
+        for output, clause in zip(outputs, tests, strict=True)
+    ]
     return {
-        "rest": rouge("rouge-1", texts, [(reference,) for reference in references]).value,
-        "later": _accuracy(rests, reference_rests, range(2, MAX_WORDS)),
-        "sentences": float(len(sentences)),
+        "errors": _mean([error for sentence_errors in errors for error in sentence_errors]),
+        "later errors": _mean([error for each in errors for error in each[1:]]),
+        "sentences": float(len(tests)),
         **{
-            name: _accuracy(rests, reference_rests, [distance])
-            for distance, name in zip(DISTANCES, ACCURACIES, strict=True)
+            name: _mean([each[distance - 1] for each in errors if len(each) >= distance])
+            for distance, name in zip(DISTANCES, ERRORS, strict=True)
         },
     }
 
 
-def _accuracy(
-    rests: Sequence[Sequence[str]],
-    reference_rests: Sequence[Sequence[str]],
-    distances: Sequence[int],
-) -> float:
-    """Return the fraction of correct words at these distances from the first word.
+def word_errors(rest: Words, valid_rests: Sequence[Words]) -> list[bool]:
+    """Compare words position by position with the valid rest that has the fewest errors.
 
-    Distances at which the reference has no word are not counted.
+    Returns, for each position, whether the word is wrong. Missing and additional words are wrong.
     """
-    pairs = [
-        (rest[distance - 1 : distance], [reference[distance - 1]])
-        for rest, reference in zip(rests, reference_rests, strict=True)
-        for distance in distances
-        if len(reference) >= distance
+    compared = [
+        [word != valid_word for word, valid_word in zip_longest(rest, valid)]
+        for valid in valid_rests
     ]
-    return sum(word == reference for word, reference in pairs) / max(1, len(pairs))
+    return min(compared, key=sum)
+
+
+def _mean(errors: Sequence[bool]) -> float:
+    return sum(errors) / max(1, len(errors))
 
 
 def judge(results: Results) -> Verdict:
     return conclude(
         Effect(
-            "after a wrong first word, the similarity of the rest to the reference is lower by",
-            results.difference("rest", CORRECT, WRONG),
-            unit="points of ROUGE-1",
-        ),
-        Effect(
-            "at distance two and more, the fraction of correct words is lower by",
-            results.difference("later", CORRECT, WRONG),
+            "after a wrong first word, the fraction of wrong words is higher by",
+            results.difference("errors", WRONG, OWN),
             format_spec=".1%",
         ),
         Effect(
-            "a beam of 5 scores higher than greedy search by",
-            results.difference("BLEU", BEAM, GREEDY),
-            unit="BLEU",
+            "at distance two and more, it is higher by",
+            results.difference("later errors", WRONG, OWN),
+            format_spec=".1%",
+        ),
+        Effect(
+            "a beam of 5 has more valid outputs than greedy search, by",
+            results.difference("valid", BEAM, GREEDY),
+            format_spec=".1%",
+        ),
+        Effect(
+            "a beam of 5 has more valid outputs than the best of 5 samples, by",
+            results.difference("valid", BEAM, SAMPLES),
+            format_spec=".1%",
         ),
     )
 
 
 def plot(results: Results) -> list[Chart]:
     series = [
-        Series(condition, DISTANCES, results.curve(condition, ACCURACIES))
-        for condition in (CORRECT, WRONG)
+        Series(condition, DISTANCES, results.curve(condition, ERRORS))
+        for condition in (OWN, WRONG, WRONG_BEAM)
     ]
-    bars = [results.over_seeds(condition, "BLEU") for condition in (GREEDY, BEAM)]
+    searches = (GREEDY, SAMPLES, BEAM)
+    bars = [results.over_seeds(condition, "valid") for condition in searches]
     return [
-        LineChart("words after the first", "fraction of correct words", series),
-        BarChart("BLEU", (GREEDY, BEAM), bars),
+        LineChart("words after the first", "fraction of wrong words", series),
+        BarChart("fraction of valid outputs", searches, bars),
     ]
 
 
@@ -174,23 +285,39 @@ CLAIM = Claim(
     name="early-mistake",
     sentence="In greedy search one early mistake leads to others; a beam, which searches for the "
     "most probable sentence, avoids some of them.",
-    source="L3, Basic translator: inference (a small mistake can lead to a sequence of mistakes)",
-    setup="A German to English model trained on Tatoeba. If one of the ten best hypotheses starts "
-    "with a word that no reference starts with, greedy search continues from that word or from the "
-    "reference's first word. The rest is compared with the rest of the reference (ROUGE-1 F, and "
-    "word by word). In addition, complete sentences by greedy search and by a beam of 5.",
-    confirms="After a wrong first word the rest shares fewer words with the reference, fewer words "
-    "are correct even at distance two and more, and the beam has the higher BLEU.",
+    source="L3, Basic translator: inference (“a small mistake can lead to a sequence of mistakes … "
+    "To avoid error propagation, a better idea is to find the sequence with highest probability”); "
+    "L1, Decoding with approximate search (“we can't be greedy, but we can be somewhat greedy”)",
+    setup="A GRU encoder-decoder without attention learns a toy language in which every clause has eight valid "
+    "translations: two synonyms of different gender for each noun, with which the other words "
+    "agree, and active or passive. An output is compared with all eight. Early mistake: for the same sentences, greedy "
+    "search continues from the model's own first word, which is valid, or from a first word that "
+    "the same model proposes and that is wrong; no arm is given a word of a reference. Measured: "
+    "the fraction of wrong words after the first, in comparison with the closest translation; also, "
+    "not judged, with a beam after the same wrong word. Search: complete outputs of the same model "
+    "by greedy search, by a beam of 5, and the most probable of 5 samples, which looks at as many "
+    "outputs as the beam.",
+    confirms="After a wrong first word more of the following words are wrong, also at distance two "
+    "and more; the beam has more valid outputs than greedy search, and more than the best of "
+    "equally many samples.",
     refutes="The opposite of one of these statements holds with every seed.",
-    conditions=(CORRECT, WRONG, GREEDY, BEAM),
-    sizes=TRANSLATION_SIZES,
+    conditions=(OWN, WRONG, WRONG_BEAM, GREEDY, SAMPLES, BEAM),
+    sizes={
+        "tiny": EarlyMistakeSettings(examples=60, steps=3, width=8, nouns=4, tests=6),
+        "small": EarlyMistakeSettings(examples=8_000, steps=1_000, width=128, nouns=10, tests=300),
+        "full": EarlyMistakeSettings(
+            examples=20_000, steps=2_500, width=256, nouns=20, tests=1_000
+        ),
+    },
     measure=measure,
     judge=judge,
     plot=plot,
     columns=(
-        Column("rest", "the rest, ROUGE-1", ".1f"),
-        Column("later", "correct words, distance 2 and more", ".1%"),
-        Column("BLEU", "BLEU", ".1f"),
-        Column("log p per token", "log p per token", ".3f"),
+        Column("errors", "wrong words after the first", ".1%"),
+        Column("later errors", "the same, distance 2 and more", ".1%"),
+        Column("sentences", "sentences", ".0f"),
+        Column("valid", "valid outputs", ".1%"),
+        Column("valid first word", "valid first words", ".1%"),
+        Column("log p", "log p", ".3f"),
     ),
 )

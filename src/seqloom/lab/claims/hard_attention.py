@@ -1,7 +1,9 @@
-"""Queries and keys receive a gradient from soft attention, but none from hard attention."""
+"""Queries and keys receive a gradient from soft attention, but none from hard attention.
+
+Finite differences of the loss confirm the gradients of autograd.
+"""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -9,12 +11,25 @@ from torch import Tensor
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.nn.attention import AttentionScore, DotScore, RbfScore, attention_weights
+from seqloom.nn.attention import (
+    AttentionScore,
+    DotScore,
+    ExactScore,
+    RbfScore,
+    Selection,
+    attention_weights,
+)
 from seqloom.viz.chart import BarChart, Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
+HARD = (EXACT, NEAREST, BEST)
+MOVED = ("queries", "keys")
+"""The tensors that are perturbed for the finite differences."""
 ZERO = 1e-12
 """Gradient norms below this bound count as zero."""
+STEP = 1e-5
+"""Length of the step of the finite differences. The typical distance between queries and keys is
+√(2·width), so that a step almost never changes the selected key."""
 
 
 @dataclass(frozen=True)
@@ -24,24 +39,89 @@ class HardAttentionSettings:
     width: int
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """Random inputs of attention: one query and S keys and values per row.
+
+    queries and target: (B, 1, 1, D); keys and values: (B, 1, S, D)
+    """
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    target: Tensor
+
+
+def draw_inputs(settings: HardAttentionSettings, seed: int) -> Inputs:
+    """Draw normal vectors in float64, so that rounding errors do not disturb the differences."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(positions: int) -> Tensor:
+        shape = (settings.rows, 1, positions, settings.width)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    return Inputs(normal(1), normal(settings.keys), normal(settings.keys), normal(1))
+
+
 def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
-    """Measure the norms of the gradients of ‖context - target‖² at queries, keys and values."""
-    settings = trial.settings
-    generator = torch.Generator().manual_seed(trial.seed)
-
-    def random(positions: int) -> Tensor:
-        return torch.randn(settings.rows, 1, positions, settings.width, generator=generator)
-
-    queries, target = random(1), random(1)  # (B, 1, 1, D)
-    keys, values = random(settings.keys), random(settings.keys)  # (B, 1, S, D)
-    leaves = [tensor.requires_grad_() for tensor in (queries, keys, values)]
-    weights = condition_weights(trial.condition, queries, keys)  # (B, 1, 1, S)
-    (weights @ values - target).square().sum().backward()
-    norms = [0.0 if leaf.grad is None else leaf.grad.norm().item() for leaf in leaves]
-    return {
-        **dict(zip(("queries", "keys", "values"), norms, strict=True)),
-        "total weight": weights.detach().sum(-1).mean().item(),
+    """Measure the gradient of ‖context - target‖² by autograd and by finite differences."""
+    inputs = draw_inputs(trial.settings, trial.seed)
+    leaves = {
+        name: getattr(inputs, name).clone().requires_grad_()
+        for name in ("queries", "keys", "values")
     }
+    losses = _row_losses(trial.condition, **leaves, target=inputs.target)
+    if losses.requires_grad:
+        losses.sum().backward()
+    gradients = {
+        name: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+        for name, leaf in leaves.items()
+    }
+    weights = condition_weights(trial.condition, inputs.queries, inputs.keys)
+    numbers = {name: gradient.norm().item() for name, gradient in gradients.items()}
+    numbers["total weight"] = weights.sum(-1).mean().item()
+    for name in MOVED:
+        changed, error = _finite_difference(trial, inputs, name, gradients[name])
+        numbers[f"changed by {name}"] = changed
+        numbers[f"slope error of {name}"] = error
+    return numbers
+
+
+def _row_losses(
+    condition: str, queries: Tensor, keys: Tensor, values: Tensor, target: Tensor
+) -> Tensor:
+    """Return ‖context - target‖² of each row: (B,)"""
+    context = condition_weights(condition, queries, keys) @ values  # (B, 1, 1, D)
+    return (context - target).square().sum((1, 2, 3))
+
+
+def _finite_difference(
+    trial: Trial[HardAttentionSettings], inputs: Inputs, name: str, gradient: Tensor
+) -> tuple[float, float]:
+    """Move queries or keys by ± STEP in a random direction, and compare the losses.
+
+    Returns the fraction of rows whose loss changes, and the relative error of autograd: the norm of
+    the difference between both slopes, divided by the norm of the measured slopes. The error is 0
+    if all slopes are 0.
+
+    name:     "queries" or "keys"
+    gradient: gradient of autograd
+    """
+    generator = torch.Generator().manual_seed(trial.seed + 1)
+    origin = getattr(inputs, name)
+    direction = torch.randn(origin.shape, generator=generator, dtype=origin.dtype)
+    direction /= direction.flatten(1).norm(dim=1).view(-1, 1, 1, 1)  # unit length in each row
+
+    def losses(step: float) -> Tensor:
+        moved = {each: getattr(inputs, each) for each in ("queries", "keys", "values", "target")}
+        moved[name] = origin + step * direction
+        return _row_losses(trial.condition, **moved)
+
+    forward, backward = losses(STEP), losses(-STEP)  # (B,)
+    measured = (forward - backward) / (2 * STEP)
+    computed = (gradient * direction).sum((1, 2, 3))
+    error = (measured - computed).norm() / measured.norm().clamp_min(ZERO)
+    return (forward != backward).double().mean().item(), error.item()
 
 
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
@@ -49,9 +129,8 @@ def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
 
     condition: the name of this kind of attention
     """
-    if condition == EXACT:
-        return (queries == keys).all(-1).to(queries.dtype).unsqueeze(2)
-    methods: dict[str, tuple[AttentionScore, Literal["softmax", "argmax"]]] = {
+    methods: dict[str, tuple[AttentionScore, Selection]] = {
+        EXACT: (ExactScore(), "exact"),
         NEAREST: (RbfScore(1.0), "argmax"),  # the nearest key has the highest RBF score
         BEST: (DotScore("sqrt", keys.shape[-1]), "argmax"),
         SOFT: (DotScore("sqrt", keys.shape[-1]), "softmax"),
@@ -69,12 +148,42 @@ def judge(results: Results) -> Verdict:
         return [max(values) for values in zip(*numbers, strict=True)]
 
     hard = [
-        Effect(
-            f"{condition}: the gradient at queries and keys is",
-            largest(condition, "queries", "keys"),
-            below=ZERO,
+        effect
+        for condition in HARD
+        for effect in (
+            Effect(
+                f"{condition}: the gradient at queries and keys is",
+                largest(condition, *MOVED),
+                below=ZERO,
+            ),
+            Effect(
+                f"{condition}: a small step of queries or keys changes the loss of",
+                largest(condition, *(f"changed by {name}" for name in MOVED)),
+                below=0.01,
+                format_spec=".2%",
+                unit="of the rows",
+            ),
         )
-        for condition in (EXACT, NEAREST, BEST)
+    ]
+    soft = [
+        effect
+        for name in MOVED
+        for effect in (
+            Effect(f"softmax: the gradient at {name} is", largest(SOFT, name), above=ZERO),
+            Effect(
+                f"softmax: a small step of {name} changes the loss of",
+                results.over_seeds(SOFT, f"changed by {name}"),
+                above=0.99,
+                format_spec=".2%",
+                unit="of the rows",
+            ),
+            Effect(
+                f"softmax: the measured slope at {name} differs from that of autograd by a "
+                "fraction of",
+                results.over_seeds(SOFT, f"slope error of {name}"),
+                below=1e-3,
+            ),
+        )
     ]
     return conclude(
         *hard,
@@ -84,20 +193,23 @@ def judge(results: Results) -> Verdict:
             below=0.01,
         ),
         Effect("nearest key: the gradient at values is", largest(NEAREST, "values"), above=ZERO),
-        Effect("softmax: the gradient at queries is", largest(SOFT, "queries"), above=ZERO),
-        Effect("softmax: the gradient at keys is", largest(SOFT, "keys"), above=ZERO),
+        *soft,
     )
 
 
 def plot(results: Results) -> list[Chart]:
-    conditions = (EXACT, NEAREST, BEST, SOFT)
+    conditions = (*HARD, SOFT)
+
+    def bars(name: str, label: str) -> BarChart:
+        values = [results.over_seeds(condition, name) for condition in conditions]
+        return BarChart(label, conditions, values)
+
     return [
-        BarChart(
-            f"gradient at {name}",
-            conditions,
-            [results.over_seeds(condition, name) for condition in conditions],
-        )
-        for name in ("queries", "keys", "values")
+        *(bars(name, f"gradient at {name}") for name in ("queries", "keys", "values")),
+        *(
+            bars(f"changed by {name}", f"rows whose loss changes with a small step of {name}")
+            for name in MOVED
+        ),
     ]
 
 
@@ -105,17 +217,25 @@ CLAIM = Claim(
     name="hard-attention",
     sentence="Selecting one key, by exact match, as the nearest one or by the best score, gives "
     "queries and keys no gradient to learn from; a soft mixture of all values does.",
-    source="L0 §2.2.1 (ideas -1, 0 and 1); L1, Attention; L4 §2(c)",
-    setup="Random queries attend to random keys. The squared distance of the context to a random "
-    "target is differentiated. Measured: the norm of its gradient at queries, keys and values.",
-    confirms="With every hard selection the gradient at queries and keys is zero, exact match finds "
-    "no key, the nearest key still gives its value a gradient, and the softmax gives all three one.",
-    refutes="A hard selection gives queries or keys a gradient, or the softmax gives them none.",
-    conditions=(EXACT, NEAREST, BEST, SOFT),
+    source="L0 §2.2.1 (ideas -1, 0 and 1: “changing the query or the key by a small amount will "
+    "result in the same closest match and the same value, so the gradients will be 0”); L1, "
+    "Attention; L4 §2(c)",
+    setup="Random queries attend to random keys. The loss is the squared distance of the context to "
+    "a random target. Measured: the norm of its gradient at queries, keys and values by autograd; "
+    "and, without autograd, the loss after a step of ±0.00001 of queries or keys in a random "
+    "direction: the fraction of rows whose loss changes, and the slope compared with autograd. All "
+    "in float64.",
+    confirms="With every hard selection the gradient at queries and keys is zero and a small step "
+    "leaves the loss of nearly all rows unchanged; exact match finds no key; the nearest key still "
+    "gives its value a gradient. With the softmax all three have a gradient, a small step changes "
+    "the loss of nearly all rows, and its slope equals the gradient.",
+    refutes="A hard selection gives queries or keys a gradient, or a small step changes its loss, or "
+    "the softmax gives them no gradient, or one that differs from the measured slope.",
+    conditions=(*HARD, SOFT),
     sizes={
         "tiny": HardAttentionSettings(rows=2, keys=4, width=8),
         "small": HardAttentionSettings(rows=200, keys=16, width=64),
-        "full": HardAttentionSettings(rows=2_000, keys=64, width=512),
+        "full": HardAttentionSettings(rows=500, keys=64, width=512),
     },
     measure=measure,
     judge=judge,
@@ -125,5 +245,9 @@ CLAIM = Claim(
         Column("keys", "gradient at keys", ".3g"),
         Column("values", "gradient at values", ".3g"),
         Column("total weight", "total weight", ".2f"),
+        Column("changed by queries", "loss changes with queries", ".1%"),
+        Column("changed by keys", "loss changes with keys", ".1%"),
+        Column("slope error of queries", "error of the slope, queries", ".1e"),
+        Column("slope error of keys", "error of the slope, keys", ".1e"),
     ),
 )

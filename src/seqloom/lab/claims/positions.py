@@ -1,11 +1,12 @@
-"""Self-attention without positions treats its input as a set.
-
-Therefore it can learn to sort a string, but not to reverse it.
-"""
+"""Attention needs positional encodings, and only some of them work for positions not seen in
+training."""
 
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
 from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.embedding import PositionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
@@ -19,23 +20,23 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import BarChart, Chart
+from seqloom.nn.build import build_positions
+from seqloom.runs.run import Run
+from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
-LONGEST = 6
-CORPORA = {task: letter_corpus(task, 1, LONGEST, symbols=10) for task in ("reverse", "sort")}
-NO_POSITIONS, GRU = "Transformer without positions", "GRU without positions"
-POSITIONS: dict[str, tuple[str, Tables]] = {
-    NO_POSITIONS: ("transformer", {"kind": "none"}),
-    "Transformer, one-hot appended": ("transformer", {"kind": "one-hot", "max_length": 16}),
-    "Transformer, sines appended": ("transformer", {"kind": "sinusoidal", "join": "append"}),
-    "Transformer, sines added": ("transformer", {"kind": "sinusoidal", "join": "add"}),
-    "Transformer, learned added": ("transformer", {"kind": "learned", "max_length": 16}),
-    GRU: ("recurrent", {"kind": "none"}),
-    "GRU, sines appended": ("recurrent", {"kind": "sinusoidal", "join": "append"}),
-}
-WITH_POSITIONS = [
-    name for name, (kind, _) in POSITIONS.items() if kind == "transformer" and name != NO_POSITIONS
-]
+TRAINED, LONGEST = 12, 20
+"""Letters of the longest strings in training and in the test."""
+LENGTHS = (4, 8, TRAINED, 16, LONGEST)
+ACCURACIES = [f"accuracy at {length}" for length in LENGTHS]
+SEEN, BEYOND = "accuracy, seen positions", "accuracy, positions beyond training"
+WIDTHS = {length: f"width for {length} positions" for length in (32, 64)}
+CORPUS = letter_corpus("copy", 1, TRAINED, symbols=10)
+NO_POSITIONS, ONE_HOT, LEARNED = "no positions", "one-hot appended", "learned added"
+SINES_APPENDED, SINES_ADDED, ROTARY = "sines appended", "sines added", "rotary"
+GRU = "GRU without positions"
+ENCODINGS = (ONE_HOT, LEARNED, SINES_APPENDED, SINES_ADDED)
+"""The encodings from which the decoder can find out the position of an encoder state."""
+CONDITIONS = (NO_POSITIONS, *ENCODINGS, ROTARY, GRU)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class PositionsSettings:
     """Sizes of the experiment.
 
     layers: number of layers of a Transformer. The GRU always has one.
-    tests:  number of test strings
+    tests:  number of test strings of each length
     """
 
     examples: int
@@ -53,29 +54,43 @@ class PositionsSettings:
     tests: int
 
 
-def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConfig:
+def position_tables(condition: str, max_length: int) -> Tables:
+    """Return the options of the encoding. max_length: number of positions that it must encode"""
+    tables: dict[str, Tables] = {
+        ONE_HOT: {"kind": "one-hot", "max_length": max_length},
+        LEARNED: {"kind": "learned", "max_length": max_length},
+        SINES_APPENDED: {"kind": "sinusoidal", "join": "append", "width": 32},
+        SINES_ADDED: {"kind": "sinusoidal", "join": "add"},
+        ROTARY: {"kind": "rotary"},
+    }
+    return tables.get(condition, {"kind": "none"})
+
+
+def configure(trial: Trial[PositionsSettings]) -> RunConfig:
     """Return the recipe. Encoder and decoder use the same positional encoding, or both use none."""
-    settings, corpus = trial.settings, CORPORA[task]
-    kind, positions = POSITIONS[trial.condition]
-    if kind == "transformer":
-        size: Tables = {
+    settings = trial.settings
+    positions = position_tables(trial.condition, 32)
+    attention: Tables = {"score": {"kind": "dot"}, "projection": "linear"}
+    if trial.condition == GRU:
+        shared = {"kind": "recurrent", "positions": positions}
+        encoder = {**shared, "width": settings.width // 2}
+        decoder = {**shared, "width": settings.width, "attention": attention}
+    else:
+        attention |= {"values": "learned", "heads": 4, "output_projection": True}
+        encoder = decoder = {
+            "kind": "transformer",
+            "width": settings.width,
             "layers": settings.layers,
             "feedforward": 2 * settings.width,
             "dropout": 0.0,
+            "attention": attention,
+            "positions": positions,
         }
-        attention = {"score": {"kind": "dot"}, "projection": "linear", "values": "learned"}
-        size["attention"] = {**attention, "heads": 4, "output_projection": True}
-        encoder = decoder = {"kind": kind, "width": settings.width, **size, "positions": positions}
-    else:
-        shared = {"kind": kind, "positions": positions}
-        encoder = {**shared, "width": settings.width // 2}
-        attention = {"score": {"kind": "dot"}, "projection": "linear"}
-        decoder = {**shared, "width": settings.width, "attention": attention}
     return build_recipe(
         {
             "data": {
-                "train": {**corpus, "examples": settings.examples, "seed": trial.seed},
-                "dev": {**corpus, "examples": 20},
+                "train": {**CORPUS, "examples": settings.examples, "seed": trial.seed},
+                "dev": {**CORPUS, "examples": 20},
             },
             "text": {"tokenizer": {"kind": "characters"}},
             "model": {"encoder": encoder, "decoder": decoder},
@@ -85,80 +100,144 @@ def configure(trial: Trial[PositionsSettings], task: str = "reverse") -> RunConf
 
 
 def measure(trial: Trial[PositionsSettings]) -> Numbers:
-    """Measure letter accuracy for reversed strings.
-
-    For the models without positional encodings, also measure letter accuracy for sorted strings.
-    """
-    numbers = {}
-    for task, corpus in CORPORA.items():
-        if task == "sort" and trial.condition not in (NO_POSITIONS, GRU):
-            continue
-        run = train_once(trial, configure(trial, task))
-        examples = strings_to_test(corpus, LONGEST, trial.settings.tests)
-        sources = [example.source for example in examples]
-        outputs = run.translate(sources, decoding=GreedyConfig(), attention=False)
-        numbers[task] = letter_accuracy(
-            [output.text for output in outputs], [example.target for example in examples]
-        )
+    """Measure letter accuracy at each length, and the width of the encoding."""
+    run = train_once(trial, configure(trial))
+    numbers: dict[str, float] = {}
+    for length, name in zip(LENGTHS, ACCURACIES, strict=True):
+        outputs, targets = _copy_strings(run, length, trial.settings.tests)
+        numbers[name] = letter_accuracy(outputs, targets)
+        if length == TRAINED:
+            numbers[SEEN] = numbers[name]
+        if length == LONGEST:
+            numbers[BEYOND] = letter_accuracy(
+                [output[TRAINED:] for output in outputs], [target[TRAINED:] for target in targets]
+            )
+    if trial.condition in (ONE_HOT, SINES_APPENDED):
+        numbers |= {name: encoding_width(trial.condition, n) for n, name in WIDTHS.items()}
     return numbers
 
 
+def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[str]]:
+    """Return the outputs and the targets of strings of this length.
+
+    The search must generate exactly as many letters as the target has. Otherwise a model that ends
+    its outputs after TRAINED letters could not show what it knows about later positions.
+    """
+    examples = strings_to_test(CORPUS, length, count)
+    outputs = run.translate(
+        [example.source for example in examples],
+        decoding=GreedyConfig(min_length=length, max_length=length + 1),
+        attention=False,
+    )
+    return [output.text for output in outputs], [example.target for example in examples]
+
+
+def encoding_width(condition: str, positions: int) -> int:
+    """Return the width of an appended encoding that can encode this number of positions."""
+    adapter: TypeAdapter[PositionsConfig] = TypeAdapter(PositionsConfig)
+    config = adapter.validate_python(position_tables(condition, positions))
+    return build_positions(config, width=0).output_width(0)
+
+
 def judge(results: Results) -> Verdict:
-    with_positions = [results.over_seeds(condition, "reverse") for condition in WITH_POSITIONS]
-    worst = [min(values) for values in zip(*with_positions, strict=True)]
-    without = results.over_seeds(NO_POSITIONS, "reverse")
+    seen = [results.over_seeds(condition, SEEN) for condition in ENCODINGS]
+    worst = [min(values) for values in zip(*seen, strict=True)]
+    beyond = [
+        Effect(
+            f"at positions beyond training, {sines} copy more letters correctly than {other}, by",
+            results.difference(BEYOND, sines, other),
+            format_spec=".1%",
+        )
+        for sines in (SINES_APPENDED, SINES_ADDED)
+        for other in (ONE_HOT, LEARNED)
+    ]
+    widths = {
+        condition: [
+            double / single
+            for single, double in zip(
+                *(results.over_seeds(condition, name) for name in WIDTHS.values()), strict=True
+            )
+        ]
+        for condition in (ONE_HOT, SINES_APPENDED)
+    }
     return conclude(
         Effect(
-            "the worst of four Transformers with positions reverses more letters correctly than "
-            "the one without, by",
-            [first - second for first, second in zip(worst, without, strict=True)],
+            f"at {TRAINED} letters, the worst of four encodings copies more letters correctly than "
+            "no positions, by",
+            [
+                first - second
+                for first, second in zip(worst, results.over_seeds(NO_POSITIONS, SEEN), strict=True)
+            ],
             format_spec=".1%",
         ),
         Effect(
-            "without positions, a Transformer sorts more letters correctly than it reverses, by",
-            results.between((NO_POSITIONS, "sort"), (NO_POSITIONS, "reverse")),
-            format_spec=".1%",
+            "for twice as many positions, the width of one-hot vectors grows by a factor of",
+            widths[ONE_HOT],
+            above=1.9,
         ),
         Effect(
-            "without positions, a recurrent network reverses more letters correctly than a "
-            "Transformer, by",
-            results.difference("reverse", GRU, NO_POSITIONS),
-            format_spec=".1%",
+            "for twice as many positions, the width of sines grows by a factor of",
+            widths[SINES_APPENDED],
+            below=1.1,
         ),
+        *beyond,
     )
 
 
 def plot(results: Results) -> list[Chart]:
-    def bars(task: str, conditions: tuple[str, ...]) -> BarChart:
-        values = [results.over_seeds(condition, task) for condition in conditions]
-        return BarChart(
-            f"fraction of correct letters, {LONGEST} letters to {task}", conditions, values
-        )
-
-    return [bars("reverse", tuple(POSITIONS)), bars("sort", (NO_POSITIONS, GRU))]
+    # Six lines have six different colours. The bars include the GRU as well.
+    transformers = [condition for condition in CONDITIONS if condition != GRU]
+    series = [
+        Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
+        for condition in transformers
+    ]
+    return [
+        LineChart(
+            f"letters to copy, training up to {TRAINED}", "fraction of correct letters", series
+        ),
+        BarChart(
+            f"fraction of correct letters after the first {TRAINED}",
+            CONDITIONS,
+            [results.over_seeds(condition, BEYOND) for condition in CONDITIONS],
+        ),
+    ]
 
 
 CLAIM = Claim(
     name="positions",
-    sentence="Attention alone has no notion of position: without positional encodings a "
-    "Transformer can learn what depends on the set of its inputs, but not what depends on their "
-    "order. Every positional encoding solves this; a recurrent network needs none.",
-    source="L4 §1 (d) and (e) (one-hot and sine positional encodings)",
-    setup="Transformers and a GRU with attention, with positions of each kind or without, learn to "
-    "reverse strings of 1 to 6 letters. Those without positions also learn to sort them, for which "
-    "the order of the input does not matter. All train for the same number of steps. Tested on "
-    "unseen strings of 6 letters by greedy search.",
-    confirms="A Transformer without positions reverses fewer letters correctly than each of those "
-    "with positions, fewer than it sorts, and fewer than a GRU without positions.",
+    sentence="Attention alone has no notion of position: a Transformer needs positional encodings. "
+    "One-hot encodings grow with the length; sines do not, and they are defined for every position "
+    "before training. At positions that training did not contain, they are therefore better than "
+    "one-hot and learned encodings.",
+    source="L4 §1 (d) (“The encoder weights need to learn a representation of the position”) and (e) "
+    "(one-hot: “the length of the encoding grows linearly with the sequence length”; sines: “defined "
+    "before model training even starts”, d “needs not to be equal to 2T”). That sines are "
+    "better beyond the trained lengths is our reading of (e).",
+    setup="Transformers with each kind of positions or without, and a GRU with attention without "
+    "positions, learn to copy strings of 1 to 12 letters, all for the same number of steps. They "
+    "copy unseen strings of up to 20 letters by greedy search, which generates as many letters as "
+    "the string has. One-hot and learned encodings have vectors for all 20 positions, of which "
+    "training uses 12. Judged: the letters of strings of 12 letters, and the letters 13 to 20 of "
+    "strings of 20. Rotary positions, which encode distances within encoder and decoder only, and "
+    "the GRU are measured but not judged.",
+    confirms="At 12 letters each encoding is better than none. One-hot vectors for twice as many "
+    "positions are twice as wide, sines are not wider. At positions beyond training, appended and "
+    "added sines are each better than one-hot and learned encodings.",
     refutes="The opposite of one of these statements holds with every seed.",
-    conditions=tuple(POSITIONS),
+    conditions=CONDITIONS,
     sizes={
         "tiny": PositionsSettings(examples=60, steps=2, width=8, layers=1, tests=2),
-        "small": PositionsSettings(examples=8_000, steps=300, width=64, layers=1, tests=200),
+        "small": PositionsSettings(examples=8_000, steps=400, width=64, layers=1, tests=200),
         "full": PositionsSettings(examples=100_000, steps=1_500, width=128, layers=2, tests=1_000),
     },
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(Column("reverse", "reversed", ".1%"), Column("sort", "sorted", ".1%")),
+    columns=(
+        *(
+            Column(name, f"{length} letters", ".1%")
+            for name, length in zip(ACCURACIES, LENGTHS, strict=True)
+        ),
+        Column(BEYOND, "letters 13 to 20", ".1%"),
+    ),
 )

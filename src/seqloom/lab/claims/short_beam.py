@@ -34,7 +34,7 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     exponent = 0.0 if trial.condition == SUM else 1.0
     numbers = {}
     for width, length_ratio, bleu_name in zip(WIDTHS, LENGTH_RATIOS, BLEUS, strict=True):
-        decoding = BeamConfig(width=width, length_penalty=exponent)
+        decoding = BeamConfig(width=width, length_penalty=exponent, length_counts_end=True)
         outputs = run.translate(sources, decoding=decoding, attention=False)
         words = sum(len(output.text.split()) for output in outputs)
         numbers[length_ratio] = words / reference_words

@@ -1,7 +1,7 @@
 """Toy languages with a known grammar, so that the alignment of every sentence pair is known.
 
-All languages express the same clauses. They differ in their words, and in whether adjectives
-come before or after the noun.
+All languages express the same clauses. They differ in their words, in whether adjectives come before
+or after the noun, and in the order of subject, verb and object.
 """
 
 import hashlib
@@ -26,10 +26,12 @@ class ToyLanguage:
     name:       short name, for example "fr". Every word ends with it, for example "noun3.fr".
     noun_first: True if adjectives follow the noun, in reverse order. Default: False, adjectives
                 precede the noun.
+    order:      order of subject (s), verb (v) and object (o). Default: "svo".
     """
 
     name: str
     noun_first: bool = False
+    order: Literal["svo", "vos", "osv"] = "svo"
 
 
 ENGLISH = ToyLanguage("en")
@@ -37,6 +39,8 @@ FRENCH = ToyLanguage("fr", noun_first=True)
 GERMAN = ToyLanguage("de")
 ISLAND = ToyLanguage("isl", noun_first=True)
 LANGUAGES = (ENGLISH, FRENCH, GERMAN, ISLAND)
+DISTANT, REMOTE = ToyLanguage("dis", order="vos"), ToyLanguage("rem", order="osv")
+"""Two languages that share neither words nor word order with the others or with each other."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
     subject, object_ = (
         _order_noun_phrase(phrase, language) for phrase in (concepts[:verb], concepts[verb + 1 :])
     )
-    return [*subject, concepts[verb], *object_]
+    parts = {"s": subject, "v": [concepts[verb]], "o": object_}
+    return [concept for part in language.order for concept in parts[part]]
 
 
 def _order_noun_phrase(

@@ -11,7 +11,7 @@ import torch
 from seqloom import __version__
 from seqloom.lab.claim import Claim, PublishedResult, Size
 from seqloom.lab.results import Results, deviation
-from seqloom.lab.verdict import RULE, Verdict
+from seqloom.lab.verdict import RULE, State, Verdict
 from seqloom.viz.chart import BarChart, Chart, LineChart
 
 
@@ -31,16 +31,25 @@ class PublishedComparison:
     where:   publication and table
     what:    metric and experiment
     swapped: pairs of labels that our results rank in the opposite order to the published results
+    state:   state of our verdict. Our order is meaningful only if the claim is confirmed.
     """
 
     where: str
     what: str
     figures: Sequence[ComparedFigure]
     swapped: Sequence[tuple[str, str]]
+    state: State
+
+    @property
+    def same_order(self) -> bool | None:
+        """True if both orders are the same; None if our verdict does not establish an order."""
+        return not self.swapped if self.state == "confirmed" else None
 
     @property
     def summary(self) -> str:
-        if not self.swapped:
+        if self.same_order is None:
+            return f"The claim is {self.state} here, so the orders are not compared."
+        if self.same_order:
             return "The order is the same."
         pairs = ", ".join(f"{first} and {second}" for first, second in self.swapped)
         count = len(self.figures) * (len(self.figures) - 1) // 2
@@ -60,6 +69,9 @@ class ClaimReport:
         verdict = self.claim.judge(self.results)
         if self.size == "tiny":
             reason = f"size tiny only shows that the experiment runs; {verdict.reason}"
+            return Verdict("undecided", reason)
+        if len(self.results.seeds) < self.claim.min_seeds:
+            reason = f"this claim needs at least {self.claim.min_seeds} seeds; {verdict.reason}"
             return Verdict("undecided", reason)
         return verdict
 
@@ -97,13 +109,23 @@ class ClaimReport:
 
     @property
     def comparisons(self) -> list[PublishedComparison]:
+        """Comparisons with the published results whose metric was measured."""
+        state = self.verdict.state
         return [
-            compare_with_published(published, self.results) for published in self.claim.published
+            compare_with_published(published, self.results, state)
+            for published in self.claim.published
+            if all(published.metric in each.numbers for each in self.results.measurements)
         ]
 
     @property
     def devices(self) -> list[str]:
-        return sorted({each.device for each in self.results.measurements})
+        """Devices of all measurements; the whole machine if the claim measures time."""
+        return sorted(
+            {
+                each.machine if self.claim.is_timed and each.machine else each.device
+                for each in self.results.measurements
+            }
+        )
 
     @property
     def seconds(self) -> float:
@@ -131,7 +153,7 @@ class ClaimReport:
                 {
                     **asdict(comparison),
                     "order": comparison.summary,
-                    "same_order": not comparison.swapped,
+                    "same_order": comparison.same_order,
                 }
                 for comparison in self.comparisons
             ],
@@ -154,10 +176,12 @@ def _kind(chart: Chart) -> str:
             assert_never(chart)
 
 
-def compare_with_published(published: PublishedResult, results: Results) -> PublishedComparison:
-    """Compare published values with our means over the seeds."""
+def compare_with_published(
+    published: PublishedResult, results: Results, state: State
+) -> PublishedComparison:
+    """Compare published values with our means over the seeds. state: state of our verdict"""
     figures = [
-        ComparedFigure(figure.label, figure.value, results.mean(figure.condition, figure.name))
+        ComparedFigure(figure.label, figure.value, results.mean(figure.condition, published.metric))
         for figure in published.figures
     ]
     swapped = [
@@ -165,4 +189,5 @@ def compare_with_published(published: PublishedResult, results: Results) -> Publ
         for first, second in combinations(figures, 2)
         if (first.theirs - second.theirs) * (first.ours - second.ours) < 0
     ]
-    return PublishedComparison(published.where, published.what, figures, swapped)
+    what = f"{published.metric}, {published.what}"
+    return PublishedComparison(published.where, what, figures, swapped, state)

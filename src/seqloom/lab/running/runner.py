@@ -1,7 +1,7 @@
 """Runs the experiments of claims: every condition with every seed.
 
 Measurements are cached, so that a repeated run only measures what is missing. Jobs run one after
-another or in parallel processes.
+another or in parallel processes. Jobs that measure time run alone, after all others.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -25,6 +26,7 @@ from seqloom.lab.claim import Size, Trial
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
 from seqloom.lab.running.code_digest import code_digest
+from seqloom.lab.running.machine import describe_machine
 from seqloom.runs.device import best_device
 
 
@@ -72,7 +74,9 @@ class TrialJob:
         claim = find_claim(self.experiment.claim)
         settings = repr(claim.sizes[self.experiment.size])
         code = code_digest(claim.measure.__module__)
-        parts = (__version__, claim.name, code, settings, self.condition, self.seed)
+        # Times depend on the machine; other measurements are reused wherever they were made.
+        machine = describe_machine() if claim.is_timed else ""
+        parts = (__version__, claim.name, code, settings, self.condition, self.seed, machine)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
@@ -120,13 +124,15 @@ def run_jobs(
             pending.append(job)
         else:
             progress(job, "cached", 1.0)
+    timed = [job for job in pending if find_claim(job.experiment.claim).is_timed]
+    others = [job for job in pending if job not in timed]
     outcomes = (
-        _run_in_parallel(pending, processes)
-        if processes > 1
-        else _run_in_sequence(pending, progress)
+        _run_in_parallel(others, processes)
+        if processes > 1 and others
+        else _run_in_sequence(others, progress)
     )
     errors: dict[TrialJob, SeqloomError] = {}
-    for job, error in outcomes:
+    for job, error in chain(outcomes, _run_in_sequence(timed, progress)):
         if error is not None:
             errors[job] = error
         progress(job, "done" if error is None else "failed", 1.0)
@@ -199,7 +205,9 @@ def _run_job(job: TrialJob, progress: JobProgress) -> None:
             f"{', '.join(not_finite)}: the measured value is not finite; the training has probably "
             f"diverged. Delete the trained models in {job.experiment.models} and run again"
         )
-    measurement = Measurement(job.condition, job.seed, numbers, seconds, str(best_device()))
+    measurement = Measurement(
+        job.condition, job.seed, numbers, seconds, str(best_device()), describe_machine()
+    )
     content = {"key": job.key, "measurement": asdict(measurement)}
     with storage_errors(job.path):
         job.path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import torch
 from seqloom.config.schema.decoding import DecodingConfig, SearchConfig
 from seqloom.core.batch import Images, Padded, Source
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import Pixels, Signature
+from seqloom.core.signature import Pixels, Signature, Vectors
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.fast.compiled import CompiledSearch, unsupported_reason
@@ -65,4 +65,6 @@ def _example_source(signature: Signature) -> Source:
         pixels = signature.source
         size = (1, pixels.channels, pixels.height, pixels.width)
         return Images(torch.zeros(size, dtype=torch.uint8))
+    if isinstance(signature.source, Vectors):
+        return Padded(torch.zeros(1, 2, signature.source.width), torch.full((1,), 2))
     return Padded(torch.full((1, 2), 4), torch.full((1,), 2))

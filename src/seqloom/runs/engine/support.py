@@ -14,6 +14,7 @@ from seqloom.nn.attention import DotScore
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
+from seqloom.runs.engine.translator import max_saved, ranks_differently
 from seqloom.runs.options import PredictionOptions
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
@@ -110,5 +111,12 @@ def _unsupported_search(
                 f"decoding.width: a beam width of {decoding.width} needs a vocabulary of "
                 f"{2 * decoding.width} or more, not {vocabulary}"
             )
-        if options.n_best > (decoding.finished or decoding.width):
+        saved = max_saved(decoding)
+        if options.n_best > saved:
             yield f"decoding.finished: {decoding.finished} returns fewer than {options.n_best} outputs"
+        elif options.n_best == saved and ranks_differently(decoding):
+            yield (
+                f"decoding.length_counts_end: CTranslate2 counts END when it selects the {saved} "
+                "best outputs; with length_counts_end = false, other outputs may be better. Set it "
+                "to true, use a wider beam, or ask for fewer outputs"
+            )

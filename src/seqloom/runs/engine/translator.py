@@ -2,9 +2,11 @@
 
 Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom: finished hypotheses
 are saved and not extended, the search stops once `finished` hypotheses are saved, and hypotheses
-are ranked by log p / length^length_penalty, where the length includes END. One difference rarely
-matters: seqloom considers the k best tokens of a hypothesis, END included; CTranslate2 considers
-END and the k best other tokens.
+are ranked by log p / length^length_penalty. One difference rarely matters: seqloom considers the k
+best tokens of a hypothesis, END included; CTranslate2 considers END and the k best other tokens.
+
+CTranslate2 always counts END in the length. If END should not count, it returns as many hypotheses
+as it can, and seqloom ranks them again (`_rank_without_end`).
 
 CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
 tokens. It therefore searches without length limits and without forbidden tokens, and the results
@@ -22,8 +24,8 @@ from typing import Any
 import torch
 
 from seqloom.config.schema.decoding import BeamConfig, SearchConfig
-from seqloom.decoding.build import build_rules
-from seqloom.decoding.hypothesis import Hypothesis, normalise_by_length
+from seqloom.decoding.build import build_normalisation, build_rules
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.seq2seq import Model
 from seqloom.runs.engine.convert import (
@@ -101,36 +103,42 @@ class CTranslate2Engine:
         sources = [self._source_names(batch[row].source or ()) for row in rows]
         limits = [request.max_lengths[row] for row in rows]
         return_scores = probabilities != "none" or not _is_greedy(decoding)
+        ranks_again = ranks_differently(decoding)
         results = self.translator.translate_batch(
             sources,
             max_decoding_length=max(limits),
             return_scores=return_scores,  # without scores, greedy search needs no softmax
-            **_options(decoding, request.n_best),
+            **_options(decoding, max_saved(decoding) if ranks_again else request.n_best),
         )
         forbidden = set(build_rules(decoding).excluded_tokens)
+        normalisation = build_normalisation(decoding)
         for row, limit, result in zip(rows, limits, results, strict=True):
             outputs = [[int(name) for name in output] for output in result.hypotheses]
-            if len(outputs) < request.n_best:
-                continue
-            if _is_greedy(decoding) and limit < self.max_target_length:
-                # In greedy search, tokens after the limit do not influence the tokens before it.
+            # In greedy search, tokens after the limit do not influence the tokens before it.
+            can_cut = _is_greedy(decoding) and limit < self.max_target_length
+            if can_cut:
                 outputs = [output[:limit] for output in outputs]
-            elif any(output[-1] != END or len(output) > limit for output in outputs):
-                continue
-            if all(forbidden.isdisjoint(output) for output in outputs):
-                scores = result.scores if return_scores else [math.nan] * len(outputs)
-                searched[row] = list(map(_hypothesis, outputs, scores))
+            scores = result.scores if return_scores else [math.nan] * len(outputs)
+            hypotheses = [
+                _hypothesis(output, score, normalisation)
+                for output, score in zip(outputs, scores, strict=True)
+                if can_cut or (output[-1] == END and len(output) <= limit)
+            ]
+            if ranks_again:
+                hypotheses = _rank_without_end(hypotheses, scores)
+            best = hypotheses[: request.n_best]
+            has_forbidden = any(not forbidden.isdisjoint(one.tokens) for one in best)
+            if len(best) == request.n_best and not has_forbidden:
+                searched[row] = best
         if probabilities == "none":
             return searched
-        return self._with_token_scores(
-            batch, searched, decoding.length_penalty, probabilities == "tokens"
-        )
+        return self._with_token_scores(batch, searched, normalisation, probabilities == "tokens")
 
     def _with_token_scores(
         self,
         batch: Sequence[ModelInput],
         searched: SearchResults,
-        length_penalty: float,
+        normalisation: LengthNormalisation,
         all_outputs: bool,
     ) -> SearchResults:
         """Add token log-probabilities to hypotheses, and compute their scores from these.
@@ -154,8 +162,8 @@ class CTranslate2Engine:
             if not needs_scores(hypothesis):
                 return hypothesis
             log_probabilities = next(scored)[: len(hypothesis.tokens) + hypothesis.finished]
-            score = normalise_by_length(
-                sum(log_probabilities), len(log_probabilities), length_penalty
+            score = normalisation.score(
+                sum(log_probabilities), len(log_probabilities), hypothesis.finished
             )
             return replace(hypothesis, log_probabilities=log_probabilities, score=score)
 
@@ -187,9 +195,45 @@ def _is_greedy(decoding: SearchConfig) -> bool:
     return not isinstance(decoding, BeamConfig) or decoding.width == 1
 
 
-def _hypothesis(output: Sequence[int], score: float) -> Hypothesis:
+def _hypothesis(
+    output: Sequence[int], score: float, normalisation: LengthNormalisation
+) -> Hypothesis:
+    """Build a hypothesis from an output of CTranslate2 and its score, which counts END."""
     finished = output[-1] == END
+    if finished and not normalisation.counts_end:
+        log_probability = score * len(output) ** normalisation.penalty
+        score = normalisation.score(log_probability, len(output), finished)
     return Hypothesis(tuple(output[:-1] if finished else output), finished, (), score, None)
+
+
+def max_saved(decoding: SearchConfig) -> int:
+    """Return the number of saved hypotheses after which CTranslate2 stops its search."""
+    return (decoding.finished or decoding.width) if isinstance(decoding, BeamConfig) else 1
+
+
+def ranks_differently(decoding: SearchConfig) -> bool:
+    """Return True if hypotheses can change places when END does not count in their length.
+
+    A search that stops at the first saved hypothesis compares only hypotheses of equal length.
+    """
+    is_normalised = decoding.length_penalty > 0 and not decoding.length_counts_end
+    return is_normalised and not _is_greedy(decoding) and max_saved(decoding) > 1
+
+
+def _rank_without_end(
+    hypotheses: Sequence[Hypothesis], scores: Sequence[float]
+) -> list[Hypothesis]:
+    """Sort the hypotheses that CTranslate2 returned by their scores, in which END does not count.
+
+    CTranslate2 may have left out hypotheses, those with the lowest scores if END counts. A score
+    never increases if END does not count, because log p is negative and the length decreases. So a
+    hypothesis that was left out has a score of at most min(scores). The result contains only
+    hypotheses that are at least as good.
+
+    scores: scores of all returned outputs, in which END counts
+    """
+    best = [one for one in hypotheses if one.score >= min(scores)]
+    return sorted(best, key=lambda one: one.score, reverse=True)
 
 
 def _options(decoding: SearchConfig, n_best: int) -> dict[str, Any]:

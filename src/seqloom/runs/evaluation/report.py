@@ -18,6 +18,7 @@ from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate
 from seqloom.data.batching.planning import plan_batches
+from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
 from seqloom.metrics.by_length import LengthBucket, by_length
@@ -47,6 +48,8 @@ class EvaluationReport:
     engine:    the engine that computed the outputs
     parts:     scores of each group of the split, such as a language pair; empty if there is only
                one group
+    settings:  settings of the model that were changed after training, for example
+               "model.decoder.attention.selection=argmax"
     """
 
     run: str
@@ -62,6 +65,7 @@ class EvaluationReport:
     members: int = 1
     engine: str = "torch"
     parts: Sequence[GroupScores] = ()
+    settings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report without sources, references and outputs, which have their own files."""
@@ -77,6 +81,7 @@ class EvaluationReport:
             "by_length": [asdict(bucket) for bucket in self.by_length],
             "decoding": self.decoding.model_dump(),
             "engine": self.engine,
+            "settings": list(self.settings),
             "data": self.data.model_dump(mode="json", include={"folder", self.split}),
             "versions": {"seqloom": __version__, "torch": torch.__version__},
         }
@@ -107,11 +112,12 @@ class EvaluationReport:
         The stored report is the report that `save` would overwrite.
         """
         path = self._path(folder) / "report.json"
-        old = json.loads(path.read_bytes()) if path.is_file() else {}
+        if not path.is_file():
+            return []
+        old = {"settings": [], **json.loads(path.read_bytes())}
         new = json.loads(json.dumps(self.to_json()))
-        return [
-            name for name in ("data", "decoding", "engine") if old and old.get(name) != new[name]
-        ]
+        names = ("data", "decoding", "engine", "settings")
+        return [name for name in names if old.get(name) != new[name]]
 
     def _path(self, folder: Path) -> Path:
         name = self.split if self.members == 1 else f"{self.split}-ensemble"
@@ -175,9 +181,11 @@ def likelihood_scores(
     predictor.check_target_lengths([target.tolist() for target in targets])
     sources = _source_ids(task, inputs)
     load_images = _image_loader(task, examples)
-    longest = max(len(row) + 1 for row in (*targets, *(sources or ())))
+    longest = max(
+        1 + max(len(target), one.source_length) for target, one in zip(targets, inputs, strict=True)
+    )
     plan = plan_batches(
-        None if sources is None else np.array([len(row) for row in sources]),
+        None if sources is None else np.array([one.source_length for one in inputs]),
         np.array([len(row) for row in targets]),
         max(BATCH_TOKENS, longest),
         seed=0,
@@ -186,6 +194,10 @@ def likelihood_scores(
 
     def build_batch(rows: NDArray[Any]) -> Batch:
         batch_sources = None if sources is None else [sources[i] for i in rows]
+        if task.frame_scale is not None:
+            frames = [frames for i in rows if (frames := inputs[i].frames) is not None]
+            batch = collate(None, [targets[i] for i in rows])
+            return replace(batch, source=pad_frames(frames))
         batch = collate(batch_sources, [targets[i] for i in rows])
         return batch if load_images is None else replace(batch, source=load_images(rows))
 

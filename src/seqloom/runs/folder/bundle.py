@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.loader import load_run_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.errors import NotFoundError, StorageError
+from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage, read_manifest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
@@ -38,6 +38,7 @@ class Bundle:
 
     partners: for an ensemble, the folders of the other members
     digest:   SHA-256 of the weights file
+    settings: changes to the recipe that were given when the folder was loaded
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class Bundle:
     model: Model
     partners: tuple[Path, ...] = ()
     digest: str = ""
+    settings: tuple[str, ...] = ()
 
 
 def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, str]) -> None:
@@ -68,8 +70,8 @@ def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, T
     _check_is_run(folder)
     if problems := find_damage(folder):
         raise damaged_run_error(folder, problems)
-    config = load_recipe(folder / CONFIG, settings).config
-    return config, load_task(config.task, folder / "text")
+    config = load_run_recipe(folder / CONFIG, settings).config
+    return config, load_task(config, folder / "text")
 
 
 def _check_is_run(folder: Path) -> None:
@@ -111,10 +113,18 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
             f"Continue it with `seqloom train {folder} --resume`"
         )
     model = build_model(config.model, task.signature)
-    assign_weights(model, read_tensors(weights / WEIGHTS), weights / WEIGHTS)
+    try:
+        assign_weights(model, read_tensors(weights / WEIGHTS), weights / WEIGHTS)
+    except StorageError as error:
+        if not settings:
+            raise
+        raise ConfigError(
+            f"{folder}: the trained weights do not fit the settings {', '.join(settings)}. Change "
+            f"only settings that keep the weights valid, such as attention.selection.\n{error}"
+        ) from error
     digest = str(read_manifest(weights)["files"][WEIGHTS]["sha256"])
     model.to(device).eval().requires_grad_(False)
-    return Bundle(folder, config, task, model, digest=digest)
+    return Bundle(folder, config, task, model, digest=digest, settings=tuple(settings))
 
 
 def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:

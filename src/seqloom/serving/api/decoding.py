@@ -10,9 +10,14 @@ from seqloom.serving.api.errors import invalid_field
 
 
 def choose_decoding(
-    run: Run, beam: int | None, n_best: int, length_penalty: float | None = None
+    run: Run,
+    beam: int | None,
+    n_best: int,
+    length_penalty: float | None = None,
+    length_counts_end: bool | None = None,
 ) -> DecodingConfig:
-    """Return the run's decoding configuration with the requested beam width and length penalty.
+    """Return the run's decoding configuration with the requested beam width and length
+    normalisation.
 
     If the request has no beam width and the run's beam is narrower than `n_best`, the beam width is
     set to `n_best`.
@@ -28,6 +33,8 @@ def choose_decoding(
         decoding = beam_config(decoding, n_best)
     if length_penalty is not None:
         decoding = decoding.model_copy(update={"length_penalty": length_penalty})
+    if length_counts_end is not None:
+        decoding = decoding.model_copy(update={"length_counts_end": length_counts_end})
     return decoding
 
 

@@ -9,7 +9,8 @@ import math
 import numpy as np
 from fastapi import APIRouter
 
-from seqloom.data.readers.series import Numbers, SeriesWindow
+from seqloom.data.readers.csv_cells import Numbers
+from seqloom.data.readers.series import SeriesWindow
 from seqloom.runs.forecaster import Forecaster
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import (

@@ -71,9 +71,16 @@ class InspectionContext:
         """The text, with a target language tag if the run needs one."""
         return self.run.languages.add_tag([self._request.text], self.tag)[0]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about the text, for the response."""
+        return self.run.source_tags.warnings([self._request.text], "text")
+
     def decoding(self, n_best: int = 1) -> DecodingConfig:
         request = self._request
-        return choose_decoding(self.run, request.beam, n_best, request.length_penalty)
+        return choose_decoding(
+            self.run, request.beam, n_best, request.length_penalty, request.length_counts_end
+        )
 
     def search_inspection(self, n_best: int = 1) -> SearchInspection:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
@@ -125,6 +132,7 @@ async def post_attention(
         sources=list(mean_map.sources),
         weights=mean_map.weights.tolist(),
         heads=head_maps.weights.transpose(1, 2, 0, 3).tolist(),
+        warnings=context.warnings,
     )
 
 
@@ -143,6 +151,7 @@ async def post_search(
         outputs=[Output.from_prediction(output) for output in searched.outputs],
         pieces=trace["pieces"],
         record=to_finite_json(trace["record"]),
+        warnings=context.warnings,
     )
 
 
@@ -160,8 +169,10 @@ async def post_search_tree(
         kind=searched.record.kind,
         width=searched.record.width,
         length_penalty=searched.record.length_penalty,
+        length_counts_end=searched.record.length_counts_end,
         outputs=[Output.from_prediction(output) for output in searched.outputs],
         tree=to_finite_json(search_tree_data(searched)),
+        warnings=context.warnings,
     )
 
 
@@ -234,7 +245,9 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
         )
     )
     return ExplainResponse(
-        run=context.loaded.name, explanation=to_finite_json(explanation.to_json())
+        run=context.loaded.name,
+        explanation=to_finite_json(explanation.to_json()),
+        warnings=context.warnings,
     )
 
 

@@ -49,4 +49,5 @@ async def label(request: LabelRequest, service: ServiceDependency) -> LabelRespo
             else []
             for text in request.texts
         ],
+        warnings=run.source_tags.warnings(request.texts, "text"),
     )

@@ -45,4 +45,5 @@ async def score(request: ScoreRequest, service: ServiceDependency) -> ScoreRespo
             )
             for prediction in predictions
         ],
+        warnings=run.source_tags.warnings(sources, "source"),
     )

@@ -84,6 +84,7 @@ async def stream_translation(
                 "run": loaded.name,
                 "source": direction.source,
                 "target": direction.target,
+                "warnings": texts.warnings(loaded.token_run),
             }
             async for event in _stream_output(loaded, texts.inputs[0], decoding, start):
                 yield event

@@ -54,7 +54,9 @@ async def translate(
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
     run = direction.loaded.token_run
-    decoding = choose_decoding(run, request.beam, request.n_best, request.length_penalty)
+    decoding = choose_decoding(
+        run, request.beam, request.n_best, request.length_penalty, request.length_counts_end
+    )
     options = PredictionOptions(
         request.n_best,
         attention=request.attention or request.alignment or request.heads,
@@ -77,6 +79,7 @@ async def translate(
             _join_segments(text, [next(untagged) for _ in text.segments], request)
             for text in prepared.texts
         ],
+        warnings=prepared.warnings(run),
     )
 
 
@@ -175,6 +178,11 @@ class PreparedTexts:
 
     texts: tuple[SegmentedText, ...]
     inputs: tuple[ModelInput, ...]
+
+    def warnings(self, run: Run) -> list[str]:
+        """Return the warnings about the texts, for the response."""
+        segments = [segment.text for text in self.texts for segment in text.segments]
+        return run.source_tags.warnings(segments, "sentence" if len(segments) > 1 else "text")
 
 
 async def prepare_texts(

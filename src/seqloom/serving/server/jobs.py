@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.config.schema.decoding import DecodingConfig
-from seqloom.data.readers.series import Numbers
+from seqloom.data.readers.csv_cells import Numbers
 from seqloom.runs.batching import batch_token_budget, hypotheses_per_input
 from seqloom.runs.engine.select import TORCH
 from seqloom.runs.forecaster import Forecaster

@@ -38,18 +38,24 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
         return config.training.batching
     if isinstance(config.task, ForecastConfig):
         return "padded"  # all windows have the same size
-    if not uses_cuda_graphs(config.training, device):
+    if config.data.has_frames:
+        return "padded"
+    if not uses_cuda_graphs(config, device):
         return "padded"
     can_pack = config.model.supports_packing and config.training.minimum_risk is None
     return "packed" if can_pack else "bucketed"
 
 
-def uses_cuda_graphs(settings: TrainingConfig, device: torch.device) -> bool:
+def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     """Return True if training steps are captured as CUDA graphs and replayed.
 
     `loop = "auto"` captures steps on a GPU if training uses teacher forcing. Without teacher
-    forcing, the operations differ from step to step and cannot be captured.
+    forcing, the operations differ from step to step and cannot be captured. Batches of frames are
+    padded to many different lengths, so their steps are not captured either.
     """
+    settings = config.training
+    if config.data.has_frames:
+        return False
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
     return settings.loop == "captured"

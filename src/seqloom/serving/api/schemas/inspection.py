@@ -4,7 +4,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from seqloom.serving.api.schemas.predictions import JsonNumber, Output, RunRequest, Text
+from seqloom.serving.api.schemas.predictions import (
+    JsonNumber,
+    Output,
+    RunRequest,
+    Text,
+    TextResponse,
+)
 
 
 class InspectionRequest(RunRequest):
@@ -19,6 +25,10 @@ class InspectionRequest(RunRequest):
         le=10,
         description="Exponent of the length penalty. Default: the run's setting.",
     )
+    length_counts_end: bool | None = Field(
+        None,
+        description="Count END in the length of an output. Default: the run's setting.",
+    )
 
 
 class AttentionRequest(InspectionRequest):
@@ -28,7 +38,7 @@ class AttentionRequest(InspectionRequest):
     pieces: bool = Field(False, description="Rows and columns are tokens instead of words.")
 
 
-class AttentionResponse(BaseModel):
+class AttentionResponse(TextResponse):
     run: str
     output: Output
     outputs: list[str] = Field(description="Row labels: words or tokens of the output.")
@@ -45,7 +55,7 @@ class TracedSearchRequest(InspectionRequest):
     )
 
 
-class TracedSearchResponse(BaseModel):
+class TracedSearchResponse(TextResponse):
     run: str
     outputs: list[Output]
     pieces: dict[str, str] = Field(description="Maps token index -> text of the token.")
@@ -56,13 +66,14 @@ class TracedSearchResponse(BaseModel):
     )
 
 
-class SearchTreeResponse(BaseModel):
+class SearchTreeResponse(TextResponse):
     """A search, laid out as a tree."""
 
     run: str
     kind: str
     width: int
     length_penalty: float
+    length_counts_end: bool = Field(description="True if END counts in the length.")
     outputs: list[Output]
     tree: dict[str, Any] = Field(
         description="top, bottom: the first and last row; spots: the nodes of each step with row, "
@@ -127,7 +138,7 @@ class ExplainRequest(InspectionRequest):
     head: int | None = Field(None, ge=1)
 
 
-class ExplainResponse(BaseModel):
+class ExplainResponse(TextResponse):
     run: str | None
     explanation: dict[str, Any] = Field(
         description="source, output, step, previous, answer, best, layer, head, and parts in the "

@@ -44,6 +44,16 @@ class RunRequest(StrictRequest):
     )
 
 
+class TextResponse(BaseModel):
+    """Base class of responses about source texts."""
+
+    warnings: list[str] = Field(
+        [],
+        description="Problems with the texts, for example that a text has no tag although the run "
+        "has tags. Empty if there are none.",
+    )
+
+
 class TranslateRequest(RunRequest):
     texts: list[Text] = Field(
         min_length=1, description="Texts to translate. Blank texts stay blank."
@@ -58,6 +68,10 @@ class TranslateRequest(RunRequest):
         le=10,
         description="Exponent of the length penalty: score = log p / length^exponent. "
         "Default: the run's setting.",
+    )
+    length_counts_end: bool | None = Field(
+        None,
+        description="Count END in the length of an output. Default: the run's setting.",
     )
     prefix: Text | None = Field(
         None, description="Start of the output. Needs a single text and split = false."
@@ -132,7 +146,7 @@ class TranslatedText(BaseModel):
     parts: list[TranslatedSegment]
 
 
-class TranslateResponse(BaseModel):
+class TranslateResponse(TextResponse):
     run: str
     source: str | None
     target: str | None
@@ -196,7 +210,7 @@ class LabelProbability(BaseModel):
     probability: float
 
 
-class LabelResponse(BaseModel):
+class LabelResponse(TextResponse):
     run: str
     labels: list[list[LabelProbability]]
 
@@ -209,7 +223,7 @@ class ScoreRequest(RunRequest):
     attention: bool = Field(False, description="Return attention weights and word alignments.")
 
 
-class ScoreResponse(BaseModel):
+class ScoreResponse(TextResponse):
     run: str
     scores: list[Output]
 

@@ -32,6 +32,12 @@ function asSentence(text) {
   return /[.!?…”]$/.test(capitalised) ? capitalised : `${capitalised}.`;
 }
 
+/** The warnings of a response, or null if there are none. */
+export function warningList(warnings) {
+  if (!warnings?.length) return null;
+  return make("div", { class: "warning", role: "status" }, warnings.map((text) => make("p", {}, asSentence(text))));
+}
+
 /** An area for the result of a request. While it loads, the previous content stays and is dimmed. */
 export function resultArea(attributes = {}) {
   const element = make("div", { class: "result", ...attributes });

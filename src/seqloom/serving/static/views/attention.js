@@ -7,7 +7,7 @@ import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionMap } from "../shared/attention-map.js";
 import { mean, thumbnail } from "../shared/heatmap.js";
 import { request } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { displayPiece } from "../shared/words.js";
 
 const NARROW_SCREEN = 832;
@@ -65,6 +65,7 @@ export const attention = {
       }
       showMap(chosen);
       result.show(
+        warningList(response.warnings),
         make("p", { class: "words translation", dir: "auto" }, output.text),
         make("div", { class: `card attention-maps${grid ? " many" : ""}` }, grid, mapContainer));
     }

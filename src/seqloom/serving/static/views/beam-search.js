@@ -1,12 +1,12 @@
 // Beam search view: the search tree step by step, with kept and dropped candidates.
 
 import { make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect, sliderField, targetLanguageSelect, textField } from "../shared/controls.js";
+import { button, copyLinkButton, runSelect, segmentedControl, sliderField, targetLanguageSelect, textField } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { icon } from "../shared/icons.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { candidateTable, searchTree } from "../shared/search-tree.js";
 import { formatScore } from "../shared/words.js";
 
@@ -39,10 +39,11 @@ export const beamSearch = {
       result.showLoading("Searching …");
       const body = {
         run: run.name, text: text(), beam: beamWidth(), length_penalty: lengthPenalty(), n_best: beamWidth(),
+        ...(settings.end && { length_counts_end: settings.end === "yes" }),
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
       };
       requests.run((inner) => request("/api/search/tree", body, { signal: inner }), {
-        onResult: (response) => result.show(...playback(response, settings, context, signal)),
+        onResult: (response) => result.show(warningList(response.warnings), ...playback(response, settings, context, signal)),
         onError: (error) => result.showError(error, load),
       });
     }
@@ -74,6 +75,10 @@ export const beamSearch = {
           }),
           sliderField("Length penalty", { min: 0, max: 2, step: 0.1, value: lengthPenalty(), format: (value) => value.toFixed(1) }, (value) => {
             context.update({ exponent: value, step: null });
+            loadLater();
+          }),
+          segmentedControl("Length", [["", "as in the run"], ["no", "without END"], ["yes", "with END"]], settings.end ?? "", (end) => {
+            context.update({ end: end || null, step: null });
             loadLater();
           }),
           make("p", { class: "note" }, "score = log p / length^penalty. 0 favours short outputs; 1 ranks by the mean log p per token."))),
@@ -140,7 +145,8 @@ function playback(response, settings, context, signal) {
     scroller,
     legend(),
     make("div", { class: "two uneven" },
-      make("section", { class: "card" }, make("h2", {}, "Outputs"), outputTable(response)),
+      make("section", { class: "card" }, make("h2", {}, "Outputs"), outputTable(response),
+        make("p", { class: "note" }, `END ${response.length_counts_end ? "counts" : "does not count"} in the length of an output.`)),
       make("section", { class: "card" }, candidatesTitle, candidates)),
   ];
 }

@@ -7,10 +7,11 @@ import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionDiagram, findAttentions } from "../shared/attention-diagram.js";
 import { request } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { stepValues } from "../shared/step-values.js";
 import { displayPiece, formatPercent, probabilityBar } from "../shared/words.js";
 import { renderLectureExample } from "./lecture-example.js";
+import { renderSoftLookup } from "./soft-lookup.js";
 
 const explainableRuns = (catalogue) => catalogue.ofKind("translation", "language-model", "labels");
 
@@ -24,12 +25,13 @@ export const decoderStep = {
     const body = make("div", { class: "step-body" });
     const hasRuns = explainableRuns(context.catalogue).length > 0;
     function renderBody() {
-      if (settings.of === "lecture" || !hasRuns) renderLectureExample(body, context);
+      if (settings.of === "lookup") renderSoftLookup(body, context);
+      else if (settings.of === "lecture" || !hasRuns) renderLectureExample(body, context);
       else renderRunStep(body, context);
     }
     container.append(
       viewHeader("Decoder step", "Every value of one decoder step: query, keys, scores, attention weights, context and output probabilities.",
-        hasRuns && segmentedControl("Show", [["run", "A run"], ["lecture", "Worked example"]], settings.of ?? "run", (of) => {
+        segmentedControl("Show", [...(hasRuns ? [["run", "A run"]] : []), ["lecture", "Worked example"], ["lookup", "Soft lookup"]], settings.of ?? (hasRuns ? "run" : "lecture"), (of) => {
           context.update({ of });
           renderBody();
         })),
@@ -62,7 +64,7 @@ function renderRunStep(body, context) {
       ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
     };
     requests.run((inner) => request("/api/explain", body, { signal: inner }), {
-      onResult: ({ explanation }) => show((shown = explanation)), onError: (error) => result.showError(error, load),
+      onResult: ({ explanation, warnings }) => show((shown = { ...explanation, warnings })), onError: (error) => result.showError(error, load),
     });
   }
 
@@ -75,6 +77,7 @@ function renderRunStep(body, context) {
     const attentions = findAttentions(explanation);
     const chosen = attentions.find((attention) => attention.section === settings.look) ?? attentions.at(-1);
     result.show(
+      warningList(explanation.warnings),
       make("div", { class: "toolbar spread" }, stepButtons(explanation, (step) => change({ step })), copyLinkButton()),
       make("div", { class: "toolbar" },
         attentions.length > 1 && segmentedControl("Attention", attentions.map(({ section }) => [section, section.replace(/^layer \d+: /, "")]), chosen.section, (section) => {

@@ -5,7 +5,7 @@ import { button, copyLinkButton, runSelect } from "../shared/controls.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { languageName } from "../shared/runs.js";
 import { request } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
 import { formatPercent, probabilityBar } from "../shared/words.js";
 
@@ -42,13 +42,13 @@ export const label = {
       }
       result.showLoading("Labelling …");
       requests.run((inner) => request("/api/label", { run: run.name, texts: [text], every: true }, { signal: inner }), {
-        onResult: ({ labels }) => show(labels[0], text), onError: (error) => result.showError(error, load),
+        onResult: ({ labels, warnings }) => show(labels[0], text, warnings), onError: (error) => result.showError(error, load),
       });
     }
 
-    function show(labels, text) {
+    function show(labels, text, warnings) {
       const words = text.trim().split(/\s+/), tags = labels[0].label.split(/\s+/);
-      result.show(tags.length > 1 && tags.length === words.length ? taggedWords(words, tags, labels[0].probability) : labelList(labels));
+      result.show(warningList(warnings), tags.length > 1 && tags.length === words.length ? taggedWords(words, tags, labels[0].probability) : labelList(labels));
       announce(`${labels[0].label}, ${formatPercent(labels[0].probability)}`);
     }
 

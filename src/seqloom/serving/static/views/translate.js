@@ -6,7 +6,7 @@ import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { languageName } from "../shared/runs.js";
 import { request, streamEvents } from "../shared/api-client.js";
-import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
+import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
 import { probabilityLegend, splitWords } from "../shared/words.js";
 import { TranslationOutput } from "./translation-output.js";
@@ -60,8 +60,8 @@ export const translate = {
       const texts = [source.input.value], started = performance.now();
       if (SINGLE_SENTENCE.test(texts[0]) && !settings.begin) await streamTranslation(texts, inner);
       const width = beam(), count = Math.min(width, MAX_OUTPUTS, catalogue.limits.alternatives + 1);
-      const { translations } = await request("/api/translate", { ...requestFields(), texts, beam: width, n_best: count }, { signal: inner });
-      return { ...translations[0], milliseconds: performance.now() - started };
+      const { translations, warnings } = await request("/api/translate", { ...requestFields(), texts, beam: width, n_best: count }, { signal: inner });
+      return { ...translations[0], warnings, milliseconds: performance.now() - started };
     }
 
     async function streamTranslation(texts, inner) {
@@ -112,6 +112,7 @@ export const translate = {
       const links = [["attention", "Attention"], ["search", "Beam search"], ["inside", "Decoder step"], ["compare", "Compare runs"]]
         .filter(([name]) => context.hasView(name) && (name !== "attention" || run.attention));
       below.replaceChildren(
+        warningList(translation.warnings) ?? "",
         make("div", { class: "below-bar" }, probabilityLegend(),
           make("p", { class: "facts" }, `beam ${beam()} · ${Math.round(translation.milliseconds)} ms`)),
         output.sentences.length === 1 ? output.otherOutputs() : "",

@@ -1,0 +1,157 @@
+"""Attention as a hash table that can be differentiated, in three steps.
+
+    exact      the value whose key equals the query; zero if there is no such key
+    nearest    the value whose key is nearest to the query
+    soft       Σ α_i v_i with α = softmax(e / T): closer keys get larger weights
+
+With "exact" and "nearest", a small change of the query or of a key does not change the result, so
+their gradients are zero and training cannot improve them. With "soft" the gradients are not zero.
+The score e_i is q · k_i, or -γ‖q - k_i‖² (the logarithm of a radial basis function).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, assert_never, get_args
+
+import torch
+from torch import Tensor
+
+from seqloom.analysis.matrices import Rows, matrix_problems, to_tensor
+from seqloom.core.errors import ConfigError
+from seqloom.nn.attention import (
+    AttentionScore,
+    DotScore,
+    ExactScore,
+    RbfScore,
+    Selection,
+    attention_weights,
+)
+
+KEYS = ((1.0, 1.0), (3.0, 2.0), (2.0, 4.0), (4.0, 4.0))
+VALUES = ((10.0,), (20.0,), (30.0,), (40.0,))
+QUERY = (2.0, 2.5)
+LookupMethod = Literal["exact", "nearest", "soft"]
+LookupScore = Literal["dot", "rbf"]
+METHODS: tuple[LookupMethod, ...] = get_args(LookupMethod)
+
+
+@dataclass(frozen=True)
+class LookupTable:
+    """Keys with their values, a query, and how the query is compared with the keys.
+
+    keys:        (S, D) one row per key. Default: four points in the plane
+    values:      (S, V) one row per key. Default: 10, 20, 30, 40
+    query:       (D,). Default: (2, 2.5)
+    score:       score of the soft lookup: "dot" (q · k) or "rbf" (-γ‖q - k‖²). Default: "rbf"
+    gamma:       γ of the score "rbf". Larger values favour the nearest keys. Default: 1
+    temperature: T, the divisor of the scores in the softmax. Smaller values favour the best key.
+                 Default: 1
+    """
+
+    keys: Rows = KEYS
+    values: Rows = VALUES
+    query: Sequence[float] = QUERY
+    score: LookupScore = "rbf"
+    gamma: float = 1.0
+    temperature: float = 1.0
+
+    def problems(self) -> list[str]:
+        """Return everything that is wrong with the numbers."""
+        matrices = {"keys": self.keys, "values": self.values, "query": [self.query]}
+        problems = [text for name, rows in matrices.items() for text in matrix_problems(name, rows)]
+        if not problems and len(self.query) != len(self.keys[0]):
+            problems.append(
+                f"the query has {len(self.query)} numbers and a key has {len(self.keys[0])}; give "
+                "both the same width"
+            )
+        if len(self.values) != len(self.keys):
+            problems.append(
+                f"there are {len(self.keys)} keys and {len(self.values)} values; give one value "
+                "per key"
+            )
+        for name, number in (("γ", self.gamma), ("the temperature", self.temperature)):
+            if not 0 < number < math.inf:
+                problems.append(f"{name} is {number:g}, but must be a finite number larger than 0")
+        return problems
+
+
+@dataclass(frozen=True)
+class LookupResult:
+    """The result of one lookup method.
+
+    formula:         how the weights are computed from the query and the keys
+    scores:          (S,) score of each key
+    weights:         (S,) weight of each key. It is also the gradient of the result with respect to
+                     the value of this key
+    result:          (V,) Σ α_i v_i
+    query_gradient:  (V, D) gradient of each number of the result with respect to the query
+    key_gradients:   (V, S, D) the same with respect to each key
+    """
+
+    method: LookupMethod
+    formula: str
+    scores: list[float]
+    weights: list[float]
+    result: list[float]
+    query_gradient: list[list[float]]
+    key_gradients: list[list[list[float]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert to plain Python objects, for JSON."""
+        return asdict(self)
+
+
+def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
+    """Look up the query in the table. Raises ConfigError with all problems of the table."""
+    if problems := table.problems():
+        raise ConfigError("\n".join(["the lookup cannot be computed:", *problems]))
+    score, selection, formula = _method(table, method)
+    temperature = table.temperature if method == "soft" else 1.0
+    query, keys, values = (to_tensor(rows) for rows in ([table.query], table.keys, table.values))
+
+    def weights_of(query: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """(1, D), (S, D) -> scores (S,), weights (S,)"""
+        scores = score(query.unsqueeze(0), keys.unsqueeze(0))[0]  # (1, S)
+        return scores[0], attention_weights(scores / temperature, None, selection)[0]
+
+    def result_of(query: Tensor, keys: Tensor) -> Tensor:
+        """(1, D), (S, D) -> (V,)"""
+        return weights_of(query, keys)[1] @ values
+
+    # For hard selections the result does not depend on the inputs, and `jacobian` returns zeros.
+    query_gradient, key_gradients = torch.autograd.functional.jacobian(result_of, (query, keys))
+    scores, weights = weights_of(query, keys)
+    return LookupResult(
+        method=method,
+        formula=formula,
+        scores=scores.tolist(),
+        weights=weights.tolist(),
+        result=(weights @ values).tolist(),
+        query_gradient=query_gradient[:, 0].tolist(),
+        key_gradients=key_gradients.tolist(),
+    )
+
+
+def _method(table: LookupTable, method: LookupMethod) -> tuple[AttentionScore, Selection, str]:
+    """Return the score, the selection and the formula of the weights."""
+    match method:
+        case "exact":
+            return ExactScore(), "exact", "1 for the key that equals q, else 0"
+        case "nearest":
+            # The score is minus the squared distance, so the nearest key has the highest score.
+            return RbfScore(1.0), "argmax", "1 for the key nearest to q, else 0"
+        case "soft":
+            temperature = "" if table.temperature == 1 else f" / {table.temperature:g}"
+            formula = f"softmax({soft_score_formula(table)}{temperature})"
+            score = DotScore("one", 1) if table.score == "dot" else RbfScore(table.gamma)
+            return score, "softmax", formula
+        case _:
+            assert_never(method)
+
+
+def soft_score_formula(table: LookupTable) -> str:
+    """Return the formula of the score of the soft lookup, for example -0.5 ‖q - k‖²."""
+    if table.score == "dot":
+        return "q · k"
+    return "-‖q - k‖²" if table.gamma == 1 else f"-{table.gamma:g} ‖q - k‖²"

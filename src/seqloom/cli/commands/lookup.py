@@ -1,0 +1,122 @@
+"""seqloom lookup"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from seqloom.cli.matrices import MATRIX_SYNTAX, MatrixParser
+from seqloom.cli.options import Json
+from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.tables import stdout_console, supports_unicode
+
+
+def lookup(
+    keys: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help=f"The keys, one row each. {MATRIX_SYNTAX}: 1,1 3,2. Default: four points in the "
+            "plane.",
+        ),
+    ] = None,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="The values, one row per key, for example 10 20 or 1,0 0,1. Default: 10 20 30 …",
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROW",
+            help="The query, as wide as the keys. Default: 2,2.5; with --keys, the mean of the "
+            "keys.",
+        ),
+    ] = None,
+    select: Annotated[
+        Literal["exact", "nearest", "soft"] | None,
+        typer.Option(
+            metavar="METHOD",
+            help="exact: the value whose key equals the query, or zero; nearest: the value of the "
+            "nearest key; soft: a weighted mean of all values. Default: all three.",
+        ),
+    ] = None,
+    score: Annotated[
+        Literal["dot", "rbf"],
+        typer.Option(metavar="SCORE", help="Score of soft: dot (q · k) or rbf (-γ‖q - k‖²)."),
+    ] = "rbf",
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="γ of the rbf score. Larger values favour the nearest keys. Default: 1.",
+        ),
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            metavar="T",
+            help="Divisor of the scores of soft. Smaller values favour the best key.",
+        ),
+    ] = 1.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a figure (.png, .svg or .pdf), or .json."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look up a query in a table of keys and values: exactly, by the nearest key, and softly.
+
+    Shows attention as a hash table that can be differentiated. Prints the scores, the weights, the
+    result, and the gradients of the result with respect to the query and the keys.
+    """
+    from seqloom.analysis.lookup import METHODS, LookupTable, look_up
+    from seqloom.viz.figures import image_format
+    from seqloom.viz.lookup import draw_lookup, save_lookup
+
+    if out is not None and out.suffix.lower() != ".json":
+        image_format(out)  # reports an unknown format before anything is computed
+    parser = MatrixParser()
+    changes: dict[str, Any] = {}
+    if keys is not None:
+        rows = parser.parse("--keys", keys)
+        changes["keys"] = rows
+        changes["values"] = [[10.0 * number] for number in range(1, len(rows) + 1)]
+        changes["query"] = [sum(column) / len(rows) for column in zip(*rows, strict=False)]
+    if values is not None:
+        changes["values"] = parser.parse("--values", values)
+    if query is not None:
+        changes["query"] = parser.parse_vector("--query", query)
+    table = LookupTable(
+        **changes, score=score, gamma=1.0 if gamma is None else gamma, temperature=temperature
+    )
+    problems = [*parser.problems, *table.problems()]
+    if gamma is not None and score != "rbf":
+        problems.append("--gamma is the factor γ of the rbf score. It needs --score rbf.")
+    if problems:
+        raise typer.BadParameter("\n".join(problems))
+    results = [look_up(table, method) for method in METHODS if select in (None, method)]
+    record = {
+        "keys": table.keys,
+        "values": table.values,
+        "query": table.query,
+        "score": table.score,
+        "gamma": table.gamma,
+        "temperature": table.temperature,
+        "lookups": [result.to_json() for result in results],
+    }
+    if out is not None:
+        if out.suffix.lower() == ".json":
+            write_json(out, record, indent=1)
+        else:
+            save_lookup(out, table, results)
+        print_message(f"{out}: the lookup")
+    if json:
+        print_json(record)
+        return
+    drawing = draw_lookup(table, results, ascii_only=not supports_unicode())
+    stdout_console().print(drawing, soft_wrap=True, end="")

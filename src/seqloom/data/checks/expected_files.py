@@ -1,0 +1,103 @@
+"""Compares the data folder with the files that a recipe expects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqloom.config.schema.corpora import (
+    CaptionsConfig,
+    CorpusOrHoldOutConfig,
+    SeriesConfig,
+    TracksConfig,
+)
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.expected import ExpectedFileConfig
+from seqloom.core.errors import NotFoundError
+from seqloom.data.example import Split
+from seqloom.data.readers.series import track_files
+from seqloom.data.readers.splits import corpora_of, files_of
+
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class FileState:
+    """An expected file and its size in the data folder; None if it is missing."""
+
+    expected: ExpectedFileConfig
+    found: int | None
+
+    @property
+    def is_different(self) -> bool:
+        return self.found is not None and self.found != self.expected.bytes
+
+    def describe(self) -> str:
+        state = "missing" if self.found is None else "found"
+        if self.is_different:
+            state = f"found, but with {self.found:,} bytes"
+        return f"  {self.expected.file}  {self.expected.bytes:,} bytes  {state}"
+
+
+def check_expected_files(data: DataConfig) -> str | None:
+    """Return a warning about files of an unexpected size; None if there are none.
+
+    Raise a NotFoundError that lists all expected files if some of them are missing.
+    """
+    if data.expected is None:
+        return None
+    states = _file_states(data)
+    folder = Path(data.folder).expanduser().absolute()
+    listed = "\n".join(state.describe() for state in states)
+    origin = f"Data set: {data.expected.source}. Licence: {data.expected.licence}."
+    missing = sum(state.found is None for state in states)
+    if missing:
+        raise NotFoundError(
+            f"{folder}: {missing} of the {len(states)} files that the recipe needs are missing:\n"
+            f"{listed}\n{origin}\nGive the folder that contains them: --set data.folder=PATH"
+        )
+    different = [state for state in states if state.is_different]
+    if not different:
+        return None
+    return (
+        f"{folder}: {len(different)} of {len(states)} files have another size than the recipe "
+        "expects, so its scores may not be reached:\n"
+        + "\n".join(state.describe() for state in different)
+        + f"\n{origin}"
+    )
+
+
+def _file_states(data: DataConfig) -> list[FileState]:
+    """Return the state of each expected file that the corpora of the recipe use."""
+    assert data.expected is not None
+    used = {
+        name
+        for split in SPLITS
+        for corpus in corpora_of(data, split)
+        for name in _used_files(corpus, data, split)
+    }
+    folder = Path(data.folder).expanduser()
+    return [
+        FileState(
+            each, (folder / each.file).stat().st_size if (folder / each.file).is_file() else None
+        )
+        for each in data.expected.files
+        if each.file in used
+    ]
+
+
+def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
+    """Return the names of the files that a corpus reads."""
+    match corpus:
+        case CaptionsConfig(images=images, captions=captions, names=names):
+            return [*images, captions, *([] if names is None else [names])]
+        case SeriesConfig(path=path):
+            return [path]
+        case TracksConfig(scene=str(), splits=splits):
+            if (Path(data.folder).expanduser() / splits).is_file():
+                return [splits, *track_files(corpus, data.folder, split)]
+            # This file lists the recordings. Without it, any of them may be needed.
+            return [] if data.expected is None else [each.file for each in data.expected.files]
+        case TracksConfig(recordings=recordings):
+            return recordings
+        case _:
+            return files_of(corpus)

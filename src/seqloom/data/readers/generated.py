@@ -1,0 +1,68 @@
+"""Assigns generated examples to splits, and draws random numbers for generators.
+
+All draws come from `random.Random` with a string as seed. They are the same in every process, on
+every machine and with every version of numpy.
+"""
+
+import hashlib
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from seqloom.core.errors import DataError
+from seqloom.data.example import Split
+
+MAX_MISSES = 20_000
+"""`generate` raises an error if more than this number of consecutive candidates are rejected or
+belong to another split."""
+Candidate = TypeVar("Candidate")
+
+
+def split_of(key: str) -> Split:
+    """Return the split of a key, chosen by its hash: 10 % dev, 10 % test, 80 % train."""
+    tenth = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 10
+    return "dev" if tenth == 0 else "test" if tenth == 1 else "train"
+
+
+def generate(
+    name: str,
+    seed: int,
+    count: int,
+    split: Split,
+    draw: Callable[[random.Random], tuple[str, Candidate] | None],
+    remedy: str,
+) -> Iterator[Candidate]:
+    """Yield `count` candidates of a split.
+
+    Candidates are drawn one after the other. Candidate n depends only on `name`, `seed` and n. The
+    hash of its key decides its split, so that two splits never share a key, even if they have
+    different seeds. Candidates of other splits are skipped.
+
+    draw:   returns the key and the candidate, or None to reject it
+    remedy: what to change if there are too few candidates, for the error message
+    """
+    index = misses = found = 0
+    while found < count:
+        drawn = draw(random.Random(f"{name} {seed} {index}"))
+        index += 1
+        if drawn is None or split_of(drawn[0]) != split:
+            misses += 1
+            if misses > MAX_MISSES:
+                raise DataError(
+                    f"{name}: {misses:,} candidates in a row were too short or not in the {split} "
+                    f"split; {remedy}"
+                )
+            continue
+        misses = 0
+        found += 1
+        yield drawn[1]
+
+
+def gaussian(generator: random.Random) -> float:
+    """Draw a number with mean 0 and standard deviation 1 (Box and Muller 1958).
+
+    Unlike `random.gauss`, the algorithm cannot change between Python versions.
+    """
+    radius = math.sqrt(-2 * math.log(1 - generator.random()))
+    return radius * math.cos(2 * math.pi * generator.random())

@@ -1,0 +1,68 @@
+"""Generates labelled movements of a hand: sequences of noisy velocities."""
+
+import math
+import random
+from collections.abc import Iterator
+
+from seqloom.config.schema.corpora import GesturesConfig
+from seqloom.data.example import Example, Split
+from seqloom.data.readers.frames import format_frames
+from seqloom.data.readers.generated import gaussian, generate
+
+GESTURES_VERSION = 1
+"""Part of a corpus' cache key. Increase it when a code change gives other frames for the same seed."""
+GESTURES = ("left-circle", "right-circle", "wave", "rest")
+MIN_SEGMENT, MAX_SEGMENT = 6, 14
+"""Number of frames of one gesture in a sequence of several gestures."""
+TURN = 0.45
+"""Change of direction per frame of a circle, in radians. A full circle takes 14 frames."""
+WAVE_FRAMES = 4
+"""Number of frames after which a waving hand reverses."""
+
+
+def read_gestures(config: GesturesConfig, split: Split) -> Iterator[Example]:
+    """Yield sequences of frames with one label per frame, or one label per sequence."""
+
+    def draw(generator: random.Random) -> tuple[str, tuple[str, str]]:
+        length = generator.randint(config.min_frames, config.max_frames)
+        frames: list[tuple[float, float]] = []
+        labels: list[str] = []
+        while len(frames) < length:
+            gesture = generator.choice([name for name in GESTURES if name not in labels[-1:]])
+            segment = generator.randint(MIN_SEGMENT, MAX_SEGMENT)
+            count = length if config.labels == "sequence" else min(segment, length - len(frames))
+            frames += _velocities(generator, gesture, count, config.noise)
+            labels += [gesture] * count
+        text = format_frames(frames)
+        return text, (text, labels[0] if config.labels == "sequence" else " ".join(labels))
+
+    pairs = generate("gestures", config.seed, config.examples, split, draw, "lower examples")
+    for number, (source, target) in enumerate(pairs, start=1):
+        yield Example(source, target, (target,), f"gestures:{number}")
+
+
+def _velocities(
+    generator: random.Random, gesture: str, count: int, noise: float
+) -> Iterator[tuple[float, float]]:
+    """Yield the velocity of the hand in each frame of a gesture.
+
+    A circle turns by a fixed angle per frame, to the left or to the right, from a random direction.
+    A waving hand moves along a line and reverses. A resting hand does not move. In a single frame,
+    a left circle, a right circle and a wave in a random direction look alike.
+    """
+    direction = generator.uniform(0, 2 * math.pi)
+    speed = generator.uniform(0.8, 1.2)
+    for frame in range(count):
+        angle, current = direction, speed
+        if gesture == "left-circle":
+            angle += frame * TURN
+        elif gesture == "right-circle":
+            angle -= frame * TURN
+        elif gesture == "wave":
+            angle += math.pi * (frame // WAVE_FRAMES % 2)
+        else:
+            current = 0.0
+        yield (
+            current * math.cos(angle) + noise * gaussian(generator),
+            current * math.sin(angle) + noise * gaussian(generator),
+        )

@@ -1,0 +1,154 @@
+"""Generates images of two coloured shapes, with captions.
+
+The name of a generated image lists its shapes: colour, shape, centre (x, y) and radius in percent
+of the image's side. The image is drawn from its name, so there are no files:
+
+    scene:red circle 30 20 18;blue square 60 70 20
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqloom.config.schema.corpora import ScenesConfig
+from seqloom.core.errors import DataError
+from seqloom.data.example import Example, Split
+from seqloom.data.readers.generated import generate
+
+SCENE_VERSION = 1
+"""Part of a corpus' cache key. Increase it when a code change gives other images or captions for the
+same seed."""
+SCENE_PREFIX = "scene:"
+COLOURS = {
+    "red": (220, 40, 40),
+    "green": (40, 160, 60),
+    "blue": (40, 70, 220),
+    "yellow": (235, 215, 50),
+    "purple": (150, 50, 170),
+    "black": (20, 20, 20),
+}
+SHAPES = ("circle", "square", "triangle")
+BACKGROUND = (225, 225, 225)
+MIN_RADIUS, MAX_RADIUS = 17, 22
+MIN_GAP = 3
+"""Minimum distance between two shapes, in percent."""
+MIN_CLARITY = 14
+"""Minimum difference, in percent, between the horizontal and the vertical distance of two shapes.
+It makes the relation clear: shapes on a diagonal are not generated."""
+
+
+@dataclass(frozen=True)
+class SceneShape:
+    """A shape in an image. Position and radius are in percent of the image's side."""
+
+    colour: str
+    shape: str
+    x: int
+    y: int
+    radius: int
+
+    @property
+    def description(self) -> str:
+        return f"a {self.colour} {self.shape}"
+
+
+def read_scenes(config: ScenesConfig, split: Split) -> Iterator[Example]:
+    """Yield generated images with captions. Both orders of the two shapes are references.
+
+    The split depends on the caption, so that the captions of dev and test are new combinations.
+    """
+    remedy = "lower examples"
+    scenes = generate("scenes", config.seed, config.examples, split, _draw_scene, remedy)
+    for number, (first, second) in enumerate(scenes, start=1):
+        caption, reverse = describe(first, second), describe(second, first)
+        name = SCENE_PREFIX + ";".join(
+            f"{each.colour} {each.shape} {each.x} {each.y} {each.radius}"
+            for each in (first, second)
+        )
+        yield Example(name, caption, (caption, reverse), f"scenes:{number}")
+
+
+def describe(first: SceneShape, second: SceneShape) -> str:
+    """Return the caption: where the first shape is, seen from the second one."""
+    across, down = first.x - second.x, first.y - second.y
+    if abs(across) > abs(down):
+        relation = "left of" if across < 0 else "right of"
+    else:
+        relation = "above" if down < 0 else "below"
+    return f"{first.description} {relation} {second.description}"
+
+
+def _draw_scene(generator: random.Random) -> tuple[str, tuple[SceneShape, SceneShape]] | None:
+    """Draw two shapes. Return None if they overlap or if their relation is not clear."""
+    first, second = _draw_shape(generator), _draw_shape(generator)
+    across, down = abs(first.x - second.x), abs(first.y - second.y)
+    if max(across, down) < first.radius + second.radius + MIN_GAP:
+        return None
+    if abs(across - down) < MIN_CLARITY or first.description == second.description:
+        return None
+    key = min(describe(first, second), describe(second, first))
+    return key, (first, second)
+
+
+def _draw_shape(generator: random.Random) -> SceneShape:
+    radius = generator.randint(MIN_RADIUS, MAX_RADIUS)
+    return SceneShape(
+        generator.choice(list(COLOURS)),
+        generator.choice(SHAPES),
+        generator.randint(radius, 100 - radius),
+        generator.randint(radius, 100 - radius),
+        radius,
+    )
+
+
+def draw_scene(name: str, size: int) -> np.ndarray:
+    """Draw the image with this name: (3, size, size) bytes. Later shapes cover earlier ones."""
+    pixels = np.empty((3, size, size), dtype=np.uint8)
+    pixels[:] = np.array(BACKGROUND, dtype=np.uint8)[:, None, None]
+    centres = (np.arange(size) * 2 + 1) * 50 / size  # centre of each pixel, in percent
+    for each in parse_scene(name):
+        across, down = centres[None, :] - each.x, centres[:, None] - each.y
+        inside = _inside(each, across, down)
+        pixels[:, inside] = np.array(COLOURS[each.colour], dtype=np.uint8)[:, None]
+    return pixels
+
+
+def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarray:
+    """(size, size) True for the pixels of a shape.
+
+    across: (1, size) horizontal distance of each column from the centre of the shape
+    down:   (size, 1) vertical distance of each row
+    """
+    radius = shape.radius
+    if shape.shape == "circle":
+        inside = across**2 + down**2 <= radius**2
+    elif shape.shape == "square":
+        inside = (abs(across) <= radius) & (abs(down) <= radius)
+    else:  # a triangle that points up
+        inside = (2 * abs(across) <= down + radius) & (down <= radius)
+    return inside
+
+
+def parse_scene(name: str) -> list[SceneShape]:
+    """Read the shapes from the name of an image.
+
+    Raise a DataError that lists every shape that cannot be drawn.
+    """
+    shapes, problems = [], []
+    for text in name.removeprefix(SCENE_PREFIX).split(";"):
+        colour, shape, *numbers = [*text.split(), "", ""][: max(2, len(text.split()))]
+        if colour not in COLOURS or shape not in SHAPES:
+            problems.append(f"'{text.strip()}' has no known colour and shape")
+        elif len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+            problems.append(f"'{text.strip()}' does not end in three whole numbers x, y and radius")
+        else:
+            shapes.append(SceneShape(colour, shape, *map(int, numbers)))
+    if problems:
+        raise DataError(
+            f"{name}: {'; '.join(problems)}. Write shapes as 'red circle 30 20 18', separated by "
+            f"';'. The colours are {', '.join(COLOURS)}; the shapes are {', '.join(SHAPES)}; the "
+            "numbers are percent of the image's side"
+        )
+    return shapes

@@ -1,0 +1,32 @@
+"""The machine that measures. Measured times are valid only for the machine they come from."""
+
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+
+def describe_machine() -> str:
+    """Return the processor, its cores, the threads that torch uses, and the GPU if there is one."""
+    threads = torch.get_num_threads()
+    parts = [
+        _processor_name(),
+        f"{os.cpu_count()} cores",
+        f"{threads} thread{'' if threads == 1 else 's'}",
+    ]
+    if torch.cuda.is_available():
+        parts.append(torch.cuda.get_device_name())
+    return ", ".join(parts)
+
+
+def _processor_name() -> str:
+    """Return the model of the processor. On ARM, Linux gives only its architecture and two codes."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.machine()
+    pairs = (line.partition(":") for line in text.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    codes = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
+    return fields.get("model name") or " ".join([platform.machine(), *codes])
