@@ -153,3 +153,15 @@ def test_a_warm_up_that_is_given_is_not_scaled() -> None:
     assert load_recipe(tables).config.training.schedule.warmup == 7
     settings = ["training.steps=300", "training.schedule.warmup=8"]
     assert load_recipe({"preset": "small", **DATA}, settings).config.training.schedule.warmup == 8
+
+
+def test_fewer_steps_scale_the_warm_up_of_a_recipe_and_more_steps_do_not() -> None:
+    training = {"steps": 1000, "schedule": {"kind": "cosine", "warmup": 100}}
+    tables = {"preset": "tiny", **DATA, "training": training}
+    fewer = load_recipe(tables, ["training.steps=50"])
+    assert fewer.config.training.schedule.warmup == 5
+    assert "in proportion to 50 instead of 1,000 steps" in fewer.notes[-1]
+    more = load_recipe(tables, ["training.steps=2000"])
+    assert (more.config.training.schedule.warmup, more.notes) == (100, ())
+    given = load_recipe(tables, ["training.steps=50", "training.schedule.warmup=7"])
+    assert given.config.training.schedule.warmup == 7

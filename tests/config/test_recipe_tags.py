@@ -147,7 +147,9 @@ def test_a_temperature_needs_several_corpora() -> None:
 
 def test_series_and_tracks_have_no_temperature() -> None:
     series = {"kind": "series", "path": "a.csv", "columns": ["x"]}
-    assert "data.temperature: series and tracks" in error_message([series, series], temperature=2.0)
+    assert "data.temperature: series, tracks and robot paths" in error_message(
+        [series, series], temperature=2.0
+    )
 
 
 def test_a_language_model_accepts_no_tags() -> None:

@@ -23,11 +23,10 @@ from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.data.readers.frames import parse_frames
-from seqloom.data.readers.generated import gaussian
-from seqloom.data.readers.gestures import GESTURES, read_gestures
-from seqloom.data.readers.images import read_pixels
-from seqloom.data.readers.robot import AXLE, robot_paths
-from seqloom.data.readers.scenes import (
+from seqloom.data.readers.generated.gestures import GESTURES, read_gestures
+from seqloom.data.readers.generated.robot import AXLE, robot_paths
+from seqloom.data.readers.generated.sampling import gaussian
+from seqloom.data.readers.generated.scenes import (
     BACKGROUND,
     COLOURS,
     SceneShape,
@@ -36,6 +35,7 @@ from seqloom.data.readers.scenes import (
     parse_scene,
     read_scenes,
 )
+from seqloom.data.readers.images import read_pixels
 from seqloom.data.readers.synthetic import read_synthetic
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")

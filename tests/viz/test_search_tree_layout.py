@@ -6,7 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.decoding.trace import Fate, Reason, TracedCandidate
-from seqloom.viz.search_tree_layout import candidates_to_draw, format_probability, spread_rows
+from seqloom.viz.search_trees.search_tree_layout import (
+    candidates_to_draw,
+    format_probability,
+    spread_rows,
+)
 
 rows = st.lists(st.integers(-20, 20).map(float), max_size=12)
 

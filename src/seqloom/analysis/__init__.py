@@ -4,8 +4,8 @@ explain/            every value of one decoder step, with its formula
 gradients           gradient norms at every step of a sentence
 gradient_flow       the complete gradients at every step, for any model and batch
 loss_gradient_norms gradient norms at hidden states, inside attention and at the weights
-loss_gradients      these gradients themselves, for any model and batch
-forward_record      the forward pass that records hidden states and attention for them
+loss_gradients      the complete gradients at these places, for any model and batch
+forward_record      the forward pass that records hidden states and attention for loss_gradients
 error_propagation   the effect of the first wrong token on the rest of an output
 search_inspection   traces a search, lists alternative tokens, replaces a token
 search_example      traces a search on a small built-in decoder, the example of the lecture

@@ -20,7 +20,11 @@ def check_has_source(run: Run) -> None:
 
 
 def check_has_text_source(run: Run) -> None:
-    """Raise ConfigError if the run reads no source (a language model), images or vectors."""
+    """Raise ConfigError unless the run reads text.
+
+    The error is raised for a language model, which reads no source, and for a run that reads images
+    or vectors.
+    """
     check_has_source(run)
     source = run.task.signature.source
     if isinstance(source, Vectors):

@@ -91,7 +91,12 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ErrorPropagation:
-    """The errors of a run in all sentences, and means of log p by distance from the error."""
+    """The first error in the output of each sentence, and means of log p by distance from it.
+
+    run:       name of the run
+    sentences: one entry for each sentence, also for sentences without an error
+    curve:     the means, one entry for each distance from the error
+    """
 
     run: str
     sentences: tuple[SentenceErrors, ...]

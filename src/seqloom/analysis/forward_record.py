@@ -1,10 +1,10 @@
 """Runs a model on a batch and records the tensors at which a loss is differentiated.
 
-The fast forward pass computes recurrent layers over all steps in one operation, and attention in a
-fused kernel. Hidden states and attention scores are then not separate tensors of the autograd
-graph. Here the model's own layers run step by step instead: `RecurrentLayer.step` and
-`MultiHeadAttention.trace` replace the fused operations while the model runs. The results are the
-same. The code of the models does not change.
+The usual forward pass computes a recurrent layer over all steps in one operation, and attention in
+a fused kernel. In that pass, hidden states and attention scores are not separate tensors of the
+autograd graph, so no gradient can be measured at them. This module runs the same layers step by
+step: while the model runs, `RecurrentLayer.step` and `MultiHeadAttention.trace` replace the fused
+operations. The results are the same. The code of the models does not change.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,11 @@ class RecordedLayer:
     name:        for example "layer 1", or "layer 1 ←" for the backward direction
     width:       width of the hidden vector. The states of an LSTM are wider: [h; c]
     is_reversed: True if the layer reads the source from the last token to the first
-    states:      N tensors (B, C), the state after each step
-    carried:     N tensors (B, C), the previous state, as the cell of each step reads it. Empty for
-                 Transformer layers
+    states:      one tensor (B, C) per step: the state after the step
+    carried:     one tensor (B, C) per step: the previous state, as a separate tensor that only the
+                 recurrent cell of this step reads. Empty for Transformer layers
+
+    C is the width of a state.
     """
 
     name: str
@@ -48,9 +50,11 @@ class RecordedLayer:
 class RecordedAttention:
     """Cross-attention of one decoder layer, at every decoder step.
 
-    steps:        T traces of attention with one query each. Every trace has its own keys and
-                  values, so that their gradients can be measured for each step separately
-    query_inputs: T tensors (B, Dq), the vectors from which the queries are computed
+    steps:        one trace per decoder step, with the query of this step. Every trace has its own
+                  tensors of keys and values, so that their gradients can be measured for each step
+                  separately
+    query_inputs: one tensor (B, Dq) per decoder step: the vectors from which the queries are
+                  computed, with width Dq
     """
 
     attention: MultiHeadAttention
@@ -60,11 +64,12 @@ class RecordedAttention:
     def attend(
         self, states: Tensor, source: Tensor, mask: Tensor | None, position: Tensor | None = None
     ) -> Tensor:
-        """Attend from one step to the source, and record it.
+        """Attend from one decoder step to the source, and record the trace of attention.
 
-        (B, Dq), (B, S, Dk) -> context (B, C)
+        states (B, Dq), source (B, S, Dk) -> context (B, C)
 
-        position: position of the step, a 0-dim tensor, for scores that depend on it. Default: None
+        position: position of the step as a 0-dim tensor. Only scores that depend on the position
+                  need it. Default: None, which stands for position 0.
         """
         query_input = states.view_as(states)
         position_ids = 0 if position is None else position.expand(1, 1)
@@ -95,9 +100,9 @@ class ForwardRecord:
 
 
 def record_forward(model: Model, batch: Batch) -> ForwardRecord:
-    """Run the model with teacher forcing. Call this with gradients enabled.
+    """Run the model with teacher forcing, and record the tensors of the forward pass.
 
-    The model must be in evaluation mode: the recorded pass has no dropout.
+    Gradients must be enabled. The model must be in evaluation mode, so that there is no dropout.
     """
     assert not model.training, "the recorded pass needs a model in evaluation mode"
     with ExitStack() as stack:
@@ -228,7 +233,7 @@ def _record_outputs(
         def split(
             module: nn.Module, arguments: object, stream: Tensor, record: RecordedLayer = record
         ) -> Tensor:
-            """Record the positions of the stream (B, N, D) as separate tensors."""
+            """Record the output (B, N, D) of a layer as one tensor for each of the N positions."""
             record.states.extend(stream.unbind(1))
             return torch.stack(record.states, dim=1)
 
@@ -263,8 +268,10 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
 
 
 def _separate(tensor: Tensor) -> Tensor:
-    """Return the same values as a tensor of its own in the autograd graph.
+    """Return a new tensor of the autograd graph with the same values.
 
-    The initial state can be the encoder summary itself, which the decoder may also use elsewhere.
+    The initial state of the decoder can be the same tensor as the encoder summary, and the decoder
+    can read the summary at other places too. The gradient at the new tensor does not include the
+    paths through these other places.
     """
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

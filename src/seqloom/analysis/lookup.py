@@ -1,12 +1,17 @@
-"""Attention as a hash table that can be differentiated, in three steps.
+"""Looks up a query in a table of keys and values, with three methods.
+
+The methods lead from a hash table to attention:
 
     exact      the value whose key equals the query; zero if there is no such key
     nearest    the value whose key is nearest to the query
-    soft       Σ α_i v_i with α = softmax(e / T): closer keys get larger weights
+    soft       Σ α_i v_i, the mean of all values v_i with the weights α = softmax(e / T)
 
-With "exact" and "nearest", a small change of the query or of a key does not change the result, so
-their gradients are zero and training cannot improve them. With "soft" the gradients are not zero.
-The score e_i is q · k_i, or -γ‖q - k_i‖² (the logarithm of a radial basis function).
+The score e_i of the query q and the key k_i is q · k_i, or -γ‖q - k_i‖² (the logarithm of a radial
+basis function). T is the temperature.
+
+With "exact" and "nearest", a small change of the query or of a key does not change the result.
+Therefore the gradients at query and keys are zero, and training cannot improve them. With "soft"
+these gradients are not zero.
 """
 
 import math
@@ -41,12 +46,12 @@ class LookupTable:
     """Keys with their values, a query, and how the query is compared with the keys.
 
     keys:        (S, D) one row per key. Default: four points in the plane
-    values:      (S, V) one row per key. Default: 10, 20, 30, 40
+    values:      (S, V) the value of each key, a vector of width V. Default: 10, 20, 30, 40
     query:       (D,). Default: (2, 2.5)
     score:       score of the soft lookup: "dot" (q · k) or "rbf" (-γ‖q - k‖²). Default: "rbf"
     gamma:       γ of the score "rbf". Larger values favour the nearest keys. Default: 1
-    temperature: T, the divisor of the scores in the softmax. Smaller values favour the best key.
-                 Default: 1
+    temperature: divisor of the scores in the softmax of the soft lookup. Smaller values favour the
+                 key with the highest score. Default: 1
     """
 
     keys: Rows = KEYS
@@ -82,11 +87,11 @@ class LookupResult:
 
     formula:         how the weights are computed from the query and the keys
     scores:          (S,) score of each key
-    weights:         (S,) weight of each key. It is also the gradient of the result with respect to
-                     the value of this key
-    result:          (V,) Σ α_i v_i
+    weights:         (S,) weight α_i of each key. It is also the derivative of the result with
+                     respect to the value of this key
+    result:          (V,) Σ α_i v_i, the weighted sum of the values v_i
     query_gradient:  (V, D) gradient of each number of the result with respect to the query
-    key_gradients:   (V, S, D) the same with respect to each key
+    key_gradients:   (V, S, D) gradient of each number of the result with respect to each key
     """
 
     method: LookupMethod
@@ -103,7 +108,10 @@ class LookupResult:
 
 
 def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
-    """Look up the query in the table. Raises ConfigError with all problems of the table."""
+    """Look up the query in the table.
+
+    Raises ConfigError, which lists all problems of the table, if the table is not valid.
+    """
     if problems := table.problems():
         raise ConfigError("\n".join(["the lookup cannot be computed:", *problems]))
     score, selection, formula = _method(table, method)

@@ -67,11 +67,11 @@ class AttentionNorms:
     layer, head: counted from 1
     is_hard:     True if attention selects one key. The gradients at scores, queries and keys are
                  then zero
-    context:     (T,)   norm of ∂L/∂a; the same for all heads of a layer
-    weights:     (T, S) ∂L/∂α
-    scores:      (T, S) ∂L/∂e
-    queries:     (T,)   norm of ∂L/∂q
-    keys:        (T, S) norm of the part of ∂L/∂k that comes from each decoder step
+    context:     (T,)   norm of ∂L/∂a at the context vector a; the same for all heads of a layer
+    weights:     (T, S) ∂L/∂α at the attention weights α, not a norm
+    scores:      (T, S) ∂L/∂e at the scores e, not a norm
+    queries:     (T,)   norm of ∂L/∂q at the query q
+    keys:        (T, S) norm of the part of ∂L/∂k, at each key k, that comes from one decoder step
     all_keys:    (S,)   norm of ∂L/∂k, from all decoder steps together
     """
 

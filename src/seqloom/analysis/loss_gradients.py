@@ -59,14 +59,16 @@ class AttentionGradients:
 
     attention: the attention module
     forward:   queries, keys, scores, weights, values and context of the forward pass
-    context:   (B, T, C)        ∂L/∂a at each decoder step
-    read:      (B, H, T, Dv)    at the context of each head
+    context:   (B, T, C)        ∂L/∂a, at the context vector a of each decoder step
+    read:      (B, H, T, Dv)    gradient at the context vector of each head
     weights:   (B, H, T, S)     ∂L/∂α
     scores:    (B, H, T, S)     ∂L/∂e; zero if attention selects one key
     queries:   (B, H, T, Dq)    ∂L/∂q; zero if attention selects one key
-    keys:      (B, H, T, S, Dk) ∂L/∂k, the part of each decoder step. The gradient at the keys is
-               the sum over T. Zero if attention selects one key
-    values:    (B, H, T, S, Dv) ∂L/∂v, the part of each decoder step
+    keys:      (B, H, T, S, Dk) the part of ∂L/∂k that comes from each decoder step. The gradient
+               at the keys is the sum over T. Zero if attention selects one key
+    values:    (B, H, T, S, Dv) the part of ∂L/∂v that comes from each decoder step
+
+    The widths of queries, keys and values of one head are Dq, Dk and Dv.
     """
 
     attention: MultiHeadAttention
@@ -122,7 +124,11 @@ def measure_loss_gradients(model: Model, batch: Batch, step: int | None = None) 
 
 @contextmanager
 def _differentiating_parameters(model: Model) -> Iterator[None]:
-    """Let every parameter require a gradient, also those of a model loaded for inference."""
+    """Make every parameter require a gradient inside the `with` block.
+
+    A model that is loaded for inference has parameters that require no gradient. They require none
+    again after the block.
+    """
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:
         parameter.requires_grad_(True)
@@ -243,7 +249,10 @@ def _attention(attended: RecordedAttention, gradients: _Gradients) -> AttentionG
 
 
 def _join_steps(traces: Sequence[AttentionTrace]) -> AttentionTrace:
-    """Join the traces of T steps with one query each. All steps have the same keys and values."""
+    """Join the traces of T decoder steps into one trace with T queries.
+
+    The keys and values have the same numbers at all steps, so those of the first step are used.
+    """
 
     def join(name: str, dim: int) -> Tensor:
         return torch.cat([getattr(trace, name) for trace in traces], dim=dim).detach()

@@ -10,7 +10,10 @@ Rows = Sequence[Sequence[float]]
 
 
 def to_tensor(rows: Rows) -> Tensor:
-    """(rows, columns) as a float64 tensor, so that examples agree with a calculation by hand."""
+    """Convert a matrix to a float64 tensor (rows, columns).
+
+    With float64, the results of examples agree with a calculation by hand.
+    """
     return torch.tensor(rows, dtype=torch.float64)
 
 
@@ -20,7 +23,10 @@ def identity(width: int) -> Rows:
 
 
 def matrix_problems(name: str, rows: Rows) -> list[str]:
-    """Return what is wrong with a matrix: no numbers, rows of different lengths, infinite values."""
+    """Describe what is wrong with a matrix. The list is empty if the matrix is valid.
+
+    A row without numbers, rows of different lengths, and infinite or NaN values are not allowed.
+    """
     if not rows or not all(rows):
         return [f"{name}: there is a row without numbers, or no row at all"]
     problems = []

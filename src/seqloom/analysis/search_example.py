@@ -67,7 +67,10 @@ VOCABULARY = Vocabulary(
 
 
 def example_recipe() -> RunConfig:
-    """Return a recipe with the search of the example, so that settings can be changed in it."""
+    """Return the recipe "demo" with the search of the example as its decoding settings.
+
+    A caller can apply overrides to this recipe to change the search.
+    """
     return load_bundled_recipe("demo").config.model_copy(update={"decoding": EXAMPLE_DECODING})
 
 
@@ -116,7 +119,10 @@ def _prediction(hypothesis: Hypothesis) -> Prediction:
 
 @dataclass(frozen=True)
 class TokensSoFar:
-    """The state of a `TableDecoder`: START and the tokens of each hypothesis, (R, 1 + t)."""
+    """The state of a `TableDecoder`: the tokens that it has read so far.
+
+    tokens: (R, N) START and the generated tokens of each hypothesis. N is 0 before the first step
+    """
 
     tokens: Tensor
 
@@ -138,10 +144,11 @@ class TableDecoder:
 
 
 def next_log_probabilities(words: str) -> Tensor:
-    """Return log p of every token after these words (V,). It is -inf for the other special tokens.
+    """Return log p of every token after these words: (V,)
 
-    Words that the table does not list share the rest of the probability equally. If END is not
-    listed, its share is half of that of a word.
+    `NEXT_WORDS` lists log p of the most probable tokens. All other words share the rest of the
+    probability equally. If END is not listed, its probability is half of that of an unlisted word.
+    For special tokens other than END, log p is -inf.
     """
     listed = NEXT_WORDS.get(words, {})
     weights = torch.ones(len(VOCABULARY.pieces), dtype=torch.float64)

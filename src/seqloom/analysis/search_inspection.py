@@ -188,9 +188,12 @@ class SearchInspection:
         return InspectedSearch.of(self.text, record, outputs, self.name_of, decode)
 
     def alternatives(self, tokens: Sequence[int], count: int = 8) -> list[list[Alternative]]:
-        """Return the most probable tokens at each position of an output.
+        """Return the `count` most probable tokens at each position of an output.
 
-        The last list is for the position after the end of the output.
+        tokens: tokens of the output. At each position, the decoder reads the tokens before it.
+
+        The result has one more list than `tokens`: the last list is for the position that follows
+        the last token.
         """
         with torch.inference_mode():
             steps = alternatives(self.run.model.decoder, self.memory, tokens, count)
@@ -288,8 +291,12 @@ class SearchInspection:
 
 
 def traceable_search(decoding: DecodingConfig) -> SearchConfig:
-    """Return the search with a limit on the size of its trace. Raise ConfigError if the decoding
-    method has no steps."""
+    """Return a search whose trace is not too large to show.
+
+    For an exhaustive search, the number of sequences is limited to `MAX_TRACED_SEQUENCES`. Other
+    searches are returned unchanged. Raises ConfigError for minimum Bayes risk decoding, which has
+    no steps to trace.
+    """
     if isinstance(decoding, MinimumBayesRiskConfig):
         raise ConfigError(
             "decoding: minimum Bayes risk compares complete texts and has no steps to show; "

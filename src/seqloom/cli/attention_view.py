@@ -22,8 +22,8 @@ class AttentionView:
 
     layer:      layer, counted from 1. None: the mean over layers.
     head:       head, counted from 1. None: the mean over heads.
-    best_heads: the stored heads whose attention aligns words best. If given, the map is the mean of
-                these heads, and `layer` and `head` are ignored.
+    best_heads: the heads that align words best, as stored in the run folder. If given, the map is
+                the mean of these heads, and `layer` and `head` are ignored.
     pieces:     True: the rows and columns of the map are the model's tokens. False: they are words.
     """
 
@@ -104,9 +104,10 @@ class AttentionView:
     def _merges_words(self, prediction: Prediction) -> bool:
         """Return True if the map of this prediction shows words, False if it shows tokens.
 
-        The map shows tokens if `pieces` is True. It also shows tokens if the source or the output
-        is a single word and some word consists of several tokens, because a map of words with one
-        row or one column is not informative. In this second case, adds a note to `notes`.
+        There are two cases in which the map shows tokens. In the first case, `pieces` is True. In
+        the second case, the source or the output is a single word, and at least one word consists
+        of several tokens. A map of words would then have only one row or one column, so it would
+        show little. In the second case, this method also adds a note to `notes`.
         """
         if self.pieces:
             return False

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
     """Load the engine for predictions with these options, and print a note about the engine.
 
-    The note says why the engine was chosen. It is left out if the engine is torch and the user
-    expects torch, that is, if the user chose torch or the model is not a Transformer.
+    The note says which engine was chosen and why. There is no note if the user chose torch, or if
+    torch was chosen because the model is not a Transformer: users expect torch in these cases.
+    Compiling takes long, so another message announces it.
     """
     if run.engine.kind == "compiled":
         print_message("compiling the model; this takes about half a minute …")

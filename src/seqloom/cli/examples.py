@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
-    """Return (word F1, character F1) of the output.
-
-    If there are several references, each value is the maximum over the references.
+    """Return (word F1, character F1), which measure how much the output overlaps a reference.
 
     F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
-    output and the reference. If outputs are sorted by this pair, character F1 determines the order
-    only of outputs with equal word F1.
+    output and the reference. If there are several references, each value is the maximum over the
+    references.
+
+    Outputs can be sorted by this pair. Outputs with equal word F1 are then in the order of their
+    character F1.
     """
     words = max(_f1(output.split(), reference.split()) for reference in references)
     return words, max(_f1(output, reference) for reference in references)
@@ -68,7 +69,7 @@ def evenly_spaced_examples(report: EvaluationReport, count: int) -> list[int]:
 def print_examples(
     console: Console, reports: Sequence[EvaluationReport], indices: Sequence[int]
 ) -> None:
-    """Print source, reference, and the output of every report for each index."""
+    """For each index, print the source, the reference, and the output in every report."""
     names = ["output"] if len(reports) == 1 else [report.run for report in reports]
     width = max(len(name) for name in (*names, "reference")) + 2
     for index in indices:

@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 
 class _Argument(TyperArgument):
-    """An argument for which the help shows only the metavar."""
+    """A positional argument. The help shows its metavar, but not its type."""
 
     def display_type_rich(self, ctx: Any) -> str | None:
         return None

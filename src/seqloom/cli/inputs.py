@@ -20,11 +20,11 @@ STDIN = Path("-")
 
 
 def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
-    """Return an iterator over the lines of the files, in lists of PORTION lines.
+    """Return an iterator over lists of lines. Each list has up to PORTION lines of the files.
 
-    Reads stdin if there are no files, and for the path "-". If stdin is a terminal, each list has
-    one line, so that every line is processed as soon as it is entered. If a file is missing, this
-    function raises NotFoundError before anything is read.
+    The path "-" stands for stdin. If there are no files, reads stdin. If stdin is read and is a
+    terminal, each list has one line, so that every line is processed as soon as it is entered.
+    Raises NotFoundError if a file is missing, before anything is read.
     """
     paths = files or [STDIN]
     missing = [path for path in paths if path != STDIN and not path.is_file()]

@@ -7,23 +7,28 @@ MATRIX_SYNTAX = "Numbers of a row are separated by commas, rows by spaces or sem
 
 @dataclass
 class MatrixParser:
-    """Parses the matrices of a command and collects all problems.
+    """Parses the matrices that a user gives as options, and collects error messages.
 
-    problems: what is wrong with the values parsed so far
+    problems: the error messages about all values parsed so far
     """
 
     problems: list[str] = field(default_factory=list)
 
     def parse(self, option: str, value: str) -> list[list[float]]:
-        """Return the rows of a matrix. Text that is not a number becomes a problem and a zero.
+        """Return the rows of a matrix.
 
-        option: name of the option, for the problem
+        If an entry is not a number, adds an error message to `problems` and uses 0 for the entry.
+
+        option: name of the option, for the error message
         """
         rows = [row.split(",") for row in value.replace(";", " ").split()]
         return [[self._number(option, text) for text in row] for row in rows]
 
     def parse_vector(self, option: str, value: str) -> list[float]:
-        """Return the numbers of a matrix with one row."""
+        """Return the numbers of a vector, which is written as a matrix with one row.
+
+        If there are more rows, adds an error message to `problems`.
+        """
         rows = self.parse(option, value)
         if len(rows) > 1:
             self.problems.append(

@@ -17,9 +17,10 @@ from seqloom.core.file_kinds import recognise
 
 
 def existing_run(folder: Path | None) -> Path | None:
-    """Option callback: check that a run folder exists, and start its integrity check.
+    """Option callback that checks a run folder. Returns the folder unchanged.
 
-    Returns the folder unchanged. Raises NotFoundError if it does not exist.
+    Raises NotFoundError if the folder does not exist. Otherwise starts the integrity check of its
+    files, which runs in a thread while the command imports torch.
     """
     if folder is None:
         return None

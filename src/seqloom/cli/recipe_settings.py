@@ -46,9 +46,11 @@ def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
 
 
 def load_run(folders: Sequence[Path], settings: Sequence[str] | None) -> tuple[Run, list[str]]:
-    """Load a run, or an ensemble, with the settings of its model that --set changes.
+    """Load a run, or an ensemble of several runs, and apply the --set values for the model.
 
-    Returns the run and the settings of other sections, which `change_recipe` applies.
+    Returns the run and the other --set values. The caller applies these with `change_recipe`.
+
+    settings: the values of --set
     """
     from seqloom.runs.run import load
 
@@ -57,10 +59,10 @@ def load_run(folders: Sequence[Path], settings: Sequence[str] | None) -> tuple[R
 
 
 def split_model_settings(settings: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """Return the settings of the section `model`, and the settings of all other sections.
+    """Split the values of --set into those of the section `model` and those of other sections.
 
-    Raises ConfigError, with all problems, for settings of the model that do not fit the trained
-    weights.
+    A trained model allows only changes that fit its weights. Raises one ConfigError that lists all
+    other settings of the model.
     """
     of_model = [each for each in settings or () if _section(each) == "model"]
     rejected = [each for each in of_model if not MODEL_SETTINGS.fullmatch(_key(each))]

@@ -10,9 +10,9 @@ from seqloom.core.errors import StorageError
 
 
 class StdoutClosedError(Exception):
-    """The program that reads standard output has closed it, as `head` does.
+    """Raised if the program that reads standard output has closed the pipe, as `head` does.
 
-    Not a subclass of OSError, because typer handles OSError itself.
+    This class is not a subclass of OSError, because typer handles OSError itself.
     """
 
 

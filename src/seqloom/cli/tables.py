@@ -66,7 +66,8 @@ def metric_label(name: str) -> str:
 def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
     """Context manager that shows a progress bar on stderr while the block runs.
 
-    Yields a function of (done, total) that updates the bar, or None if stderr is not a terminal.
+    Yields a function with the parameters (done, total), which updates the bar. If stderr is not a
+    terminal, shows no bar and yields None.
     """
     if not sys.stderr.isatty():
         yield None

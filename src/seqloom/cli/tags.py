@@ -1,4 +1,8 @@
-"""The warning about texts without a tag, for runs whose task is chosen by a tag in the text."""
+"""Prints a warning about source texts without a tag.
+
+A tag is a string such as <U> in the source text. It tells the model what to do with the text. The
+setting `text.tags` lists the tags of a run.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class MissingTags:
-    """Counts the lines without a tag over all portions of the input.
+    """Collects the numbers of the input lines without a tag, for one warning at the end.
 
-    numbers: the numbers of these lines, counted from 1
-    total:   the number of all lines
+    numbers: the numbers of the lines without a tag, counted from 1
+    total:   the number of all lines so far
     """
 
     run: Run
@@ -25,7 +29,7 @@ class MissingTags:
     total: int = 0
 
     def add(self, texts: Sequence[str]) -> None:
-        """Count the next lines."""
+        """Check the next lines of the input."""
         missing = self.run.source_tags.missing(texts)
         self.numbers += [self.total + index + 1 for index in missing]
         self.total += len(texts)
@@ -37,6 +41,6 @@ class MissingTags:
 
 
 def warn_about_missing_tags(run: Run, texts: Sequence[str]) -> None:
-    """Print a warning if one of the texts has no tag, but the run has tags."""
+    """If the run has tags, print a warning about the texts that contain none of them."""
     for warning in run.source_tags.warnings(texts, "text"):
         print_warning(warning)

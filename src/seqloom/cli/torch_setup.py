@@ -10,9 +10,9 @@ from seqloom.core.allocator import set_mimalloc_purge_delay
 def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
     """Set the environment variables that torch reads on import, and start integrity checks.
 
-    Importing torch takes seconds. Meanwhile the integrity checks run in a thread, because hashing
-    files needs only one core. `seqloom.runs.run.load` waits for their result. Environment variables
-    that are already set keep their value.
+    Environment variables that are already set keep their value. The integrity checks hash the files
+    of the run folders in a thread, while the command imports torch, which takes seconds.
+    `seqloom.runs.run.load` waits for the results of the checks.
 
     run_folders: existing run folders that the command is about to load
     """

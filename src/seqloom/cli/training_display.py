@@ -40,7 +40,7 @@ STOP_REASONS = {
 def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
     """Context manager that yields a callback. The callback prints training events.
 
-    style: None selects rich in a terminal and plain otherwise
+    style: None selects "rich" if stderr is a terminal, otherwise "plain"
     """
     if style is None:
         style = "rich" if sys.stderr.isatty() else "plain"
@@ -119,7 +119,7 @@ class LiveDisplay:
 
 
 def fit_fields(fields: Sequence[str], width: int) -> str:
-    """Join the fields. The last fields are left out if they do not fit into `width` columns."""
+    """Join as many fields, from the first on, as fit into `width` columns."""
     line = ""
     for field in fields:
         longer = f"{line}  {field}" if line else field
@@ -184,9 +184,11 @@ def step_fields(data: dict[str, Any]) -> list[str]:
 
 
 def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
-    """Return a list with one line, which shows one score for each group of the dev data.
+    """Return a line with the score of each group of the dev data, as a list of one line.
 
-    The list is empty if there are no groups.
+    If there are no groups, the list is empty.
+
+    groups: maps the name of a group to its scores by metric. Only the first metric is shown.
     """
     if not groups:
         return []

@@ -92,13 +92,15 @@ class Packing:
 
     @property
     def source_mask(self) -> Tensor:
-        """(B, 1, S, S), True where a source position may attend to another source position."""
+        """(B, 1, S, S), True where both source positions belong to the same pair."""
         return _same_pair(self.source_pairs, self.source_pairs)
 
     @property
     def target_mask(self) -> Tensor:
-        """(B, 1, T, T), True where a target position may attend to itself or to an earlier
-        target position of its pair."""
+        """(B, 1, T, T), True where a target position may attend to another one.
+
+        A position may attend to itself and to earlier positions. A packed row holds several pairs,
+        and a position never attends to another pair."""
         return _same_pair(self.target_pairs, self.target_pairs).tril()
 
     @property
@@ -124,8 +126,11 @@ class Packing:
 def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
     """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
 
-    Padding counts as pair 0, so padding attends to padding. If it attended to nothing, the softmax
-    of a padding position would be NaN.
+    queries: (B, T) index of the pair at each position that attends; 0 for padding
+    keys:    (B, S) index of the pair at each position that is attended to; 0 for padding
+
+    Padding is treated as a pair with index 0: it attends to padding. Without any position to
+    attend to, the softmax at a padding position would be NaN.
     """
     return (queries.unsqueeze(2) == keys.unsqueeze(1)).unsqueeze(1)
 
@@ -135,11 +140,12 @@ class Batch:
     """The examples of one training step.
 
     source:  source sequences or images; None for a language model
-    inputs:  START y1 … yT, the decoder's inputs. END is never an input
-    targets: y1 … yT END, the token to predict at each position
+    inputs:  the decoder's inputs: START, then the target without END
+    targets: the token to predict at each position: the target, then END
     packing: which pair each position belongs to; None if each row holds one pair
-    lead:    (B,) number of positions at the start of each row that serve as context only: their
-             targets are padding and do not count in the loss. None if no row has such positions
+    lead:    (B,) number of positions at the start of each row that the decoder reads only as
+             context. Their targets are padding and do not count in the loss. None if no row has
+             such positions
     """
 
     source: Source | None
@@ -162,7 +168,8 @@ class Batch:
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Return a copy with `function` applied to every tensor.
 
-        All these tensors have B rows, so a function that selects rows returns a smaller batch.
+        The first dimension of every tensor is B. If `function` selects rows of a tensor, the result
+        is a smaller batch.
         """
         source = None if self.source is None else self.source.map(function)
         packing = None if self.packing is None else self.packing.map(function)

@@ -1,7 +1,7 @@
 """The types of a model's inputs and outputs.
 
-A `Signature` is all that `models/build.py` needs to know about a task. It determines whether the
-model has an encoder, and how many rows the embeddings and the output layer have.
+`models/build.py` reads nothing about a task except its `Signature`. The signature determines
+whether the model has an encoder, and the sizes of the embeddings and the output layer.
 """
 
 from dataclasses import dataclass

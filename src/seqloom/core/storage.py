@@ -92,7 +92,10 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _serialise_manifest(content: dict[str, Any]) -> bytes:
-    """Serialise a manifest with its own digest, so that damage to the manifest is detected too."""
+    """Convert a manifest to JSON and add the digest of its content under the key "seal".
+
+    The digest makes it possible to detect damage to the manifest itself.
+    """
     seal = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return json.dumps({**content, "seal": seal}, indent=2).encode()
 
@@ -157,8 +160,8 @@ def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
 def remove_folder(path: Path) -> None:
     """Remove a folder atomically.
 
-    The folder is renamed first. A process that dies during the removal leaves no incomplete folder
-    at `path`.
+    The folder is first renamed to a temporary name and then deleted. If the process dies during
+    the deletion, there is no incomplete folder at `path`.
     """
     renamed = path.with_name(f"{TEMPORARY_PREFIX}gone-{path.name}-{os.getpid()}")
     with storage_errors(path):
@@ -268,7 +271,7 @@ def remove_leftovers_beside(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files and folders that a process left inside this folder when it died."""
+    """Remove the temporary files and folders that a dead process left inside this folder."""
     for path in sorted(folder.rglob(f"{TEMPORARY_PREFIX}*")):
         _remove_leftover(path)
 
@@ -276,7 +279,8 @@ def remove_leftovers(folder: Path) -> None:
 def _remove_leftover(path: Path) -> None:
     """Remove a temporary file or folder.
 
-    A folder with the prefix RETIRED is renamed back instead if no new folder has replaced it.
+    A name that starts with `RETIRED` marks the old version of a folder that was being replaced. If
+    there is no new version, the old one is not removed but renamed back to its original name.
     """
     name, _, process = path.name.removeprefix(RETIRED).rpartition("-")
     if path.name.startswith(RETIRED) and name and process.isdigit():

@@ -10,9 +10,9 @@ Split = Literal["train", "dev", "test"]
 class Example:
     """One source-target pair as read from the data, before tokenisation.
 
-    source:     the input text, or the path of an image; "" for data without sources (plain
-                lines). If the corpus has a tag, the source starts with the tag:
-                "<2de> A dog runs."
+    source:     the input text, the path of an image, or a sequence of vectors written as text (see
+                `readers/frames.py`); "" for data without sources. If the corpus has a tag, the
+                source starts with the tag: "<2de> A dog runs."
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages

@@ -163,9 +163,12 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SelectedCandidates:
-    """N candidates for each of B sources, selected by index. All fields have the shape (B, N).
+    """The result of `Candidates.select`: N candidates for each of B sources.
 
-    parents: index, within its source, of the hypothesis that each candidate extends
+    All fields have the shape (B, N).
+
+    totals, log_probabilities, tokens: as in `Candidates`
+    parents: index (0 ... K - 1, within its source) of the hypothesis that each candidate extends
     """
 
     totals: Tensor
@@ -366,9 +369,10 @@ class SavedHypotheses:
 def step_outcome(
     active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
 ) -> StepOutcome:
-    """Describe the decisions of a step for a tracer.
+    """Return a description of what a step decided. A tracer records it.
 
-    remaining: (B',) indices of the sources for which the search continues
+    remaining: (B',) indices, among the B sources of this step, of the sources for which the
+               search continues
     """
 
     def keys(parents: Tensor, tokens: Tensor) -> list[CandidateKey]:

@@ -21,7 +21,10 @@ from seqloom.decoding.search import Search
 
 
 def build_rules(config: SearchRulesConfig) -> Rules:
-    """Build the rules of a search. `max_length` is not a rule: each `SearchRequest` contains it."""
+    """Build the rules that forbid tokens during a search.
+
+    They do not include `max_length`, which is part of each `SearchRequest`.
+    """
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
 
 

@@ -112,7 +112,10 @@ class Exhaustive:
         return tree.best_hypotheses(leaves, 0, self.normalisation, request.n_best)
 
     def _check_size(self, vocabulary: int, request: SearchRequest) -> None:
-        """Raise ConfigError if there are more than `max_sequences` sequences of maximum length."""
+        """Raise ConfigError if the number of sequences of maximum length exceeds `max_sequences`.
+
+        Only sequences that start with the forced prefix are counted.
+        """
         words = vocabulary - len(self.rules.excluded_tokens) - 1  # without END
         [limit], [prefix] = request.max_lengths, request.all_prefixes
         free_steps = limit - len(prefix)
@@ -131,7 +134,10 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Describe the decisions of a step for a tracer. Exhaustive search drops no allowed token.
+    """Return a description of what a step decided. A tracer records it.
+
+    Exhaustive search keeps every allowed candidate. The n_best candidates come first in `ended`
+    and in `continuing`, with the best first.
 
     allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
     totals:  (R,)   log-probability of each hypothesis before this step

@@ -56,8 +56,9 @@ def alternatives(
 ) -> list[list[TokenLogProbability]]:
     """Return the `count` most probable tokens at each position of an output, best first.
 
-    For T tokens, the result has T + 1 positions: END follows the last token. Probabilities are
-    p(y | y_1 ... y_{t-1}, x). No rules are applied, so no token is forbidden.
+    For T tokens, the result has T + 1 positions: END follows the last token. The log-probability
+    of a token at position t is conditioned on the source and on the first t - 1 tokens of the
+    output. No rules are applied, so no token is forbidden.
     """
     target = torch.tensor([*tokens, END], device=memory.mask.device)
     steps: list[list[TokenLogProbability]] = []

@@ -96,7 +96,9 @@ def generate(
 class OutputRows:
     """The outputs under construction, one per row. The rows of one source are adjacent.
 
-    indices:   (R,)       index that each row had in the first step
+    Rows of finished sources are dropped from time to time, which renumbers the rows that remain.
+
+    indices:   (R,)       index of each row before any row was dropped
     generated: (R, 1 + t) START and the tokens so far
     nodes:     (R,)       node of each row's last token in the `TokenTree`
     """
@@ -141,7 +143,10 @@ class OutputRows:
 class RowTracker:
     """Tracks on the host which rows have ended.
 
-    leaves: for each row, the tree node of its last token; ROOT for a row that has not ended
+    A row ends when it generates END or reaches its maximum length.
+
+    leaves: for each row of the first step, the node of its last token in the `TokenTree`; ROOT
+            for a row that has not ended
 
     The host waits for the device only in `update`, once per step.
     """
@@ -182,7 +187,7 @@ class RowTracker:
 def step_outcome(
     tokens: Tensor, chosen: Tensor, remaining: Tensor, unfinished: Sequence[bool]
 ) -> StepOutcome:
-    """Describe the decisions of a step for a tracer.
+    """Return a description of what a step decided. A tracer records it.
 
     tokens:     (R,)  chosen token of each row
     chosen:     (R,)  log-probability of each chosen token
@@ -211,7 +216,8 @@ def roll_out(
 ) -> Tensor:
     """Generate the vectors y_1 ... y_T with y_t = f(y_{t-1}, c_t, source) -> (B, T, D)
 
-    f is a step of the decoder. Its input is y_{t-1} with c_t appended. Gradients flow back through the generated vectors.
+    f is a step of the decoder. Its input is the concatenation of y_{t-1} and c_t. Gradients flow
+    back through the generated vectors.
 
     first:        (B, D)    y_0, the vector before the first output
     context:      (B, T, C) c_1 ... c_T, values that are known in advance and not predicted

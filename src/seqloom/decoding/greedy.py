@@ -12,7 +12,7 @@ from seqloom.models.interface import Memory
 
 @dataclass(frozen=True)
 class Greedy:
-    """y_t = argmax p(y | y_1 ... y_{t-1}, source)
+    """Greedy search: y_t = argmax_y p(y | y_1 ... y_{t-1}, source)
 
     `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
     """

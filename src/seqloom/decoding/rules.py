@@ -68,8 +68,9 @@ class Rules:
         generated:         (R, 1 + t) START and the t tokens of each row so far
         forced:            (R,)       token that each row must generate, PAD if no token is forced;
                                       None if no token is forced in any row
-        position:          ()         t. It is needed only if `generated` has more than 1 + t
-                                      columns, because it has space for later tokens. Default: None
+        position:          ()         t. Needed only if `generated` is a buffer with further columns
+                                      for later tokens. Default: None, which means that `generated`
+                                      has exactly 1 + t columns
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
@@ -93,8 +94,8 @@ class Rules:
     ) -> None:
         """Forbid END before `min_length` tokens, unless every other token is forbidden.
 
-        log_probabilities: (R, V), changed in place
-        end:               (R,) log-probability of END under the model
+        log_probabilities: (R, V) changed in place. The other rules have been applied already
+        end:               (R,) log-probability of END before any rule was applied
         length:            number of tokens so far
         """
         if self.min_length == 0 or (isinstance(length, int) and length >= self.min_length):
@@ -117,9 +118,9 @@ def forbid_repeats(
 
     log_probabilities: (R, V)
     generated:         (R, 1 + t) START and the t tokens of each row so far
-    position:          () t. It is needed only if `generated` has more than 1 + t columns, because
-                       it has space for later tokens. The additional columns are ignored.
-                       Default: None
+    position:          () t. Needed only if `generated` is a buffer with further columns for later
+                       tokens; these columns are ignored. Default: None, which means that
+                       `generated` has exactly 1 + t columns
     """
     if generated.shape[1] < size:
         return

@@ -82,7 +82,10 @@ class Sampling:
         )
 
     def _uniforms(self, request: SearchRequest) -> NDArray[np.float32]:
-        """(B · samples, T) uniform random numbers from 0 to 1, from one generator per sample"""
+        """Return random numbers (B · samples, T) from the uniform distribution on [0, 1).
+
+        Each sample has its own random generator.
+        """
         steps = max(request.max_lengths)
         indices = request.indices
         if indices is None:

@@ -26,8 +26,8 @@ class SearchRequest:
     prefixes:       for each source, the tokens that its outputs must start with. Prefixes may be
                     empty and may have different lengths. Default: None, no prefixes
     n_best:         maximum number of outputs per source. Default: 1
-    keep_attention: reduces the attention weights of a step to the part that the search keeps.
-                    Default: None, which keeps no attention weights
+    keep_attention: function that takes the attention weights of a step and returns the part that
+                    each hypothesis keeps. Default: None, which keeps no attention weights
     indices:        index of each source in the caller's list. Samples depend on this index and not
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
@@ -57,7 +57,10 @@ class SearchRequest:
         )
 
     def check(self, source_count: int) -> None:
-        """Raise DataError if a prefix leaves no room for END within the maximum length."""
+        """Raise DataError if a prefix leaves no room for END within the maximum length.
+
+        source_count: number of sources in the batch, which the lengths of all fields must match
+        """
         prefixes = self.all_prefixes
         indices = range(source_count) if self.indices is None else self.indices
         assert source_count == len(self.max_lengths) == len(prefixes) == len(indices)

@@ -129,7 +129,7 @@ class StreamingDecoder:
     ) -> None:
         """Report each row's newest token.
 
-        sources:  index, in the batch of the first step, of each remaining source
+        sources:  for each source that is still in the batch, its index in the first batch
         logits:   (R, V) logits of the previous step, from which the search chose the token
         finished: (R,) True for rows that have generated END. They may stay in the batch for some
                   steps, but their tokens are not reported

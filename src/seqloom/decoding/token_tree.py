@@ -18,8 +18,10 @@ class TokenTree:
     """A tree with one node per generated token; each node points to its parent.
 
     A search adds nodes at every step and keeps only their indices. At the end, each hypothesis is
-    built by following the pointers from its last token (leaf) back to its first token. Attention
-    weights are stored once per row of a step, and every node stores the index of its row.
+    built by following the pointers from its last token (leaf) back to its first token.
+
+    A row of a step may generate several tokens, which all have the attention weights of that row.
+    Therefore the weights are stored once per row, and each node stores the index of its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -33,7 +35,7 @@ class TokenTree:
         self._nodes: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def begin_step(self, attention: Tensor | None, rows: int) -> None:
-        """Start a step.
+        """Start a step. Store the part of its attention weights that `keep_attention` returns.
 
         attention: (R, L, H, S) attention weights of the step; None if there are none
         rows:      R, the number of rows of the step
@@ -72,7 +74,10 @@ class TokenTree:
         return path[::-1]
 
     def _attention_of(self, path: Sequence[int], source: int) -> Tensor | None:
-        """(T, ..., S) attention weights of each token of a path, without source padding."""
+        """Return the attention weights (T, ..., S) of the T tokens of a path.
+
+        S is the length of the source without padding. Return None if no weights were stored.
+        """
         if not self._attention:
             return None
         node_rows = self._columns[3]
@@ -121,7 +126,8 @@ class TokenTree:
     ) -> list[Hypothesis]:
         """Return the `count` best of the hypotheses that end in these nodes.
 
-        Finished hypotheses come before unfinished ones, each group sorted by score, best first.
+        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
+        best first.
         """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]

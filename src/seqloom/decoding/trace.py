@@ -116,7 +116,7 @@ class SearchTrace:
         return self.steps[index[0]][index[1]]
 
     def path(self, index: CandidateIndex) -> list[CandidateIndex]:
-        """Return the candidates from the first token to the candidate `index`."""
+        """Return the indices of the candidates from the first step to the candidate `index`."""
         step, position = index
         path = []
         while position != NO_PARENT:
@@ -133,7 +133,7 @@ class SearchTrace:
                         yield step, position
 
     def best(self) -> list[list[CandidateIndex]]:
-        """Return the path of each output, in the order in which the search returned the outputs."""
+        """Return the path (see `path`) of each output that the search returned, in its order."""
         paths = [self.path(leaf) for leaf in self.leaves()]
         if not self.ranked:
             return sorted(paths, key=lambda path: path[0])

@@ -49,10 +49,10 @@ class StepOutcome:
 
     compared:   candidates that the search compared, with the log-probabilities of their tokens
     ended:      candidates that end in END and are saved
-    continuing: candidates without END that are extended, or saved if the search stops for their
-                source
-    next_rows:  for each row of the next step, the candidate that the row extends. None for a row
-                without a hypothesis and for a row that has ended; the trace omits these rows
+    continuing: candidates without END. The next step extends them. If the search of their source
+                ends at this step, they are saved
+    next_rows:  for each row of the next step, the candidate that the row extends. None if the row
+                is unused or its hypothesis has ended. The trace omits such rows
     """
 
     compared: Mapping[CandidateKey, float]
@@ -77,7 +77,10 @@ class StepOutcome:
 class _Row:
     """A hypothesis that the next step extends.
 
-    index: index of the hypothesis among the candidates of its source in the current step
+    index:     index of the candidate, among the candidates of its source in the latest step, that
+               became this hypothesis; NO_PARENT before the first step
+    total:     log-probability so far
+    generated: START and the tokens so far
     """
 
     source: int
@@ -228,7 +231,9 @@ class Tracer:
 
 
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
-    """Return the rule that forbids `token` as the next token; None if the token is allowed.
+    """Return why the rules forbid `token` as the next token; None if they allow it.
+
+    The function ignores the exception that allows END early (see `Rules`).
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced

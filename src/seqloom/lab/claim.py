@@ -18,11 +18,13 @@ TrialProgress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Trial(Generic[SettingsT]):
-    """One measurement to make: one condition with one seed.
+    """One measurement to make.
 
-    settings: sizes of models and data
-    models:   folder of trained models; see `trained_models.train_once`
-    progress: receives the progress of the trial
+    condition: name of the condition, one of the variants that a claim compares
+    seed:      seed of all random numbers in the measurement
+    settings:  sizes of models and data
+    models:    folder of trained models; see `trained_models.train_once`
+    progress:  receives the progress of the trial
     """
 
     condition: str

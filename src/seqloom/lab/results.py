@@ -12,9 +12,10 @@ Numbers = Mapping[str, float]
 class Measurement:
     """The values measured under one condition with one seed.
 
-    seconds: duration. Includes training, unless the model was already trained for another condition.
+    seconds: duration of the measurement. It includes training, unless the model was already trained
+             for another condition.
     device:  for example "cpu" or "cuda"
-    machine: processor and GPU. Empty in reports that were written without it.
+    machine: processor and GPU. Empty if the report was written before this field existed.
     """
 
     condition: str

@@ -6,7 +6,7 @@ from the bound, and is positive if the value is on the required side.
 
     confirmed   all margins are positive, and their mean exceeds twice its standard error
     refuted     all margins are negative, and their mean is below minus twice its standard error
-    undecided   otherwise, and always with fewer than three seeds
+    undecided   otherwise, and always with fewer than three seeds (some claims need more)
 
 A claim is confirmed if all its statements are confirmed, refuted if at least one is refuted, and
 undecided otherwise. With three seeds, a statement about pure noise is confirmed in about one
@@ -62,7 +62,10 @@ class Effect:
 
     @property
     def margins(self) -> list[float]:
-        """Distance of each value from the bound; positive on the required side."""
+        """The distance of each value from the bound.
+
+        It is positive if the value is on the required side of the bound, else negative.
+        """
         if self.below is not None:
             return [self.below - value for value in self.values]
         return [value - (self.above or 0.0) for value in self.values]

@@ -25,7 +25,7 @@ def align_words(
 
     attention:    (T, S) attention weights of each target position over the source positions
     target_words: word index of each of the T positions, -1 for a position that belongs to no word
-    source_words: the same for the S positions
+    source_words: word index of each of the S positions, with -1 as in `target_words`
 
     The weight between two words is computed from the weights of their positions by `merge_words`.
     Links are in the order of the target words.
@@ -38,10 +38,11 @@ def align_words(
 
 
 class WordAttention(NamedTuple):
-    """Attention weights (T', S') between words.
+    """Attention weights between words.
 
-    target_words: word index of each of the T' rows
-    source_words: word index of each of the S' columns
+    weights:      one row per target word, one column per source word
+    target_words: word index of each row
+    source_words: word index of each column
     """
 
     weights: NDArray[np.float64]
@@ -52,9 +53,10 @@ class WordAttention(NamedTuple):
 def attention_between_words(
     attention: ArrayLike, target_words: Sequence[int], source_words: Sequence[int]
 ) -> WordAttention:
-    """Convert attention between positions (T, S) to attention between words (T', S').
+    """Convert attention between positions (T, S) to attention between words.
 
-    Positions that belong to no word, such as END, are left out, so rows may sum to less than 1.
+    Positions that belong to no word, such as END, have no row and no column in the result.
+    Therefore its rows may sum to less than 1. The arguments are those of `align_words`.
     """
     merged = merge_words(attention, target_words, source_words)
     targets = [target_words[group[0]] for group in group_positions(target_words)]
@@ -71,8 +73,9 @@ def attention_between_words(
 def align_by_agreement(forward: ArrayLike, backward: ArrayLike) -> tuple[Alignment, Alignment]:
     """Align words by the product of the attention weights of two models (Liang et al. 2006).
 
-    Return two alignments. The first links each target word to its best source word, the second
-    each source word to its best target word. Both list the source word first.
+    Returns two alignments. The first links each target word to the source word with the largest
+    product. The second links each source word to the target word with the largest product. In both
+    alignments each link lists the source word first.
 
     forward:  (T, S) attention from target words to source words
     backward: (S, T) attention from source words to target words, by a model of the opposite
@@ -133,8 +136,11 @@ def symmetrise(
 
 
 def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
-    """Return `links`, extended with links of `union` until none can be added. A link can be added
-    if it is adjacent to a chosen link and if one of its two words has no link yet."""
+    """Add links of `union` to a copy of `links` until no more can be added. Return the copy.
+
+    A link (source, target) can be added if it is adjacent to a link of the copy, also diagonally,
+    and if its source word or its target word has no link in the copy yet.
+    """
     links = set(links)
     queue = sorted(links)
     while queue:

@@ -68,8 +68,11 @@ class AlignmentScores:
 def score_alignments(
     alignments: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]
 ) -> AlignmentScores:
-    """Score predicted alignments. Each ratio is computed once, from counts over all sentence
-    pairs."""
+    """Compute precision, recall and alignment error rate of predicted alignments.
+
+    Links are counted over all sentence pairs, and the scores are computed from these sums. They are
+    not means of the scores of single sentence pairs.
+    """
     assert len(alignments) == len(gold), "one alignment for each sentence pair"
     links = sure = correct_sure = correct = 0
     for predicted, expected in zip(map(set, alignments), gold, strict=True):

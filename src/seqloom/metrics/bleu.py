@@ -111,8 +111,8 @@ def mean_sentence_bleu(
 ) -> Score:
     """Mean of the BLEU scores of all sentences, 0 to 100. White space separates words.
 
-    Used for generated code: a short line has the same weight as a long one, and a correct line
-    has a score of 100.
+    This score is used for generated code. A short line has the same weight as a long one. A correct
+    line has a score of 100, even if it has fewer than four words.
     """
     check_references(hypotheses, references)
     metric = bleu_metric(lowercase, tokenize="none", effective_order=True)

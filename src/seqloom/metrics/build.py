@@ -21,8 +21,8 @@ from seqloom.metrics.score import Metric, References, Score
 def build_metric(name: ScoreName, lowercase: bool) -> Metric:
     """Return the metric with this name.
 
-    lowercase: whether outputs are lower-cased. If so, the metric lower-cases the references too,
-               and the signatures of BLEU and chrF say so.
+    lowercase: True if the outputs are lower-cased. The metric then lower-cases the references too,
+               and the signatures of BLEU and chrF mention it.
     """
     metric = _build(name, lowercase)
     return partial(_lowercase_references, metric) if lowercase else metric

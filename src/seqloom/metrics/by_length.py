@@ -32,8 +32,8 @@ def by_length(
     """Divide the sentences into buckets by source length, and score each bucket with the metric.
 
     The length is the number of words separated by white space. There are at most `max_buckets`
-    buckets of similar size. Each has at least `min_sentences` sentences, unless there are fewer in
-    total.
+    buckets with similar numbers of sentences. Each bucket has at least `min_sentences` sentences.
+    If there are fewer sentences in total, there is one bucket.
     """
     check_references(hypotheses, references)
     if len(sources) != len(hypotheses):
@@ -53,7 +53,10 @@ def by_length(
 def bucket_bounds(
     lengths: Sequence[int], max_buckets: int, min_sentences: int
 ) -> list[tuple[int, int]]:
-    """Return the shortest and longest length of each bucket. Equal lengths share a bucket."""
+    """Return the smallest and the largest length in each bucket.
+
+    All sentences of the same length are in the same bucket.
+    """
     target_size = max(min_sentences, -(-len(lengths) // max_buckets))
     bounds: list[tuple[int, int]] = []
     bucket: list[int] = []

@@ -40,8 +40,8 @@ def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
 def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
     """Return the mean score of each text, with every other text as its reference in turn.
 
-    Equal texts are scored only once, but each of them counts in the mean. A single text has a
-    utility of 100.
+    If a text occurs several times, it is scored only once, but every occurrence counts in the
+    means. If there is only one text, its score is 100.
     """
     if len(texts) == 1:
         return [100.0]
@@ -78,10 +78,11 @@ def _common_ngrams(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matr
 
 
 def _chrf(texts: Sequence[str]) -> Matrix:
-    """Return chrF of every pair of the N texts: (N, N), with references as in `pairwise_utility`.
+    """Return chrF of every pair of the N texts: (N, N).
 
-    chrF is the F-score of mean precision and mean recall. The means are over the n-gram lengths
-    for which both texts have n-grams.
+    Entry (i, j) is the score of text i with text j as its reference. chrF is the F-score of mean
+    precision and mean recall. The means are over the n-gram lengths for which both texts have
+    n-grams.
     """
     size = len(texts)
     precision, recall, orders = np.zeros((3, size, size))

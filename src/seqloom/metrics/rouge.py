@@ -30,8 +30,11 @@ class Overlap(NamedTuple):
 
 
 def rouge(kind: RougeKind, hypotheses: Sequence[str], references: References) -> Score:
-    """ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004): mean F-score of the common
-    words, the common word pairs, or the longest common subsequence of words.
+    """Return ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100 (Lin 2004).
+
+    The score is the mean of the F-scores of all outputs. ROUGE-1 counts the words that an output
+    and its reference have in common. ROUGE-2 counts pairs of consecutive words. ROUGE-L counts the
+    words of the longest common subsequence.
 
     If an output has several references, the one with the highest score is used, as for SciTLDR
     (Cachola et al. 2020). Words are sequences of letters and digits, lower-cased and not stemmed.
@@ -64,7 +67,10 @@ def _ngram_overlap(order: int) -> Callable[[Words, Words], Overlap]:
 
 
 def _longest_common_subsequence(first: Words, second: Words) -> Overlap:
-    """Compute the length of the longest common subsequence by dynamic programming."""
+    """Return the length of the longest common subsequence, and the lengths of both texts.
+
+    The subsequence is computed by dynamic programming.
+    """
     row = [0] * (len(second) + 1)
     for word in first:
         previous = row

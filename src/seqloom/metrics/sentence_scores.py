@@ -34,10 +34,10 @@ def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> l
 
 @dataclass(frozen=True)
 class DiffSpan:
-    """Consecutive words of one text, and the words of another text that correspond to them.
+    """Consecutive words of one text, and the corresponding words of another text.
 
-    If the texts agree here, the words of both are equal. If they differ, one text may have no words
-    here.
+    ours:   words of the first text
+    theirs: words of the second text. If they differ from `ours`, one of the two may be empty
     """
 
     ours: tuple[str, ...]

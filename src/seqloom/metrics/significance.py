@@ -31,8 +31,8 @@ class BootstrapEstimate:
 class PairedComparison:
     """Two systems compared by one metric.
 
-    p_value: probability of a difference at least as large as the measured one if both systems were
-             equally good; 1 if their scores are equal
+    p_value: if both systems were equally good, the probability of a difference that is at least as
+             large as the measured one. 1 if the two scores are equal
     """
 
     metric: str

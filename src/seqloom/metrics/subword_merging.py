@@ -1,12 +1,13 @@
 """Merges attention between subwords into attention between words.
 
-The attention to a source word v is the sum over its subwords s. The attention of a target word w is
-the mean over its subwords t:
+A[t, s] is the attention weight of the target subword t for the source subword s. The weight of a
+target word w for a source word v is the sum over the subwords of v and the mean over the |w|
+subwords of w:
 
     A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
 
-If every row of A sums to 1, every row of A' sums to 1. The total attention to a source word, which
-is a column sum, stays the same only if row w of A' is weighted by |w|, its number of subwords.
+If every row of A sums to 1, every row of A' sums to 1. The sum of a column is the total attention
+to a source word. Merging preserves this sum only if row w of A' is multiplied by |w|.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,9 @@ class AttentionMap:
 
 
 def group_positions(words: Sequence[int]) -> list[tuple[int, ...]]:
-    """Group the positions that belong to the same word. A position without a word is its own group.
+    """Group consecutive positions that belong to the same word.
+
+    A position that belongs to no word forms a group of its own.
 
     words: word index of each position, NO_WORD for a position that belongs to no word
     """
@@ -52,10 +55,11 @@ def merge_words(
 ) -> NDArray[np.float64]:
     """Merge attention between positions (T, ..., S) into attention between words (T', ..., S').
 
-    A position without a word keeps its own row or column.
+    T' and S' are the numbers of groups that `group_positions` returns for target and source. A
+    position that belongs to no word keeps its own row or column.
 
     target_words: word index of each of the T positions, NO_WORD if it belongs to no word
-    source_words: the same for the S positions
+    source_words: word index of each of the S positions, NO_WORD if it belongs to no word
     """
     weights = np.asarray(attention, dtype=np.float64)
     assert (weights.shape[0], weights.shape[-1]) == (len(target_words), len(source_words))
@@ -74,7 +78,7 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
 
 
 def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
-    """Return the label of each group of `group_positions`.
+    """Return the label of each group that `group_positions` returns for `words`.
 
     The label of a word is the word as it is written in `text`. The label of a position without a
     word is its piece.

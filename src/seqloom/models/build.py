@@ -65,9 +65,11 @@ from seqloom.text.vocabulary import END, PAD, START
 def build_model(config: ModelConfig, signature: Signature) -> Model:
     """Build the model that the config describes, for the signature's source and target types.
 
-    Raise a `ConfigError` if one-hot positions are to be added to one-hot tokens (`join = "add"`)
-    and `max_length` is larger than the vocabulary, or if the attention score of the decoder has
-    fewer source positions than an image has cells.
+    Raise a `ConfigError` in two cases:
+
+    - One-hot positions are added to one-hot tokens (`join = "add"`), but the positions'
+      `max_length` is larger than the vocabulary.
+    - The decoder's attention score supports fewer source positions than an image has grid cells.
     """
     problems = _vocabulary_problems(config, signature) + _grid_problems(config, signature)
     if problems:
@@ -77,12 +79,10 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
 
 
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
-    """Return an error message for each side whose one-hot positions are too wide.
+    """Return one error message per part (encoder, decoder) whose one-hot positions are too wide.
 
-    The sides are encoder and decoder. One-hot positions that are added to one-hot tokens must not
-    be wider than the tokens.
-    This cannot be checked with the config alone, because the width of one-hot tokens is the size of
-    the vocabulary.
+    One-hot positions that are added to one-hot tokens must not be wider than the tokens. The config
+    alone is not enough for this check, because the width of one-hot tokens is the vocabulary size.
     """
     sides = (
         ("encoder", config.encoder, signature.source),
@@ -103,7 +103,11 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
 
 
 def _grid_problems(config: ModelConfig, signature: Signature) -> list[str]:
-    """Return an error message if a positional score has a table smaller than the grid of images."""
+    """Return an error message if the attention score supports too few source positions.
+
+    Some attention scores have a maximum source length. It must be at least the number of grid cells
+    of an image.
+    """
     encoder, decoder = config.encoder, config.decoder
     if not isinstance(encoder, ImageEncoderConfig) or isinstance(decoder, LabelsDecoderConfig):
         return []

@@ -10,7 +10,10 @@ from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 
 
 def compile_model(model: Model) -> None:
-    """Compile layers and losses in place. torch compiles them again for each new batch shape."""
+    """Compile Transformer layers, the step of a recurrent decoder, and the losses, in place.
+
+    torch compiles them again for each new batch shape.
+    """
     for part in (model.encoder, model.decoder):
         match part:
             case TransformerEncoder() | TransformerDecoder() | PatchEncoder():

@@ -76,7 +76,7 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """One part of the decoder state (`State.fixed` or `State.moving`) of each member, in order."""
+    """`State.fixed` or `State.moving` of an `EnsembleDecoder`: one such part for each member."""
 
     members: tuple[Rows, ...]
 
@@ -125,7 +125,7 @@ class EnsembleDecoder(DecoderModule):
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        """Return log-probabilities (B, T, V) as the features of the output."""
+        """Return a `DecoderOutput` whose features are the log-probabilities (B, T, V)."""
         assert packing is None, "packing is for training, and ensembles are not trained"
         logits = [
             member(tokens, member_memory).logits()
@@ -153,7 +153,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Return the limits of all members. A setting with several limits keeps the smallest."""
+    """Combine the limits of all members: for each setting, return the smallest limit."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

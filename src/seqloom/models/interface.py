@@ -53,7 +53,8 @@ class Memory:
 
 
 class Rows(Protocol):
-    """Protocol of the parts of a state: tensors with one row per source or per hypothesis."""
+    """Protocol of `State.fixed`, with one row per source, and `State.moving`, with one row per
+    hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
         """Return the rows with these indices (R',), in this order. Indices may be repeated."""
@@ -96,7 +97,7 @@ class State:
     need_attention: bool = True
 
     def select(self, rows: Tensor) -> "State":
-        """Return a state with the hypotheses at these indices (R',) and with all sources."""
+        """Return a state with only the hypotheses at these indices (R',). It keeps all sources."""
         return replace(self, moving=self.moving.select(rows))
 
     def keep_sources(self, sources: Tensor) -> "State":
@@ -107,7 +108,7 @@ class State:
         return replace(self, fixed=self.fixed.select(sources))
 
     def after(self, moving: Rows) -> "State":
-        """Return the state for the next position, with this `moving` part."""
+        """Return the state after one more token: `position` grows by 1 and `moving` is replaced."""
         return replace(self, moving=moving, position=self.position + 1)
 
 
@@ -215,12 +216,14 @@ class StaticDecoder(Protocol):
     """
 
     def start_static(self, memory: Memory, max_steps: int) -> State:
-        """Return the state before the first token, for static steps.
+        """Return the state before the first token, for steps on tensors of fixed shape.
 
-        `position` is a tensor. `step` updates caches in place and returns no attention weights.
-        `moving` has a method `copy_` that overwrites its tensors with those of a later state.
-        The caller may change the number of hypotheses only before the first step, and must not
-        drop a source.
+        The state differs from the result of `Decoder.start`. `State.position` is a tensor.
+        `State.moving` has a method `copy_` that overwrites its tensors with those of a later state.
+        `step` updates caches in place and returns no attention weights.
+
+        The caller may change the number of hypotheses only before the first step. The caller must
+        not drop a source.
         """
         ...
 
@@ -233,15 +236,20 @@ def static_position(device: torch.device) -> Tensor:
 
 
 def row_at(table: Tensor, position: int | Tensor) -> Tensor:
-    """Return the row of a table at this position: (T, P) -> (1, P)"""
+    """Return the row of a table for this position: (T, P) -> (1, P), with P columns.
+
+    A table has one row per position.
+    """
     if isinstance(position, Tensor):
         return table.index_select(0, position.view(1))
     return table[position : position + 1]
 
 
 Limits = dict[str, int]
-"""Maximum numbers of tokens, END included, by the names of the settings that hold them. The names are
-relative to model.encoder or model.decoder, for example "positions.max_length". Empty means unlimited."""
+"""Maps the name of a setting to the maximum number of tokens, END included, that it allows.
+
+The names are relative to model.encoder or model.decoder, for example "positions.max_length". An
+empty dict means that the number of tokens is unlimited."""
 
 
 class DecoderModule(nn.Module):
@@ -286,7 +294,10 @@ class DecoderModule(nn.Module):
         return self.copying.step(logits, features, source)
 
     def output(self, features: Tensor, source: Copyable | None) -> DecoderOutput:
-        """Return the result of `forward` for features (B, T, D)."""
+        """Wrap features (B, T, D) in a `DecoderOutput`, the result of `forward`.
+
+        source: source tokens that can be copied; None without a copy mechanism
+        """
         if self.copying is None or source is None:
             return DecoderOutput(features, self.readout)
         return CopyDecoderOutput(features, self.readout, self.copying, source)

@@ -61,11 +61,12 @@ class CopiedInitialState(InitialState):
 class ProjectedInitialState(InitialState):
     """Computes the initial state as tanh(W c + b), or with a network of several such layers.
 
-    c is the encoder summary. The decoder may differ from the encoder in its number of layers, its
-    width and its cell.
+    c is `Memory.summary`, with the final states of all encoder layers concatenated. The decoder may
+    differ from the encoder in its number of layers, its width and its cell.
 
-    input_width:   L · C, width of c, the concatenated summaries of all encoder layers
-    hidden_layers: number of tanh layers, as wide as the result, before the last layer. Default: 0
+    input_width:   width of c
+    hidden_layers: number of additional tanh layers before the last layer. They are as wide as the
+                   result. Default: 0
     """
 
     def __init__(
@@ -91,7 +92,8 @@ class ProjectedInitialState(InitialState):
 class FlattenedInitialState(ProjectedInitialState):
     """A `ProjectedInitialState` where c = [h_1; …; h_G], the encoder states of all grid cells.
 
-    The mean of the cells loses where in the image a feature is. This vector keeps it.
+    For images, `Memory.summary` is the mean of all cells. The mean does not tell where in the image
+    a feature is; the concatenated states do.
 
     cells: G, the number of grid cells, which is the same for all images
     """
@@ -189,7 +191,11 @@ class RecurrentEncoder(EncoderModule):
 
 
 def score_limits(attention: str, limits: Limits) -> Limits:
-    """Return the limits of an attention score, with the names of the settings of this attention."""
+    """Return the limits of the score of an attention, with the attention's name as a prefix.
+
+    attention: name of the attention in the config, for example "attention"
+    limits:    limits of the score, by setting. "max_length" becomes "attention.score.max_length"
+    """
     return {f"{attention}.score.{setting}": limit for setting, limit in limits.items()}
 
 
@@ -201,7 +207,8 @@ class RecurrentSource:
     mask:        (B, 1, 1, S), or the result of `prepare_mask`
     summary:     (B, D) `Memory.summary` of the top encoder layer
     copyable:    source tokens that can be copied; None without a copy mechanism
-    positions:   (T, P) table of position vectors, shared by all rows; None if there is no table
+    positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
+                 no table
     """
 
     keys_values: KeysValues | None
@@ -397,7 +404,7 @@ class RecurrentDecoder(DecoderModule):
     def _query_position(self, position: int | Tensor) -> Tensor | None:
         """Return the position for a `PositionalScore`, as a 0-dim tensor; None for other scores.
 
-        torch.compile would compile `advance` again for each int.
+        If the position were an int, torch.compile would compile `advance` again for each value.
         """
         if self.attention is None or not self.attention.score.is_positional:
             return None
@@ -413,12 +420,14 @@ class RecurrentDecoder(DecoderModule):
         need_attention: bool,
         position: Tensor | None = None,
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
-        """Compute one position from its embedded tokens (R, E).
+        """Compute one target position.
 
+        Return three values: the input features of the readout (R, F), the new state, and the
+        attention weights (R, H, S). The weights are None if there is no attention or
+        `need_attention` is False. F is the width of the features.
+
+        inputs:   (R, E) embedded previous token of each row; E is the width of the embedder
         position: the result of `_query_position`
-
-        Return the readout's features (R, F), the new state, and the attention weights (R, H, S).
-        The weights are None if there is no attention or `need_attention` is False.
         """
         weights: Tensor | None = None
         states, context = moving.states, moving.context
@@ -478,10 +487,10 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """If `context_uses` contains "state", replace the hidden vector h in the state (R, C).
+        """If `context_uses` contains "state", replace the hidden vector h in the state (R, C) by
+        the context. If their widths differ, the context is projected.
 
-        The new h is the context, projected if its width differs. Otherwise return the state
-        unchanged.
+        If `context_uses` does not contain "state", return the state unchanged.
         """
         if "state" not in self.context_uses:
             return state

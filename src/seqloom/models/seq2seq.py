@@ -17,7 +17,7 @@ class Model(nn.Module):
 
     @property
     def source_limits(self) -> Limits:
-        """Maximum numbers of source tokens, by the full names of the settings that hold them."""
+        """Maximum number of source tokens that each setting allows, by the setting's full name."""
         limits = _full_names("decoder", self.decoder.source_limits)
         if self.encoder is not None:
             limits |= _full_names("encoder", self.encoder.source_limits)
@@ -25,7 +25,7 @@ class Model(nn.Module):
 
     @property
     def target_limits(self) -> Limits:
-        """Maximum numbers of target tokens, by the full names of the settings that hold them."""
+        """Maximum number of target tokens that each setting allows, by the setting's full name."""
         return _full_names("decoder", self.decoder.target_limits)
 
     @property

@@ -65,7 +65,8 @@ class TransformerSource:
 
     keys_values: keys and values of the source for each layer; None without cross-attention
     mask:        (B, 1, 1, S), or the result of `prepare_mask`
-    positions:   (T, P) table of position vectors, shared by all rows; None if there is no table
+    positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
+                 no table
     projections: result of `joined_projections` for each layer, shared by all rows
     copyable:    source tokens that can be copied; None without a copy mechanism
     """

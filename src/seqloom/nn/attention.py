@@ -39,16 +39,21 @@ class AttentionScore(nn.Module):
 
     @property
     def source_limits(self) -> dict[str, int]:
-        """Maximum number of keys, with the name of the setting; empty means unlimited."""
+        """Maximum number of keys, by the name of the setting that limits it. An empty dict means
+        that the number is unlimited."""
         return {}
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """Maximum number of queries, with the name of the setting; empty means unlimited."""
+        """Maximum number of queries, by the name of the setting that limits it. An empty dict means
+        that the number is unlimited."""
         return {}
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)"""
+        """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)
+
+        The score determines the width of the result, "·". This base class returns the keys.
+        """
         return keys
 
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
@@ -172,10 +177,11 @@ class RbfScore(AttentionScore):
 class ExactScore(AttentionScore):
     """score(q, k) = 1 if |q_i - k_i| ≤ tolerance for every entry i, else 0
 
-    With the selection "exact", attention is an ordinary hash table: it returns the value whose key
+    With the selection "exact", attention works like a hash table: it returns the value whose key
     equals the query. Queries and keys get no gradient.
 
-    tolerance: largest difference of two entries that count as equal. Default: 0, equal numbers
+    tolerance: largest difference at which two entries count as equal. Default: 0, which means that
+               the entries must be the same number
     """
 
     def __init__(self, tolerance: float = 0.0) -> None:
@@ -193,8 +199,9 @@ class PositionalScore(AttentionScore):
     The scores are a learned table. They start at zero, so that the softmax gives every visible
     position the same weight. The contents of queries and keys are ignored.
 
-    table: (H, T or 1, S) scores of each head. Positions beyond the table get its last entry. They
-           must be padding: `Model.max_source_length` and `Model.max_target_length` are the limits
+    table: (H, T or 1, S) scores of each head. Only padding may be at positions beyond the table.
+           These positions use its last entry. `Model.max_source_length` and
+           `Model.max_target_length` limit the real positions to the size of the table
     """
 
     is_positional = True
@@ -217,9 +224,10 @@ class PositionalScore(AttentionScore):
 class FixedScore(PositionalScore):
     """score(q_t, k_s) = w[s]: the same learned weights at every decoder step.
 
-    The context is c = Σ_s a_s h_s. It is the same at every step, so this is not yet attention.
+    The context is c = Σ_s a_s h_s, where a_s is the weight and h_s the value of source position s.
+    It is the same at every step, because the decoder cannot choose where to attend.
 
-    max_length: number of source positions
+    max_length: maximum number of source positions
     """
 
     def __init__(self, max_length: int, heads: int = 1) -> None:
@@ -233,8 +241,8 @@ class FixedScore(PositionalScore):
 class PositionScore(PositionalScore):
     """score(q_t, k_s) = w[t, s]: learned weights for each decoder step t and source position s.
 
-    The context is c_t = Σ_s a_ts h_s. It changes from step to step, but the weights are the same for
-    all sources.
+    The context is c_t = Σ_s a_ts h_s, where a_ts is the weight and h_s the value of source position
+    s. The weights change from step to step, but they are the same for all sources.
     """
 
     def __init__(self, max_source_length: int, max_target_length: int, heads: int = 1) -> None:
@@ -252,9 +260,9 @@ class PositionScore(PositionalScore):
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
     """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
-    einsum computes one product per head over all rows of the batch. `@` would broadcast the
-    matrices over the rows. Backward would then compute a separate gradient of the matrices for each
-    row.
+    E is the output width. einsum computes one product per head for the whole batch. `@` would
+    broadcast the matrices over the batch, and the backward pass would then compute their gradients
+    separately for each element of the batch.
     """
     return torch.einsum("bhsd,hde->bhse", states, weights)
 
@@ -262,13 +270,16 @@ def map_heads(states: Tensor, weights: Tensor) -> Tensor:
 def attention_weights(
     scores: Tensor, mask: Tensor | None = None, selection: Selection = "softmax"
 ) -> Tensor:
-    """Turn scores into weights that sum to one over the keys and are zero for hidden keys.
+    """Turn scores into attention weights. Hidden keys get a weight of zero.
+
+    The weights of a query sum to one, except if "exact" finds no key.
 
     scores:    (…, T, S)
     mask:      broadcastable to the scores, True where a key is visible; None: all keys are visible
-    selection: "softmax"; "argmax", which gives all weight to the key with the highest score; or
-               "exact", which does the same if the highest score is positive. If it is not, no key
-               matches the query, and all weights are zero (see `ExactScore`)
+    selection: "softmax": the softmax of the scores over the visible keys
+               "argmax": the key with the highest score gets all weight
+               "exact": as "argmax" if the highest score is positive. Otherwise no key matches the
+               query, and all weights are zero (see `ExactScore`)
     """
     visible = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
     if selection == "softmax":

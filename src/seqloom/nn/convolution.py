@@ -16,15 +16,16 @@ channels, for values from 0 to 1."""
 class Crop(nn.Module):
     """Crops a square and normalises the bytes to floats: (B, 3, height, width) -> (B, 3, N, N)
 
-    In training the square is at a random position and mirrored with probability ½. Outside training
-    it is the centre of the image, not mirrored. The output shape does not depend on the data, because a captured
-    training step (CUDA graph) needs fixed shapes.
+    In training, the square is at a random position. In evaluation mode, it is the centre of the
+    image, and the image is not resized, mirrored or changed in brightness. The output shape does
+    not depend on the data, because a training step that is captured as a CUDA graph needs fixed
+    shapes.
 
-    size:   N, side of the square in pixels
-    zoom:   in training, the side of the square is a random fraction of the image's side, between
-            `zoom` and 1, and the square is resized to N. 1: no resizing, the side is N. Default: 1
+    size:   N, side of the result in pixels
+    zoom:   below 1: in training, the crop is a random fraction of the image's sides, between `zoom`
+            and 1, and is resized to N. 1: the crop has a side of N and is not resized. Default: 1
     light:  maximum relative change of brightness and contrast in training. Default: 0
-    mirror: mirror images in training. Default: True
+    mirror: mirror images with probability ½ in training. Default: True
     """
 
     mean: Tensor
@@ -74,7 +75,7 @@ class Crop(nn.Module):
             )
 
     def _draw_mirrored(self, count: int, device: torch.device) -> Tensor:
-        """(count, 1) True for images to mirror"""
+        """Choose at random which images to mirror: (count, 1), True for an image to mirror."""
         return torch.rand(count, 1, device=device) < (0.5 if self.mirror else 0.0)
 
     def _jitter(self, images: Tensor) -> Tensor:

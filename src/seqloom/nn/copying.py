@@ -85,7 +85,10 @@ class Copying(nn.Module):
         return Copyable(self.to_key(states), tokens, mask)
 
     def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
-        """Compute the gate and the pointer at each target position from features (B, T, F)."""
+        """Compute the gate g and the pointer a at each target position from features (B, T, F).
+
+        F is the width of the features.
+        """
         scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
         pointer = _exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
         selected = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
@@ -114,7 +117,8 @@ class Copying(nn.Module):
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
         """Apply `mix` to one position of R hypotheses: (R, V), (R, F) -> (R, V)
 
-        The K hypotheses of a source are K queries to the same keys, so the keys are not repeated.
+        The hypotheses of a source take the place of its target positions, so that they share its
+        keys: (B · K, ·) becomes (B, K, ·).
         """
         shape = (len(source.keys), -1)  # (B, K)
         grouped = logits.unflatten(0, shape), features.unflatten(0, shape)
@@ -126,8 +130,8 @@ def copying_loss(
 ) -> Tensor:
     """Return -log p(target), with label smoothing: (B, T, V), (B, T) -> (B, T)
 
-    No (B, T, V) tensor of copy probabilities is created: at most S tokens occur in the source, and
-    for all others p(y) = g · softmax(W f)_y.
+    The function creates no (B, T, V) tensor of copy probabilities. Only the tokens of the source,
+    at most S, can be copied. For all other tokens p(y) = g · softmax(W f)_y.
     """
     # log(g · softmax(W f)) = logits - normaliser
     normaliser = logits.logsumexp(dim=-1, keepdim=True) - mixture.log_generate  # (B, T, 1)
@@ -145,11 +149,15 @@ def copying_loss(
 def _copy_gain(
     logits: Tensor, normaliser: Tensor, mixture: CopyMixture, source: Copyable
 ) -> Tensor:
-    """Sum log p(v) - log(g · softmax(W f)_v) over the distinct tokens v of the source: (B, T)
+    """Return by how much copying increases the sum of log p(v) over the vocabulary: (B, T)
 
-    g · softmax(W f)_v is the probability of generating v, and p(v) adds the probability of copying
-    it. So the result is the amount by which copying increases Σ log p over the vocabulary. The code
-    sums over source positions: a token that occurs n times is counted n times, with weight 1/n.
+    Without copying, p(v) would be g · softmax(W f)_v. Copying increases p(v) only for tokens v of
+    the source. So the result is the sum of log p(v) - log(g · softmax(W f)_v) over the distinct
+    tokens v of the source. The code sums over source positions: if a token occurs n times, each
+    occurrence has the weight 1/n.
+
+    normaliser: (B, T, 1) number that the caller subtracts from logits to get
+                log(g · softmax(W f))
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)

@@ -197,7 +197,8 @@ class Readout(nn.Module):
         return self.output(self.hidden_layer(features))
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Σ -log p(target) over the targets that are not padding: (B, T, D), (B, T) -> ()"""
+        """Return the sum of -log p(target) over the targets that are not padding, with label
+        smoothing: (B, T, D), (B, T) -> ()"""
         if on_cpu_without_autocast(features):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
@@ -246,9 +247,11 @@ class LabelReadout(Readout):
         return logits.masked_fill(impossible, NEGATIVE_INFINITY)
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Σ -log p(target) over the targets that are not padding: (B, T, D + 1), (B, T) -> ()
+        """Return the sum of -log p(target) over the targets that are not padding, with label
+        smoothing: (B, T, D + 1), (B, T) -> ()
 
-        Label smoothing is spread over the possible tokens.
+        Label smoothing distributes probability only over the tokens that are possible at a
+        position.
         """
         logits = self(features)
         exact = logits.float() if logits.dtype == torch.bfloat16 else logits

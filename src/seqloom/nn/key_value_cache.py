@@ -33,7 +33,8 @@ class Cache(Protocol):
 
     @property
     def mask(self) -> Tensor | None:
-        """(1, capacity) True for filled positions; None if `append` returns only filled ones."""
+        """(1, capacity) True for each position that is visible in the result of `append`. None: all
+        positions in the result are visible."""
         ...
 
     def append(self, new: KeysValues) -> KeysValues:
@@ -46,8 +47,10 @@ class Cache(Protocol):
 
 
 class KeyValueCache:
-    """Keys and values of all previous positions, in memory allocated once: (capacity, R, H, D).
+    """Keys and values of all previous positions: (capacity, R, H, D) each.
 
+    The memory is allocated for `capacity` positions at the first step. If gradients are needed,
+    each step allocates new tensors, because backpropagation needs those of earlier steps unchanged.
     Positions are the first dimension, so that the filled part is contiguous in memory and `select`
     can reorder the hypotheses at all positions with one copy.
     """
@@ -94,7 +97,8 @@ class KeyValueCache:
     def select(self, rows: Tensor) -> "KeyValueCache":
         """Keep the rows with these indices, in place, and return self.
 
-        Two blocks of memory alternate as the source and the destination of the copy.
+        The cache has two blocks of memory. `select` copies the rows from the block in use to the
+        other one, and then exchanges the two.
         """
         if self.store is None:
             return self

@@ -12,7 +12,7 @@ from torch import Tensor
 def cross_entropy_sum(
     logits: Tensor, targets: Tensor, smoothing: float = 0.0, padding: int | None = None
 ) -> Tensor:
-    """Σ -log p(target), in nats: (N, V), (N,) -> ()
+    """Return the sum of -log p(target) over N positions: logits (N, V), targets (N,) -> ()
 
     smoothing: ε of label smoothing. The target distribution has probability 1 - ε on the target,
                and ε is spread evenly over the vocabulary (including the target). Default: 0
@@ -27,5 +27,5 @@ def cross_entropy_sum(
 
 
 def squared_error_sum(predictions: Tensor, targets: Tensor) -> Tensor:
-    """Σ ‖prediction - target‖²: (N, D), (N, D) -> ()"""
+    """Return the sum of ‖prediction - target‖² over N positions: (N, D), (N, D) -> ()"""
     return F.mse_loss(predictions, targets, reduction="sum")

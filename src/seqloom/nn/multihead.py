@@ -80,16 +80,15 @@ class MultiHeadAttention(nn.Module):
                        "linear"
     values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
     output_projection: project the concatenated heads to query_width with Wo. Default: True
-    projection_layers: number of layers f(W x + b) of queries and of keys, each with its own W and b.
-                       Default: 1
-    selection:         "softmax", or "argmax" for all weight on the key with the highest score, or
-                       "exact" for all weight on the key that equals the query (see
-                       `attention_weights`). Default: "softmax"
+    projection_layers: number of layers f(W x + b) that compute the queries, and number of such
+                       layers that compute the keys. Each layer has its own W and b. Default: 1
+    selection:         "softmax", "argmax" or "exact", see `attention_weights`. Default: "softmax"
     rotary:            rotate queries and keys by their positions. Default: False
     dropout:           dropout on the attention weights. Default: 0
 
-    If f is linear, `score.is_product` is True and positions are not rotary, then bk adds the same
-    value to all scores of a query. The softmax cancels this value, so the gradient of bk is zero.
+    The gradient of the key bias bk is zero under three conditions: f is linear, `score.is_product`
+    is True, and positions are not rotary. In this case bk adds the same value to all scores of a
+    query, and the softmax does not depend on this value.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, T, Dq) -> (B, T, C): the context of each query."""
+        """Attend from states (B, T, Dq) to `memory`. Return the context of each state (B, T, C)."""
         queries = self._project_queries(states, position_ids)
         return self._attend(queries, memory, mask, is_causal, position_ids)
 
@@ -266,11 +265,12 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool,
         position: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from each hypothesis, with one query, to its source.
+        """Attend from the state (R, Dq) of each hypothesis to the source of the hypothesis.
 
-        (R, Dq) -> context (R, C), and weights (R, H, S) if `need_weights`, otherwise None
+        Return the context (R, C) and the attention weights (R, H, S). The weights are None if
+        `need_weights` is False.
 
-        The K hypotheses of a source are K queries to the same keys, so the keys are not copied.
+        The K hypotheses of a source attend to the same keys. The keys are not copied for each.
 
         mask:     (B, 1, 1, S) or, if `need_weights` is False, the result of
                   `fast.multihead.prepare_mask`
@@ -298,13 +298,15 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain_softmax(self) -> bool:
-        """True if weights are a softmax of dot products and dropout is off. The fast versions of
-        `step` and `step_cross` require this."""
+        """True if the attention weights are a softmax of dot products and are not dropped out.
+
+        The fast versions of `step` and `step_cross` require this.
+        """
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
 
     def _project_queries(self, states: Tensor, position_ids: PositionIds) -> Tensor:
-        """(B, T, Dq) -> (B, H, T, D)"""
+        """Compute the queries of each head: (B, T, Dq) -> (B, H, T, D)"""
         projected = self._activate(self.to_query(states), self.query_layers)
         queries = self._split_heads(projected)
         return rotate(queries, position_ids) if self.rotary else queries
@@ -346,7 +348,10 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool,
         position_ids: PositionIds,
     ) -> Tensor:
-        """(B, H, T, D) -> (B, T, C), with torch's fused kernel if it supports this attention."""
+        """Compute the context of each query: (B, H, T, D) -> (B, T, C)
+
+        torch's fused kernel is used if it supports this attention.
+        """
         dropout = self.dropout if self.training else 0.0
         # The fused kernel takes either a mask or the causal flag.
         one_mask = mask is None or not is_causal
@@ -372,7 +377,10 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, H, T, D) -> (B, H, T, Dv): the context of each head at one decoding step."""
+        """Compute the context of each head at one decoding step: (B, H, T, D) -> (B, H, T, Dv)
+
+        T is the number of queries to each source, not the number of positions.
+        """
         if isinstance(memory, RepeatedKeysValues):
             return memory.attend(queries)
         # Not on a GPU, where torch would plan the fused kernel again for each new number of keys.
@@ -392,7 +400,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool,
         position_ids: PositionIds,
     ) -> Tensor:
-        """(B, H, T, D) -> (B, H, T, S)"""
+        """Compute the attention weights of the queries: (B, H, T, D) -> (B, H, T, S)"""
         scores = self.score.compare(queries, memory.keys, position_ids)
         mask = _broadcastable(mask)
         if is_causal:
@@ -401,14 +409,15 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(scores, mask, self.selection)
 
     def _activate(self, projected: Tensor, further: nn.ModuleList) -> Tensor:
-        """Apply f to queries or keys after their first layer, then compute the further layers."""
+        """Apply f to the output of the first layer of queries or keys. Then apply each layer of
+        `further`, followed by f."""
         activated = self._activation(projected)
         for layer in further:
             activated = self._activation(layer(activated))
         return activated
 
     def _activation(self, projected: Tensor) -> Tensor:
-        """Compute f, the activation of queries and keys (see the formulas at the top of the file)."""
+        """Apply f, the activation of queries and keys. The top of this file defines f."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()

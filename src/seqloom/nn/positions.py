@@ -31,10 +31,11 @@ def sinusoid(
 ) -> Tensor:
     """PE(t) = [sin(ω_1 t), cos(ω_1 t), sin(ω_2 t), …],  ω_k = 10000^(-2k/d)    (T,) -> (T, d)
 
-    Vaswani et al. 2017, section 3.5, except that the frequencies of the paper start with ω_0 = 1
-    (`frequencies = "vaswani"`). Each pair of entries is a point on a circle; the frequency decreases
-    from pair to pair.
+    Each pair of sine and cosine is a point on a circle. The frequency ω decreases from pair to
+    pair. The encoding is that of Vaswani et al. 2017, section 3.5, except that in the paper the
+    first frequency is ω_0 = 1. `frequencies = "vaswani"` gives the frequencies of the paper.
 
+    width:       d, the width of a position vector
     frequencies: see `angular_frequencies`. Default: "lecture"
     layout:      "interleaved", sine and cosine of a frequency side by side; or "halves", all sines,
                  then all cosines. Default: "interleaved"
@@ -49,7 +50,9 @@ def sinusoid(
 def angular_frequencies(
     width: int, frequencies: Frequencies, device: torch.device | None = None
 ) -> Tensor:
-    """Return the frequencies ω of the sines, from the highest to the lowest: (d/2,), rounded up
+    """Return the frequencies ω of the sines, from the highest to the lowest: (d/2,)
+
+    d is `width`. If d is odd, d/2 is rounded up.
 
         lecture  ω_k = 10000^(-2k/d),       k = 1 … d/2        wavelengths 2π·10000^(2/d) … 2π·10000
         vaswani  ω_k = 10000^(-2k/d),       k = 0 … d/2 - 1    wavelengths 2π … 2π·10000^(1 - 2/d)
@@ -96,7 +99,8 @@ class Positions(nn.Module):
 
     @property
     def limits(self) -> dict[str, int]:
-        """`max_length` with the name of its setting; empty means unlimited."""
+        """`max_length`, by the name of its setting. An empty dict means that the length is
+        unlimited."""
         return {} if self.max_length is None else {"positions.max_length": self.max_length}
 
     def output_width(self, width: int) -> int:
@@ -104,7 +108,7 @@ class Positions(nn.Module):
         return width
 
     def forward(self, vectors: Tensor, position_ids: PositionIds) -> Tensor:
-        """(B, T, D) -> (B, T, D or D + P)"""
+        """Add or append position vectors of width P: (B, T, D) -> (B, T, D or D + P)"""
         return vectors
 
     def tabulate(self, length: int, like: Tensor) -> Tensor | None:

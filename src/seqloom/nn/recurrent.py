@@ -126,9 +126,11 @@ class RecurrentLayer(nn.Module):
         """Run over padded rows (B, S, D) from a state of zeros.
 
         Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
-        last real position of each row. A GRU and a vanilla cell also compute the positions of the
-        padding and discard the results. torch's packed sequences skip these positions, but are much
-        slower.
+        last real position of each row.
+
+        A GRU and a vanilla cell also run over the padding, and the results there are discarded.
+        This is much faster than torch's packed sequences, which skip padding. An LSTM runs with
+        packed sequences or step by step.
         """
         if self.cell == "lstm":
             # torch returns c only for the last position of a batch, but shorter rows end earlier.
@@ -142,8 +144,8 @@ class RecurrentLayer(nn.Module):
     def _encode_packed(self, source: Padded) -> tuple[Tensor, Tensor]:
         """Implement `encode` with packed sequences.
 
-        Not used on a GPU: torch needs the lengths on the host, and to copy them the host would wait
-        for all work in progress.
+        `encode` does not call this method on a GPU. torch needs the lengths on the host, and to
+        copy them the host would have to wait until the GPU has finished all earlier work.
         """
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False

@@ -34,10 +34,11 @@ class CrossAttentionInput:
 class Residual(nn.Module):
     """A residual connection around a sublayer f, with layer normalisation.
 
-    pre:  x + f(norm(x))     gradients pass through the sum unchanged (Xiong et al. 2020)
+    pre:  x + f(norm(x))     Xiong et al. 2020; gradients pass through the sum unchanged
     post: norm(x + f(x))     Vaswani et al. 2017
 
-    skip: if False, there is no skip connection: f(norm(x)), or norm(f(x)). Default: True
+    skip: if False, x is not added. The result is f(norm(x)) for "pre" and norm(f(x)) for "post".
+          Default: True
     """
 
     def __init__(self, width: int, norm: Norm, dropout: float, skip: bool = True) -> None:
@@ -58,10 +59,11 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """W2 f(W1 x + b1) + b2, at each position separately.
+    """Computes W2 f(W1 x + b1) + b2 for the vector x of each position.
 
-    inner:      width of the hidden layer
-    activation: f
+    width:      width of x and of the result
+    inner:      width of the hidden layer, f(W1 x + b1)
+    activation: the function f
     """
 
     def __init__(
@@ -179,7 +181,10 @@ class DecoderLayer(nn.Module):
         projections: PackedLinear | None,
         source: CrossAttentionInput | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute one position: (R, D) -> (R, D), and cross-attention weights (R, H, S) or None
+        """Compute one position: (R, D) -> (R, D)
+
+        Also return the cross-attention weights (R, H, S). They are None if there is no
+        cross-attention or `source.need_attention` is False.
 
         projections: the result of `fast.multihead.joined_projections` for self-attention
         """

@@ -38,12 +38,12 @@ SHIFTS = (0, 1)
 class WordAlignment:
     """The alignment of a sentence pair.
 
-    links:   (source word, target word) pairs. Each target word is linked to the source word with
-             the highest weight
-    weights: (target words, source words) attention. Rows may sum to less than 1, because the
-             weights of tokens that belong to no word, such as END, are left out
-    targets: index in the target sentence of the word in each row of `weights`
-    sources: index in the source sentence of the word in each column of `weights`
+    links:   pairs (index of source word, index of target word). Each target word is linked to the
+             source word with the highest weight.
+    weights: attention weights, one row per target word and one column per source word. A row may
+             sum to less than 1, because tokens that belong to no word, such as END, are left out.
+    targets: for each row of `weights`, the index of its word in the target sentence
+    sources: for each column of `weights`, the index of its word in the source sentence
     """
 
     links: Alignment
@@ -88,15 +88,14 @@ class ScoredHeads:
 
 
 def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list[ScoredHeads]:
-    """Score how well attention heads align words. Returns the scored choices, best first.
+    """Score how well different choices of attention heads align words. Best choices come first.
 
-    The choices are: each single head, means of the best heads, the mean of each layer, and the mean
-    of all heads.
+    The choices are: each single head, the mean of the best 2, 3, … heads, the mean of each layer,
+    and the mean of all heads. Each is tried with every shift in `SHIFTS`. Of two choices with the
+    same error rate, the one with fewer heads comes first.
 
     outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
     gold:    the correct links of each sentence pair
-
-    Of two choices with the same error rate, the one with fewer heads comes first.
     """
     assert outputs, "choosing heads needs examples"
     if any(output.heads is None for output in outputs):

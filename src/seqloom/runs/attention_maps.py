@@ -21,9 +21,10 @@ Head = tuple[int, int]
 class HeadChoice:
     """The attention heads whose mean is used to align words.
 
-    heads: the chosen heads. An empty tuple means all heads
-    shift: 0 aligns a token by the attention of the step that generates the token; 1 aligns it by
-           the attention of the next step, which has the token as input (Chen et al. 2020)
+    heads: (layer, head) index pairs of the chosen heads. An empty tuple means all heads.
+    shift: 0 or 1. With 0, a token is aligned by the attention of the step that generates it.
+           With 1, it is aligned by the attention of the next step, which has the token as input
+           (Chen et al. 2020).
     """
 
     heads: tuple[Head, ...] = ()
@@ -37,9 +38,9 @@ class HeadChoice:
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """Move each attention row up by `shift`, so that row t aligns token t: (T, S) -> (T, S)
+        """Replace row t by row t + shift, so that row t aligns token t: (T, S) -> (T, S)
 
-        With shift 1, the last row stays in place, because there is no row after it.
+        With shift 1, the last row is not changed, because there is no row after it.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]
@@ -69,10 +70,10 @@ class AttentionMaps:
 
 @dataclass(frozen=True)
 class AttentionReduction:
-    """Selects the part of the attention that a search stores, and computes attention maps from it.
+    """Decides which attention weights a search stores, and computes attention maps from them.
 
-    all_heads: True stores the attention of every layer and head. False stores the mean over all
-               heads and, if `choice` names heads, also the mean over those heads
+    all_heads: if True, the attention of every layer and head is stored. If False, the mean over all
+               heads is stored. If `choice` names heads, their mean is stored as well.
     choice:    the heads that align words
     """
 
@@ -80,12 +81,12 @@ class AttentionReduction:
     choice: HeadChoice = ALL_HEADS
 
     def reduce(self, attention: Tensor) -> Tensor:
-        """Return what the search stores of the attention of one step.
+        """Return the attention weights that the search stores for one step.
+
+        If `all_heads` is True, these are all weights. Otherwise the result is the mean over all
+        heads, (R, 1, S). If `choice` names heads, their mean is appended: (R, 2, S).
 
         attention: (R, L, H, S) attention of R hypotheses
-
-        If `all_heads` is set, returns `attention` unchanged. Otherwise returns one or two means
-        over heads: (R, 1, S) or (R, 2, S)
         """
         if self.all_heads:
             return attention
@@ -93,7 +94,11 @@ class AttentionReduction:
         return torch.stack([choice.mean(attention) for choice in choices], dim=1)
 
     def maps(self, stored: Tensor) -> AttentionMaps:
-        """Compute the attention maps of an output from the stored attention of its T steps."""
+        """Compute the attention maps of one output.
+
+        stored: results of `reduce` for the T steps of this output, (T, L, H, S), (T, 1, S) or
+                (T, 2, S)
+        """
         if self.all_heads:
             alignment = self.choice.shift_rows(self.choice.mean(stored))
             return AttentionMaps(ALL_HEADS.mean(stored), alignment, stored)

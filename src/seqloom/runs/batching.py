@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 class SearchBatch:
     """Inputs that are decoded together, and their search request.
 
-    indices: positions of the inputs in the caller's list
+    indices: indices of these inputs in the list of all inputs to decode
     """
 
     inputs: Sequence[ModelInput]
@@ -103,11 +103,12 @@ def batches_by_length(
 ) -> Iterator[list[int]]:
     """Group inputs of similar lengths into batches, the longest inputs first.
 
-    Yields the indices of the inputs of each batch.
+    Yields, for each batch, the indices of its inputs.
 
-    budget:            maximum number of tokens in a batch, padding included
-    last_batch_factor: the last batch may hold this many times the budget, because a torch search
-                       takes nearly as long for a few inputs as for many
+    budget:            maximum number of tokens in a batch, padding included. A single input may
+                       exceed it.
+    last_batch_factor: the last batch may have this many times `budget` tokens. This avoids a small
+                       last batch, which would take nearly as long as a large one.
     """
     remaining = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while remaining:

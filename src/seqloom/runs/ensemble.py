@@ -10,7 +10,7 @@ from seqloom.tasks.token_task import TokenTask
 
 
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
-    """Join bundles into one bundle whose model is the ensemble of their models.
+    """Join bundles (loaded run folders) into one. Its model is the ensemble of their models.
 
     The result has the recipe, the task and the folder of the first bundle. Raises a ConfigError if
     the tasks or tokenizers of the bundles differ.

@@ -35,7 +35,7 @@ BATCH_SIZE = 1_024
 class ForecastReport:
     """Scores of a forecasting run on a split, and scores of simple baselines for comparison.
 
-    outputs:   (N, T, D) forecasts in the units of the data: N windows, T rows, D columns
+    outputs:   (N, T, D) forecasts in the units of the data, for N windows, T rows and D columns
     baselines: scores of each baseline, by its name
     settings:  settings of the model that were changed after training
     """
@@ -103,9 +103,10 @@ class Forecaster:
         return columns, context if self.task.config.use_context else ()
 
     def forecast(self, windows: Sequence[SeriesWindow]) -> Numbers:
-        """Forecast the rows that follow the observed rows of each window: (N, T, D)
+        """Forecast the rows that follow the observed rows of each window.
 
-        The field `future` of the windows is not used.
+        Returns (N, T, D) numbers, for N windows, T rows and D columns. The field `future` of the
+        windows is not used.
         """
         if not windows:
             return np.zeros((0, self.task.config.predict, len(self.task.scale.errors)))
@@ -125,8 +126,9 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        More rows may follow the observed rows, for the time steps to forecast. Such a row has
-        values only in the context columns, which are known in advance.
+        Observed rows have values in all columns. If the model reads context columns, whose values
+        are known in advance, one more row must follow for each time step to forecast. These rows
+        have values only in the context columns.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])

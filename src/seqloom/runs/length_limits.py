@@ -19,9 +19,9 @@ NEVER = 2**31
 def output_limit(
     model_input: ModelInput, decoding: SearchConfig, model: Model, newline: int | None
 ) -> int:
-    """Return the maximum number of output tokens, prefix and END included.
+    """Return the maximum number of output tokens. The prefix and END count as output tokens.
 
-    newline: id of the newline token if the model is a long-text model; otherwise None
+    newline: id of the newline token if the model was trained on a long text, else None
     """
     source = model_input.prefix if model_input.source is None else model_input.source
     limit = default_max_length(len(source), decoding)
@@ -35,7 +35,10 @@ def output_limit(
 
 
 def without_end(decoding: SearchConfig) -> SearchConfig:
-    """Return the same search with END forbidden. Long-text models were trained without END."""
+    """Return the same search with END forbidden.
+
+    It is used for models that were trained on a long text, because they never saw END.
+    """
     return decoding.model_copy(update={"min_length": NEVER})
 
 
@@ -45,7 +48,7 @@ def cut_at_newline(
     newline: int,
     normalisation: LengthNormalisation,
 ) -> Hypothesis:
-    """Cut a hypothesis at the first newline after its prefix. The newline counts as END.
+    """Cut a hypothesis before the first newline after its prefix. The newline is treated as END.
 
     A hypothesis without a newline is returned unchanged.
     """
@@ -69,7 +72,7 @@ def check_lengths(limit: int | None, lengths: Sequence[int], first: int, message
     limit:   maximum number of tokens; None for no limit
     lengths: number of tokens of each line
     first:   number of lines that precede these lines in the whole text. It is added to the line
-             numbers in the error
+             numbers in the error message.
     message: first line of the error
     """
     if limit is None:

@@ -2,9 +2,10 @@
 
     argmax_h 1/(n-1) Σ_{h' ≠ h} utility(h, h')
 
-Here h and h' are candidates, and n is their number. The most probable output is often atypical,
-whereas a candidate that resembles many other candidates is typical. MBR compares whole texts, so
-the candidates must be produced first, by sampling or beam search.
+Here h and h' are candidates, and n is the number of candidates. utility(h, h') measures how similar
+the text h is to the text h'. The most probable output is often atypical, whereas a candidate that
+resembles many other candidates is typical. The comparison needs whole texts, so the candidates must
+be produced first, by sampling or beam search.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,10 @@ from seqloom.runs.prediction import Prediction
 
 
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
-    """Return the searches that produce the candidates, and the number of candidates of each.
+    """Return the searches that produce the candidates, each with its number of candidates.
 
-    Beam search comes first: of two candidates with equal utility, the earlier one is ranked higher.
+    Beam search comes before sampling. If two candidates have equal utility, that of beam search is
+    then ranked higher.
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:

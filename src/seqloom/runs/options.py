@@ -1,4 +1,4 @@
-"""Prediction options. Also functions that choose the search and the engine of a prediction."""
+"""Options of a prediction, and functions that choose its search and its engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,18 +27,19 @@ class PredictionOptions:
     """Options of a prediction.
 
     n_best:        number of outputs per text
-    attention:     return attention weights
+    attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
-                   no effect
-    first:         if the texts are a chunk of a longer list, the index of the first text in that
-                   list. Line numbers in errors and random samples are computed from this index, so
-                   they do not depend on the size of the chunks
+                   no effect.
+    first:         if the texts are a part of a longer list, the index of the first text in that
+                   list. Line numbers in errors and random samples depend on the index of a text in
+                   the longer list. The list can therefore be divided in any way.
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
-                   faster if it returns fewer. With "none", its greedy search returns NaN as score
+                   faster if it returns fewer. With "none", the score of its greedy outputs is NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
                    into the first language, the result into the second, and so on. If it is None,
-                   every text must start with a language tag
-    heads:         if `attention` is True, also return the weights of every layer and head
+                   every text must start with a language tag.
+    heads:         if this and `attention` are True, the attention weights of every layer and head
+                   are returned as well
     """
 
     n_best: int = 1
@@ -102,9 +103,9 @@ def resolve_decoding(
 ) -> DecodingConfig:
     """Return the config of the search to use.
 
-    recipe:   the search of the recipe, used if `decoding` is None
-    beam:     if not None, the result is beam search of this width
-    decoding: replaces the search of the recipe
+    recipe:   the search of the recipe. It is used if `decoding` is None.
+    beam:     if given, the result is beam search of this width. See `beam_config`.
+    decoding: if given, this search replaces that of the recipe
     """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):
@@ -116,7 +117,10 @@ def resolve_decoding(
 
 
 def resolve_engine(settings: EngineConfig, name: str | None) -> EngineConfig:
-    """Return the settings with the engine set to `name`. If `name` is None, nothing is changed."""
+    """Return a copy of the settings with the engine `name`.
+
+    If `name` is None, the settings are returned unchanged.
+    """
     if name is None:
         return settings
     if name not in get_args(EngineKind):

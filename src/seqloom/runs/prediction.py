@@ -19,25 +19,27 @@ class Prediction:
     """One output of a model.
 
     text:              the output text
-    score:             log p / length^length_penalty or, with minimum Bayes risk decoding, the
-                       expected utility from 0 to 100. Higher is better
-    pieces:            the tokens of the text, followed by "</s>" if END was generated
-    source_pieces:     the source tokens, or the numbers of the frames from 1, followed by "</s>";
-                       empty if there is no source
+    score:             log p / length^length_penalty. With minimum Bayes risk decoding, the expected
+                       utility from 0 to 100. Higher is better.
+    pieces:            the output tokens as text, followed by "</s>" if END was generated
+    source_pieces:     the source tokens as text, followed by "</s>". If the source consists of
+                       frames, their numbers, counted from 1, stand for the tokens. Empty for images
+                       and if there is no source.
     log_probabilities: log-probability of each piece
-    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads.
-                       Rows sum to 1. For an image, the columns are its grid cells in reading
-                       order. None if the model has no attention or attention was not requested
+    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
+                       an image, the columns are its grid cells in reading order. A row sums to 1,
+                       unless the selection "exact" finds no key. None if the model has no attention
+                       or attention was not requested.
     finished:          False if the output reached the length limit before END
-    alignment:         (source word, target word) pairs, counted from 0, computed from
+    alignment:         pairs (index of source word, index of target word), computed from
                        `alignment_weights`
-    heads:             (pieces, layers, heads, source pieces) attention of each layer and head;
-                       None if not requested
-    alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment;
-                       if no heads were selected, the mean of all heads
-    word_of:           for each piece, the index of its word in the text; -1 if the piece belongs
-                       to no word
-    source_word_of:    the same for the source pieces
+    heads:             (pieces, layers, heads, source pieces) attention of each layer and head. None
+                       if not requested.
+    alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment.
+                       If no heads were selected, the mean of all heads.
+    word_of:           for each piece, the index of its word in the text. -1 if the piece belongs to
+                       no word.
+    source_word_of:    for each source piece, the index of its word in the source text, or -1
     source_text:       the source text, decoded from its pieces
     tokens:            token ids of the pieces
     warnings:          problems with the source, for example that it has no tag although the run
@@ -70,9 +72,9 @@ class Prediction:
     def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
         """Return attention weights with the labels of their rows and columns.
 
-        weights: (pieces, …, source pieces) `attention`, `alignment_weights`, `heads`, or a mean of
-                 some of these
-        merged:  True merges the pieces of each word into one row or column
+        weights: (pieces, …, source pieces). Either `attention`, `alignment_weights` or `heads`, or
+                 a mean of some of the heads.
+        merged:  if True, the pieces of each word are merged into one row or column
         """
         if not merged:
             return AttentionMap(self.pieces, self.source_pieces, weights.double().numpy())

@@ -72,8 +72,8 @@ class Predictor:
     """Predicts the outputs of a model for texts, and scores given targets.
 
     task:        tokenises texts and converts outputs to texts
-    engine:      decodes the inputs. If the engine returns None for an input, torch decodes the
-                 input. Without an engine, torch decodes all inputs
+    engine:      decodes the inputs. If it returns None for an input, torch decodes this input. If
+                 `engine` is None, torch decodes all inputs.
     head_choice: the attention heads that align words
     compiled:    True if torch decodes single inputs with its compiled search
     """
@@ -92,7 +92,7 @@ class Predictor:
         options: PredictionOptions = TEXT_ONLY,
         progress: ProgressCallback | None = None,
     ) -> list[list[Prediction]]:
-        """Return the outputs for each text, in order, best first.
+        """Return a list of outputs for each text, best first. The texts keep their order.
 
         An empty text has one empty output, unless it is the prompt of a language model.
         """
@@ -135,9 +135,10 @@ class Predictor:
 
         The caller must check the lengths of the inputs first, with `check_input_lengths`.
 
-        sample_indices: one index per input. The random samples of an input depend only on its index
-        callback:       receives tokens during torch searches and can cancel inputs. It identifies
-                        an input by its position in `inputs`
+        sample_indices: one number per input. It acts as a seed: with the same number, an input gets
+                        the same random samples in every batch.
+        callback:       receives the tokens while torch generates them, and can cancel an input. An
+                        input is identified by its index in `inputs`.
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [
@@ -237,9 +238,11 @@ class Predictor:
         options: PredictionOptions = WITH_ATTENTION,
         normalisation: LengthNormalisation = PER_TOKEN,
     ) -> list[Prediction]:
-        """Compute the log-probability of each token of given targets, one target per text.
+        """Compute the log-probability of each token of given targets.
 
-        Of the options, only `attention` and `heads` are used.
+        targets:       one target per text
+        options:       only `attention` and `heads` are used
+        normalisation: defines how the score of a target depends on its length
         """
         reduction = AttentionReduction(options.heads, self.head_choice)
         inputs = [self.task.prepare(text) for text in texts]
@@ -283,7 +286,7 @@ class Predictor:
     ) -> Iterator[list[int]]:
         """Yield the indices of the inputs in each batch.
 
-        hypotheses: number of hypotheses per input. The token budget is divided by this number
+        hypotheses: number of hypotheses per input. The token budget of a batch is divided by it.
         """
         budget = batch_token_budget(self.device) // hypotheses
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)

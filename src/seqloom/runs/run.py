@@ -51,12 +51,12 @@ from seqloom.text.vocabulary import SPECIAL_TOKENS
 class Run:
     """A loaded run folder, or an ensemble of several. Created by `seqloom.load(folder)`.
 
-    folder:     the run folder; for an ensemble, the folder of the first member
-    partners:   the folders of the other members of an ensemble
-    config:     the recipe; for an ensemble, the recipe of the first member
+    folder:     the run folder. For an ensemble, the folder of the first member.
+    partners:   for an ensemble, the folders of the other members
+    config:     the recipe. For an ensemble, the recipe of the first member.
     settings:   changes to the recipe that were given to `load`
-    heads_note: a warning that the stored alignment heads are not used, because they were chosen for
-                other weights; otherwise empty
+    heads_note: a warning for the user if the stored alignment heads were chosen for other weights
+                and are therefore not used. Otherwise empty.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class Run:
 
         beam:      beam width. Default: the recipe's search
         decoding:  a search config that replaces the search of the recipe
-        attention: return attention weights. Default: False if the engine is set to ctranslate2 or
-                   compiled, because these engines cannot return attention; otherwise True. False
-                   allows faster engines
-        prefixes:  one text per input. The output must start with this text
-        to:        target language of a multilingual run ("fr"), or a list of languages to
-                   translate through (["en", "fr"])
+        attention: if True, attention weights are returned, and only torch can serve the request.
+                   Default: False if the engine is set to ctranslate2 or compiled, otherwise True.
+        prefixes:  one prefix per text. The output must start with the prefix.
+        to:        target language of a multilingual run, for example "fr". With a list such as
+                   ["en", "fr"], each text is translated into the first language, the result into
+                   the second, and so on.
         """
         options = PredictionOptions(
             attention=self._default_attention(attention), prefixes=prefixes, to=to
@@ -224,14 +224,12 @@ class Run:
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
     ) -> list[list[Prediction]]:
-        """Generate `n_best` texts for each prompt. These texts start with the prompt.
+        """Generate `n_best` texts for each prompt. They start with the prompt, which may be empty.
 
-        A prompt may be empty.
+        A model trained on a long text has no END token. It generates tokens up to the length limit.
+        If the option `stop_at_newline` of the search is set, it stops at the first newline.
 
-        decoding: a search config. Default: sampling, with the recipe's settings
-
-        A long-text model has no END token. It generates up to `max_length` tokens or, if
-        `stop_at_newline` is set, stops at the first newline.
+        decoding: a search config. Default: sampling, with the recipe's settings.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -247,10 +245,10 @@ class Run:
     def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
         """Return the label of each text or, if the run labels tokens, the labels of its tokens.
 
-        every: True returns all labels of the vocabulary, ranked by probability. False returns only
-               the best label. True requires a run that assigns one label per text
-
         An empty text has an empty label.
+
+        every: if True, all labels of the vocabulary are returned, ranked by probability. This needs
+               a run that assigns one label per text. If False, only the best label is returned.
         """
         if not isinstance(self.config.task, LabelsConfig):
             raise ConfigError(
@@ -271,8 +269,10 @@ class Run:
     ) -> list[Prediction]:
         """Compute the log-probability of each token of given targets.
 
-        sources: one text per target; empty strings for a language model
-        heads:   if `attention` is True, also return the weights of every layer and head
+        sources:   one text per target. Empty strings for a language model.
+        attention: if True, attention weights are returned
+        heads:     if this and `attention` are True, the attention weights of every layer and head
+                   are returned as well
         """
         check_texts(sources)
         check_texts(targets)

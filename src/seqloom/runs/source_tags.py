@@ -16,9 +16,10 @@ MAX_LISTED = 5
 
 @dataclass(frozen=True)
 class SourceTags:
-    """The tags that the source texts of a run are expected to contain.
+    """The tags of a run. A source text should contain one of them.
 
-    tags: the tags in `text.tags`; empty if the run has no source text or is multilingual
+    tags: the tags in the setting `text.tags`. Empty if the run has no source text or is
+          multilingual.
     """
 
     tags: tuple[str, ...]

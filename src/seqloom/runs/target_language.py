@@ -20,10 +20,10 @@ class TargetLanguages:
     """The target languages of a run.
 
     run:              the run folder, for error messages
-    tags:             the tags of the languages; empty if the run has a single direction. Every
-                      source text must start with one of these tags
-    tag_is_in_source: True if the model reads the tag as part of the source; False if the tag is
-                      only a prefix of the output
+    tags:             the tags of the languages. Every source text must start with one of them.
+                      Empty if the run translates in a single direction.
+    tag_is_in_source: True if the model reads the tag as part of the source. If False, the tag is
+                      removed from the source and the output is forced to start with it.
     """
 
     run: str
@@ -68,9 +68,11 @@ class TargetLanguages:
     def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
         """Put the tag in front of each non-empty text.
 
-        tag:   the tag to add. If it is None, every non-empty text must already start with a tag
-        first: number of texts that precede these texts in the caller's list. It is added to the
-               line numbers in errors
+        Returns the texts unchanged if the run has a single target language.
+
+        tag:   the tag to add. If it is None, every non-empty text must already start with a tag.
+        first: number of texts that precede these texts in a longer list. It is added to the line
+               numbers in error messages.
         """
         if not self.tags:
             return list(texts)
@@ -93,9 +95,9 @@ class TargetLanguages:
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
     def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
-        """Remove the tag added by `add_tag` from the alignment of the output.
+        """Correct the alignment of an output for the tag that `add_tag` put before its source.
 
-        Links to the tag are dropped, and source words are counted from the first word after it.
+        Links to the tag are removed. The word after the tag gets the index 0.
         """
         if tag is None or not self.tag_is_in_source:
             return output

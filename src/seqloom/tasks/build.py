@@ -30,8 +30,8 @@ from seqloom.text.tokenizer import Tokenizer
 def learn_task(config: RunConfig) -> Task:
     """Build the task of a new run.
 
-    Train its tokenizers on the training split or, for a forecasting task, compute the scale that
-    normalises the values.
+    A task with token outputs trains its tokenizers on the training split. A task with vectors as
+    sources computes the scale that normalises them.
     """
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data, config.is_free_running)

@@ -16,9 +16,9 @@ from seqloom.text.tokenizer import Tokenizer
 class Captioning(TokenTask):
     """Generates a caption for an image.
 
-    size:   height and width in pixels of the images that the model processes
-    margin: images are read with a height and width of size + margin; the model crops them to
-            `size`
+    size:   height and width, in pixels, of the images that the model processes
+    margin: difference, in pixels, between the side of an image that is read and `size`. The model
+            crops the image to `size`
     """
 
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
@@ -35,9 +35,11 @@ class Captioning(TokenTask):
         return example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Return BLEU, chrF, and the scores that papers on captioning report: BLEU-1 to BLEU-4
-        without punctuation, and BLEU-1 with punctuation. Return exact match too, which is useful
-        for captions of generated scenes."""
+        """Return BLEU, chrF, exact match, and the scores that papers on captioning report.
+
+        These papers report BLEU-1 to BLEU-4 without punctuation, and BLEU-1 with punctuation. Exact
+        match is useful for captions of generated scenes.
+        """
         references = [example.references for example in examples]
         return [
             bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),

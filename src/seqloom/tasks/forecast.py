@@ -32,10 +32,10 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 class Forecast:
-    """Predicts the rows that follow the observed rows. Trained with the squared error.
+    """Predicts the rows that follow the observed rows. The loss is the squared error.
 
-    free_running: whether the dev loss is that of free running. It is, unless training uses teacher
-                  forcing
+    free_running: True if the decoder reads its own predictions when the dev loss is computed, False
+                  if it reads the true rows. False only if training uses teacher forcing
     """
 
     def __init__(self, config: ForecastConfig, scale: Scale, free_running: bool) -> None:
@@ -76,10 +76,10 @@ class Forecast:
     def windows(
         self, windows: list[SeriesWindow], split: str, rotation_seed: int | None = None
     ) -> SeriesDataset:
-        """Convert windows to a dataset. Values are normalised for the model.
+        """Convert windows to a dataset of normalised values.
 
-        rotation_seed: seed with which the dataset rotates and mirrors each window at random.
-                       Default: None, no rotations.
+        rotation_seed: random seed. The dataset rotates and mirrors each window at random. Default:
+                       None, which means no rotations and no mirroring
         """
         return SeriesDataset.of(
             windows,
@@ -100,13 +100,14 @@ class Forecast:
         return ((outputs - batch.targets.values) ** 2).mean(-1).sum()
 
     def free_running(self, model: Model, batch: Batch, target_share: float = 0.0) -> Tensor:
-        """Return scaled predictions (B, T, D). Each predicted row is the input of the next step.
+        """Return scaled predictions (B, T, D). The decoder reads its own predictions.
 
-        The model reads the context columns of the future time steps (`Signature.context`), because
+        At each step, the input of the decoder is the row that it predicted at the previous step. It
+        also reads the context columns of the time step to predict (`Signature.context`), because
         their values are known in advance.
 
-        target_share: probability, at each position, that the input is the true row instead.
-                      Default: 0. Then the target values of the batch are not used
+        target_share: probability, at each position, that the decoder reads the true row and not the
+                      predicted one. Default: 0. With 0, the target values are not used
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values
@@ -134,7 +135,10 @@ class Forecast:
         ]
 
     def baselines(self, windows: Sequence[SeriesWindow]) -> dict[str, list[Score]]:
-        """Return the scores of simple forecasts that need no training, by name of the forecast."""
+        """Return the scores of two simple forecasts that need no training.
+
+        The keys of the result are the names of these forecasts: "last value" and "straight line".
+        """
         columns = len(self.scale.errors)
         observed = np.stack([window.observed[:, :columns] for window in windows])
         baselines = {"last value": predict_last_value, "straight line": extrapolate_linearly}

@@ -19,11 +19,11 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 class FrameLabelling(TokenTask):
-    """Predicts labels of frames. A frame is a vector of numbers.
+    """Predicts one label for each frame, or one label for the whole sequence of frames.
 
-    frame_scale: normalises the numbers
+    A frame is a vector of numbers. As in `Labelling`, the source determines the number of labels.
 
-    The source determines the number of labels, as in `Labelling`.
+    frame_scale: normalises the numbers of the frames
     """
 
     frame_scale: FrameScale

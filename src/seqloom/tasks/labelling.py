@@ -18,8 +18,11 @@ class Labelling(Translation):
     """
 
     def prepare(self, text: str) -> ModelInput:
-        """Convert an input text to a model input. The maximum output length is one label per source
-        token, plus END."""
+        """Convert an input text to a model input.
+
+        The maximum length of the output is the number of source tokens plus 1, because END follows
+        the labels.
+        """
         prepared = super().prepare(text)
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 

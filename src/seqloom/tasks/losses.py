@@ -22,15 +22,16 @@ from seqloom.text.vocabulary import END, PAD, START
 
 @dataclass(frozen=True)
 class Objective:
-    """The options of the training loss. Default: the negative log-likelihood of the targets.
+    """The options of the loss. Default: the negative log-likelihood of the targets.
 
     smoothing:    ε of label smoothing; 0 disables it
     r_drop:       weight of the divergence between the outputs of two forward passes with different
                   dropout masks (R-Drop); 0 disables it
     minimum_risk: settings of minimum risk training; None disables it
-    target_share: for vectors, the probability, at each position, that the decoder reads the true
-                  vector and not its own prediction. 1 is teacher forcing, 0 is free running. None:
-                  the task decides. For tokens, `mix_decoder_inputs` has mixed the inputs before
+    target_share: used only if the targets are vectors. At each position, the decoder reads the true
+                  vector with this probability, otherwise its own prediction. 1 is teacher forcing,
+                  0 is free running. None: the task decides. If the targets are tokens,
+                  `mix_decoder_inputs` does this before the loss is computed
     """
 
     smoothing: float = 0.0
@@ -47,7 +48,8 @@ LIKELIHOOD = Objective()
 class PassOutput:
     """The log-probabilities (B, T, V) of one forward pass, in float32 or wider.
 
-    Log-probabilities of -inf are replaced by 0, so that impossible tokens add nothing to a sum.
+    The log-probability of an impossible token, which is -inf, is replaced by 0. So the token adds
+    nothing to the losses, and they stay finite.
     """
 
     log_probabilities: Tensor
@@ -60,7 +62,11 @@ class PassOutput:
         return cls(log_probabilities.masked_fill(log_probabilities == float("-inf"), 0.0))
 
     def cross_entropy(self, targets: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p(target) over all positions except padding, with label smoothing: (B, T) -> ()"""
+        """Return Σ -log p(target) over all positions except padding, with label smoothing -> ()
+
+        targets:   (B, T) target token ids
+        smoothing: ε of label smoothing; 0 disables it
+        """
         log_p = self.log_probabilities
         nll = F.nll_loss(log_p.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum")
         if not smoothing:
@@ -83,13 +89,17 @@ def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor)
 
 
 def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> Tensor:
-    """Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))    (Liang et al. 2021)
+    """Compute the R-Drop loss (Liang et al. 2021) -> ()
 
-    The sum is over the targets. CE₁ and CE₂ are the cross-entropies of two forward passes with
-    different dropout masks. The loss is half of the paper's loss, so that the first term is
-    comparable to the loss of one pass. `weight` is α in the paper. The loss at padding is
-    multiplied by zero instead of removed, because a CUDA graph needs tensor shapes that depend only
-    on the shape of the batch.
+        Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))
+
+    The sum is over the targets. The model makes two forward passes with different dropout masks.
+    p₁ and p₂ are their output distributions, CE₁ and CE₂ their cross-entropies. `weight` is α in
+    the paper. The loss is half of the paper's loss, so that the first term is comparable to the
+    loss of one pass.
+
+    Padded positions are not removed: their loss is multiplied by zero. A CUDA graph needs this,
+    because its tensor shapes may depend only on the shape of the batch.
     """
     # The loss ignores PAD. Set every position beyond the length of its row to PAD.
     targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
@@ -195,7 +205,8 @@ def score_samples(
 def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tensor:
     """Return -1/K Σ advantage · log p(sample) -> ()
 
-    The sum is over all samples of all sources. K is the number of samples per source.
+    The sum is over all samples of all sources. K is the number of samples per source. The advantage
+    of a sample is defined in `Samples.advantages`.
     """
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)

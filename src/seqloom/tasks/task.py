@@ -22,7 +22,7 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 class ModelInput:
     """One input, ready for a model.
 
-    source:        source token ids; None if there is no source or the source is an image
+    source:        source token ids; None if the source is not text or there is no source
     prefix:        token ids that the output must start with
     image:         (3, height, width) pixels; None if the source is not an image
     max_length:    maximum number of output tokens, END included; None if the task sets no maximum
@@ -50,8 +50,11 @@ class Task(Protocol):
     signature: Signature
 
     def save(self, folder: Path) -> None:
-        """Save what was computed from the data before training: the tokenizers or, for a
-        forecasting task, the scale that normalises the values."""
+        """Save what was computed from the data before training.
+
+        A task with token outputs saves its tokenizers. A task with vectors as sources saves the
+        scale that normalises them.
+        """
         ...
 
     def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:

@@ -32,11 +32,11 @@ class TokenTask:
                       is not an image
     frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
                       vectors
-    tag_side:         whether the tag at the start of a source stays in the source or becomes the
-                      first target token
-    metrics:          the metrics that the recipe lists, except SARI, which needs the sources. The
-                      first metric is also computed separately for different source lengths. Empty
-                      for tasks whose metrics cannot be selected in the recipe.
+    tag_side:         where the model reads the tag at the start of a source text. "source": the tag
+                      stays in the source. "target": it becomes the first target token
+    metrics:          the metrics that the recipe lists. SARI is not among them, because it also
+                      needs the sources. The first metric is also computed separately for different
+                      source lengths. Empty if the recipe cannot select the metrics of the task
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -61,8 +61,10 @@ class TokenTask:
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":
-        """Return a task like this one that computes no slow scores, except the score named
-        `needed`."""
+        """Return a copy of this task whose `scores` leaves out scores that take long to compute.
+
+        needed: name of a score that the copy computes even if it is slow
+        """
         return self
 
     def save(self, folder: Path) -> None:
@@ -108,7 +110,10 @@ class TokenTask:
 
 
 def sentence_reward(name: Literal["bleu", "chrf"], tokenizer: Tokenizer) -> Reward:
-    """Return a function that scores outputs with sentence BLEU or chrF, scaled to 0 … 1."""
+    """Return a function that computes the reward of sampled outputs for minimum risk training.
+
+    The reward of an output is its sentence BLEU or chrF, between 0 and 1.
+    """
     score_each = {"bleu": sentence_bleu_scores, "chrf": sentence_chrf_scores}[name]
 
     def reward(outputs: Sequence[Ids], reference: Ids) -> Sequence[float]:

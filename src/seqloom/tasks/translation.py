@@ -47,7 +47,7 @@ class Translation(TokenTask):
         """Convert an input text to a model input.
 
         White space around the text is removed, as in training. If `tag_side` is "target", the
-        tag at the start of the text becomes the forced prefix of the output.
+        tag at the start of the text is removed from the source, and the output must start with it.
         """
         tag, rest = "", text.strip()
         if self.tag_side == "target":

@@ -22,12 +22,15 @@ from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 def train_tokenizer(
     config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str], lowercase: bool
 ) -> Tokenizer:
-    """Train a tokenizer on `lines`, which are read once.
+    """Train a tokenizer. The lines are read once.
 
-    Character and word tokenizers count characters or words, so the required memory grows with the
-    number of distinct characters or words. Subword tokenizers learn from all lines, or from a
-    random sample of two million lines if there are more. With `lowercase` the tokenizer also
-    lowercases every text that it encodes.
+    Character and word tokenizers count characters or words. Their memory grows with the number of
+    distinct characters or words. Subword tokenizers learn from all lines. If there are more than
+    two million lines, they learn from a random sample of two million.
+
+    lines:     the training text. Blank lines are skipped
+    tags:      strings that are always encoded as a single token
+    lowercase: True to lowercase the training text, and later every text that is encoded
     """
     tag_set = Tags(tags)
     text = _non_blank_lines(lines)

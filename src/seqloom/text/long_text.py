@@ -56,7 +56,10 @@ class LongTextTokenizer:
         ]
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        """Return the index of each token's word in the whole text; -1 for newline tokens."""
+        """Return for each token the index of its word in the whole text.
+
+        The index is -1 for newline tokens, and for tokens to which the line tokenizer gives -1.
+        """
         indices: list[int] = []
         words_before = 0
         for line in self._lines(ids):

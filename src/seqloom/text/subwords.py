@@ -38,10 +38,13 @@ class SubwordTokenizer:
     """Splits text into pieces that are learned with byte-pair encoding or a unigram model (Kudo and
     Richardson 2018).
 
-    Every character of the training text is a piece, so that only unseen characters are UNKNOWN.
-    decode(encode(x)) == x for every text of known characters, with three exceptions: each run of
-    white space becomes one space, white space at both ends is removed, and the character ▁, which
-    stands for a space inside a piece, is decoded as a space.
+    Every character of the training lines is a piece, so only other characters are UNKNOWN. For a
+    text x of known characters, decode(encode(x)) == x with these exceptions:
+
+    - each run of white space becomes one space
+    - white space at both ends is removed
+    - the character ▁ becomes a space, because it stands for a space inside a piece
+    - the text is lowercased if `lowercase` is set
     """
 
     kind: ClassVar[str] = "subwords"
@@ -63,10 +66,12 @@ class SubwordTokenizer:
         size: int,
         algorithm: Literal["bpe", "unigram"],
     ) -> "SubwordTokenizer":
-        """Learn `size` pieces from these lines, or fewer if the lines do not yield as many. The same
-        lines always give the same pieces.
+        """Learn a vocabulary from these lines. The same lines always give the same vocabulary.
 
-        Holds at most MAX_SENTENCES lines in memory.
+        At most MAX_SENTENCES lines are held in memory.
+
+        size: maximum size of the vocabulary, including special tokens and tags. The vocabulary is
+              smaller if the lines do not yield as many pieces
         """
         model = io.BytesIO()
         errors: list[BaseException] = []
@@ -108,7 +113,11 @@ class SubwordTokenizer:
 
     @classmethod
     def load(cls, path: Path, content: dict[str, Any]) -> "SubwordTokenizer":
-        """Load a tokenizer. `path`: file of its sentencepiece model. `content`: its JSON file."""
+        """Load a tokenizer.
+
+        path:    path of the sentencepiece model
+        content: content of the tokenizer's JSON file
+        """
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -174,7 +183,13 @@ def _normalised_lines(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iter
 
 
 def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
-    """Raise a ConfigError that says which setting of the recipe to change."""
+    """Raise a ConfigError that explains why sentencepiece could not train.
+
+    If the size of the vocabulary is the cause, the message says which setting to change.
+
+    error: the error that sentencepiece raised
+    size:  the size of the vocabulary that the recipe asks for
+    """
     message = str(error)
     setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
@@ -219,8 +234,8 @@ _seed_lock = threading.Lock()
 def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
     """Run `work` and return its result. `seed` determines which segmentations `work` samples.
 
-    `work` runs in a new thread, because sentencepiece has one random generator per thread and seeds
-    it only once, when the thread samples for the first time.
+    sentencepiece has one random generator per thread. It seeds this generator only once, when the
+    thread samples for the first time. So `work` runs in a new thread.
     """
     results: list[Result] = []
     errors: list[BaseException] = []

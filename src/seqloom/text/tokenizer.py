@@ -109,7 +109,7 @@ class Tokenizer(Protocol):
 
 
 def word_indices(surfaces: Iterable[str]) -> list[int]:
-    """Return the result of `Tokenizer.word_of`, given the text of each token.
+    """Return for each token the index of its word, as `Tokenizer.word_of` defines it.
 
     surfaces: the text that each token adds to the decoded text; "" for a special token
     """
@@ -138,7 +138,10 @@ def content_digest(content: dict[str, Any]) -> str:
 
 
 def write_content(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object with its own digest, so that `read_content` detects damage."""
+    """Write a JSON object and its digest to a file.
+
+    `read_content` compares the two to find out whether the file is damaged.
+    """
     with_digest = {**content, "digest": content_digest(content)}
     write_file(path, json.dumps(with_digest, ensure_ascii=False, indent=1).encode())
 

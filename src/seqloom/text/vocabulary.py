@@ -13,10 +13,10 @@ SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 class Vocabulary:
-    """Maps ids to pieces and back.
+    """Maps token ids to pieces and back. A piece is the string that a token stands for.
 
-    The first ids are the special tokens. A piece that is not in the vocabulary has the id UNKNOWN.
-    `id` never returns PAD, START or END: the piece "<s>" is ordinary text, not START.
+    The ids 0 to 3 are the special tokens. A piece that is not in the vocabulary has the id UNKNOWN.
+    `id` never returns PAD, START or END. The string "<s>" in a text is ordinary text, not START.
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:

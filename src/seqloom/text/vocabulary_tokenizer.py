@@ -78,7 +78,8 @@ class VocabularyTokenizer:
 class CharacterTokenizer(VocabularyTokenizer):
     """Encodes every Unicode character, including spaces, as a token. Unseen characters are UNKNOWN.
 
-    decode(encode(x)) == x for every text of known characters (lowercased, if `lowercase` is set).
+    For a text x of known characters, decode(encode(x)) == x. If `lowercase` is set, the result is x
+    in lower case, except for its tags.
     """
 
     kind: ClassVar[str] = "characters"

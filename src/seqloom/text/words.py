@@ -20,9 +20,12 @@ class WordTokenizer(VocabularyTokenizer):
 
         He said: "Don't go!"   ->   He said ￭: "￭ Don't go ￭! ￭"
 
-    If there is no space between a tag and its neighbour, the joiner is a separate token. For every
-    text of known words, decode(encode(x)) is x with every run of white space replaced by one space.
-    A joiner character in the text itself is UNKNOWN.
+    If there is no space between a tag and its neighbour, the joiner is a separate token. A word or
+    punctuation mark that contains a joiner character in the text itself is UNKNOWN.
+
+    For a text x of known tokens, decode(encode(x)) == x with these exceptions: each run of white
+    space becomes one space, white space at both ends is removed, and the text is lowercased if
+    `lowercase` is set.
     """
 
     kind: ClassVar[str] = "words"
@@ -59,8 +62,9 @@ _MARK_CODES = (*range(0x20000), *range(0xE0100, 0xE01F0))
 def _pattern() -> re.Pattern[str]:
     """Return a pattern that matches a word, or one character that is not part of a word.
 
-    White space never matches. Words consist of letters and digits, with apostrophes inside.
-    Combining marks, such as accents, belong to the character before them.
+    A word consists of letters, digits and underscores. It may contain apostrophes, but not at its
+    start or end. Combining marks, such as accents, belong to the character before them. The pattern
+    never matches white space.
     """
     # Vowel signs of many scripts are combining marks, which \w does not match.
     marks = "".join(chr(code) for code in _MARK_CODES if category(chr(code))[0] == "M")
@@ -69,7 +73,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
-    """Split a text into tags, words and punctuation marks with joiners."""
+    """Split a text into tags, words and punctuation marks. Add joiners as in `WordTokenizer`."""
     return split_chunks(text, tags, lowercase, _split_chunk)
 
 
@@ -98,7 +102,7 @@ def split_chunks(
 
 
 def _split_chunk(chunk: str) -> list[str]:
-    """Split a text without spaces into words and punctuation marks with joiners."""
+    """Split a text without white space into words and punctuation marks, and add joiners."""
     matches = _pattern().findall(chunk)
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
     for right in range(1, len(pieces)):
@@ -117,9 +121,10 @@ def _is_word(piece: str) -> bool:
 
 
 def join_words(pieces: Iterable[str]) -> list[str]:
-    """Return one text per token: the part of the decoded text that this token adds.
+    """Return the text that each token adds to the decoded text.
 
-    Joiners are removed. A space separates two tokens unless there is a joiner between them.
+    Joiners are removed. The text of a token starts with a space, unless the token is the first one
+    or there is a joiner between it and the token before it.
     """
     surfaces = []
     space_before = False
@@ -135,11 +140,13 @@ def join_words(pieces: Iterable[str]) -> list[str]:
 
 
 class WhitespaceTokenizer(VocabularyTokenizer):
-    """Splits text at white space only. For labels, phonemes and tokenised text such as "do n't".
+    """Splits text at white space only. Use it for labels, phonemes and tokenised text ("do n't").
 
-    decode(encode(x)) is x with every run of white space replaced by one space, for every text of
-    known tokens. The token <unk>, which corpora such as WikiText contain, is UNKNOWN. If there is
-    no space between a tag and its neighbour, a joiner token is between them, as in `WordTokenizer`.
+    The string "<unk>", which corpora such as WikiText contain, is UNKNOWN. If there is no space
+    between a tag and its neighbour, a joiner token is between them, as in `WordTokenizer`.
+
+    For every text x of known tokens, decode(encode(x)) == x with the same exceptions as in
+    `WordTokenizer`.
     """
 
     kind: ClassVar[str] = "whitespace"

@@ -22,9 +22,10 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Interface of weight averaging. This base class is used if averaging is switched off.
+    """Interface of weight averaging.
 
-    It returns the current weights of the model instead of an average.
+    This base class is also used if averaging is switched off. Then `average` returns the current
+    weights of the model.
     """
 
     def after_step(self, model: nn.Module) -> None:
@@ -106,8 +107,9 @@ class LastWeights(Average):
 class MovingAverage(Average):
     """Exponential moving average: m ← d m + (1 - d) w after every step.
 
-    m is the average, w the current weights, and d = min(decay, t / (t + 10)) at step t. In the
-    first steps d is small, so the weights of these steps soon have little influence on m.
+    m is the average, w are the current weights, and d = min(decay, t / (t + 10)) at step t. After
+    the first step, m is w. In the first steps, d is small, so the weights of these steps soon have
+    little influence on m.
     """
 
     def __init__(self, decay: float) -> None:

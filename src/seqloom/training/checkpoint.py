@@ -71,9 +71,10 @@ def save_checkpoint(session: Session) -> None:
 
 
 def restore_checkpoint(session: Session) -> list[str]:
-    """Restore the newest intact checkpoint.
+    """Restore the newest intact checkpoint. Remove the events after it from the event log.
 
-    Returns the damage found in newer checkpoints and in the event log.
+    Returns descriptions of the damage found in newer checkpoints and in the event log. If there is
+    no checkpoint, training starts from the first step.
     """
     store = checkpoint_store(session.folder)
     checkpoint, damage = next(store.intact(), (None, []))
@@ -159,7 +160,8 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
 
 
 def _may_change(key: str) -> bool:
-    """True if a resumed run may change this setting, or one of the section it belongs to."""
+    """True if a resumed run may change this setting: `MAY_CHANGE` names the setting itself or a
+    section that contains it."""
     return any(key == name or key.startswith(f"{name}.") for name in MAY_CHANGE)
 
 

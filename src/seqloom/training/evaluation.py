@@ -65,7 +65,11 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
 
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
-    """Compute the loss on the whole dev split. Score greedy outputs for some of its examples."""
+    """Compute the loss on the whole dev split.
+
+    If the task generates tokens from a source, also decode `session.dev_examples` with greedy
+    search and score the outputs.
+    """
     device, batch_tokens = session.world.device, session.config.training.batch_tokens
     batches = corpus_batches(session.dev, batch_tokens)
     total, count = corpus_loss(session.model, session.task, batches, device, check_signals)

@@ -69,8 +69,8 @@ def train(
 ) -> Summary:
     """Train a model and write it to a run folder.
 
-    recipe: a loaded recipe, the name of a bundled one ("demo"), a TOML file, or a dict
-    folder: the run folder; it must not exist yet unless `resume` is set
+    recipe: a loaded recipe, the name of a bundled recipe ("demo"), a TOML file, or a dict
+    folder: the run folder. Unless `resume` is set, it must be empty or not exist yet
     resume: continue from the last checkpoint in `folder`
     report: called with every event (progress, evaluation, checkpoint …)
     """
@@ -132,9 +132,10 @@ def take_step(session: Session) -> StepResult:
 
 
 def capture_steps(session: Session) -> CapturedSteps | None:
-    """Prepare the capture of training steps as CUDA graphs.
+    """Return the object that captures training steps as CUDA graphs and replays them.
 
-    Returns None if steps are not captured.
+    Returns None if steps are not captured. Nothing is captured yet: each graph is captured when its
+    batch shape first occurs.
     """
     settings = session.config.training
     if not uses_cuda_graphs(session.config, session.world.device):
@@ -242,7 +243,8 @@ def _start_data(session: Session) -> dict[str, Any]:
 
 @contextmanager
 def _locate_failure(session: Session) -> Iterator[None]:
-    """Add the step and its training examples to the message of a TrainingError."""
+    """A context in which a TrainingError gets a longer message: the number of the step and the
+    indices of its training examples are added."""
     step, position = session.step + 1, session.stream.position
     try:
         yield

@@ -14,9 +14,10 @@ from seqloom.training.session import Session
 
 
 def batch_loss(session: Session, step: int, batch: Batch) -> Tensor:
-    """Compute the sum of the loss over the targets of a batch.
+    """Compute the loss of a batch, summed over its targets.
 
-    step: number of the training step. The recipe may define the loss differently for each step
+    step: number of the training step. The loss depends on it if the recipe uses scheduled sampling
+          or minimum risk training
     """
     settings = session.config.training
     risk = settings.minimum_risk if uses_minimum_risk(settings, step) else None
@@ -40,10 +41,12 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
     target_share: probability, at each position, that the decoder input is the target token. 1 is
                   teacher forcing, 0 is free running, other values are scheduled sampling
 
-    The inputs are first generated step by step, without gradients and dropout. The caller then
-    computes the loss on these inputs as in teacher forcing. This is valid because no gradient flows
-    through the choice of a token. A predicted END becomes an input like any other token: the
-    position after it still has a target and therefore a loss.
+    This function generates the decoder inputs step by step, without gradients and dropout. The
+    caller then computes the loss on these inputs as in teacher forcing. No gradient is lost by
+    this, because no gradient flows through the choice of a token.
+
+    If the model predicts END too early, END is the next input. Generation continues, because the
+    following positions still have targets.
     """
     if target_share >= 1:
         return batch

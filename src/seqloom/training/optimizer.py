@@ -45,7 +45,8 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Return the optimiser state of every parameter as tensors named `parameter:moment`."""
+    """Return the optimiser state of every parameter. Each tensor is named after its parameter and
+    its entry in the state, such as "decoder.weight:exp_avg"."""
     return {
         f"{name}:{moment}": optimizer.state[parameter][moment]
         for name, parameter in model.named_parameters()

@@ -73,7 +73,8 @@ class ProgressMeter:
     def _perplexity(self, loss: float) -> dict[str, float]:
         """Return the perplexity, exp(loss), as an entry of the event.
 
-        Returns an empty dict if the loss is not just the negative log-likelihood.
+        Returns an empty dict if training uses label smoothing, R-Drop or minimum risk training. The
+        loss is then not the negative log-likelihood.
         """
         settings = self.session.config.training
         has_other_terms = (

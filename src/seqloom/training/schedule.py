@@ -19,7 +19,8 @@ from seqloom.config.schema.training import (
 def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
     """Return the learning rate at a step as a fraction of the peak learning rate.
 
-    The fraction rises to 1 during the warm-up.
+    The fraction rises linearly to 1 during the warm-up. Then it stays at 1 or falls, depending on
+    the schedule.
 
     step:  1, 2, …, `steps`
     steps: total number of steps

@@ -34,7 +34,7 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the updated best score after an evaluation.
+        """Return the best score, updated with the result of an evaluation.
 
         score: the dev score of this evaluation
         step:  the training step of this evaluation
@@ -59,7 +59,8 @@ class BestScore:
 class Session:
     """Everything the training loop reads and changes.
 
-    Checkpoints store `model`, `best_score` and all fields between them.
+    Checkpoints store the weights of `model`, the states of `optimizer` and `averager`, the position
+    of `stream`, and the fields `step`, `evaluated`, `seconds` and `best_score`.
     """
 
     model: Model

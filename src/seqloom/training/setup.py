@@ -208,9 +208,12 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
 def _prepare_folder(
     config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
 ) -> None:
-    """Create the folder of a new run. For a resumed run, check that the training data is the same.
+    """Create the folder of a new run.
 
-    facts: entries of the manifest
+    For a resumed run, raise a DataError if the training data has changed. If the recipe has
+    changed, store the new recipe in the folder.
+
+    facts: entries for the manifest of a new run. "corpus" is the digest of the training data
     """
     if not resume:
         create_run(folder, config, task, facts)
@@ -234,10 +237,11 @@ def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallb
 
 
 def _read_dev_examples(config: RunConfig) -> list[Example]:
-    """Read the dev examples that every evaluation decodes.
+    """Return the dev examples that every evaluation decodes.
 
-    These are the first examples of the dev split. If the split has several groups, the examples are
-    taken from the groups in turn. The list is empty for a forecasting model.
+    These are the first `training.evaluate_examples` examples of the dev split. If the split has
+    several groups, such as language pairs, the examples are taken from the groups in turn. The list
+    is empty for a forecasting model.
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only
@@ -262,9 +266,10 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
 
 
 def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
-    """Check whether source or target texts exceed the maximum length of the model.
+    """Check whether sources or targets are longer than the model allows.
 
-    Returns one message if source texts are too long, and one if target texts are too long.
+    Returns a list with one message for the sources and one message for the targets. A message is
+    left out if no source or no target is too long.
     """
     problems = []
     sides = (

@@ -73,7 +73,7 @@ class AttentionCard:
     Attributes:
         number: heading, such as "3", or "3, output 1 of 2" if a source has several outputs.
         text: the output.
-        note: a line below the words, such as the score.
+        note: a line that the card shows below the source and output tokens, such as the score.
         view: description of the weights in `chosen`, such as "mean of all layers and heads".
         chosen: weights (T, S) that the table shows first. None for a blank source line.
         heads: weights (T, L, H, S) of all layers and heads, for the same tokens. If None, the card

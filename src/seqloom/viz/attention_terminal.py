@@ -11,8 +11,8 @@ Each row is an output token, each column a source token. A darker block is a lar
             das   gefällt   mir
     I        12         .    88
 
-With `marks="signs"` the numbers are between -1 and 1, for example scaled gradients. One to three
-signs stand for the size of a number:
+With `marks="signs"` the matrix contains numbers between -1 and 1, for example scaled gradients. One
+to three plus or minus signs stand for each number, more signs for a larger absolute value:
 
             das   gefällt   mir
     I       +     ---
@@ -56,7 +56,7 @@ def draw_attention(
 ) -> Text:
     """Draw an attention matrix in lines of at most `width` terminal cells.
 
-    weights: (T, S) attention weights; each row sums to one
+    weights: (T, S) attention weights from 0 to 1; numbers from -1 to 1 if `marks` is "signs"
 
     Source tokens are the column headers if they fit. Otherwise the columns are numbered, and a
     legend below the matrix lists the tokens. If the numbered columns are still too wide, the matrix

@@ -1,6 +1,7 @@
 """Draw the attention of a caption.
 
-For each token the image is drawn once, brighter in the cells with larger attention weights.
+The image is drawn once for each token of the caption. In each of these drawings, cells of the image
+are brighter if the attention weight of the token for the cell is larger.
 """
 
 import math
@@ -25,9 +26,10 @@ class CaptionAttention:
 
     Attributes:
         text: the caption.
-        pixels: (3, N, N), the square part of the image that the encoder reads.
+        pixels: (3, N, N), the square part of the image that the encoder reads, N pixels wide.
         pieces: the output tokens.
-        weights: (pieces, cells), the attention weights. Cells of the grid are in row-major order.
+        weights: (pieces, cells), the attention weights. The encoder divides the image into a
+            square grid of cells, which are listed row by row.
     """
 
     text: str
@@ -55,9 +57,10 @@ def save_caption_attention(path: Path, captions: Sequence[CaptionAttention]) -> 
 
 
 def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.float64]:
-    """Convert weights (cells,) to the brightness of pixels (size, size).
+    """Convert the attention weights of all cells to the brightness of each pixel: (size, size)
 
-    The brightness is 1 in the cell with the largest weight.
+    The brightness is 1 in the cell with the largest weight, and `_MIN_BRIGHTNESS` in cells with a
+    weight of zero.
     """
     side = math.isqrt(len(weights))
     assert side * side == len(weights), "the grid of an image is square"

@@ -1,4 +1,7 @@
-"""Line and bar charts as SVG, without a plotting library. Colours adapt to light and dark themes."""
+"""Draw line and bar charts as SVG, without a plotting library.
+
+The colours adapt to light and dark themes.
+"""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +30,10 @@ stroke-linejoin:round}.chart .band{opacity:.16;stroke:none}.chart .dot{stroke:no
 
 @dataclass(frozen=True)
 class Series:
-    """A line. `values` holds, for each x, the measured values of all seeds."""
+    """One line of a line chart.
+
+    values: for each x, the values that were measured with different random seeds
+    """
 
     name: str
     x: Sequence[float]
@@ -36,7 +42,10 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines with common axes. A line shows means, with a band from the lowest to the highest value.
+    """Lines with common axes.
+
+    A line connects the mean values at each x. A band shows the range from the lowest to the highest
+    value.
 
     Attributes:
         zero: True if the y axis includes 0. Ignored if the axis is logarithmic. Default: True.
@@ -248,7 +257,10 @@ def create_axis(
 
 
 def _measured_axis(values: Sequence[float], left: float, right: float, logarithmic: bool) -> Axis:
-    """Return an axis with ticks at the measured values. Ticks whose labels do not fit are omitted."""
+    """Return an axis with ticks at the measured values.
+
+    A tick is omitted if its label would overlap the label of the tick before it.
+    """
     measured = sorted(set(values))
     if len(measured) == 1:
         measured = [measured[0], measured[0] * 2 or 1.0]

@@ -9,7 +9,7 @@ from seqloom.analysis.comparison import OutputPair, RunComparison
 from seqloom.core.storage import write_file
 from seqloom.metrics.sentence_scores import diff_words
 from seqloom.runs.prediction import Prediction
-from seqloom.viz.search_tree_layout import shorten_piece
+from seqloom.viz.search_trees.search_tree_layout import shorten_piece
 
 _CELL_PIXELS, _LETTER_PIXELS = 22, 7.2
 

@@ -1,10 +1,10 @@
 """Print one decoder step in a terminal, with every intermediate value.
 
 attention
-  query     q = s₂                                                        96
+  query     q = s₂                                                      (96)
             0.113  -0.874  0.020  0.519  -0.442 … 0.091   norm 4.610
-  scores    e = qᵀ W k                                                     3
-  weights   α = softmax(e)                                                 3
+  scores    e = qᵀ W k                                                   (3)
+  weights   α = softmax(e)                                               (3)
                        scores   weights
             das         1.204     0.061  █▏
             gefällt     3.871     0.882  █████████████████▋
@@ -68,9 +68,9 @@ def draw_explanation(
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
     """Group consecutive values that have one number for each token, to print them as one table.
 
-    A scalar between two such values, such as the scale of a dot product, belongs to the group too.
-    A group ends after a distribution: numbers that sum to one, such as attention weights. Each of
-    the other values forms its own group.
+    A scalar that follows such a value, for example the scale of a dot product, belongs to the same
+    group. A group ends after a distribution: numbers that sum to one, such as attention weights.
+    Every other value forms a group of its own.
     """
     group: list[TracedValue] = []
     for part in parts:
@@ -103,7 +103,10 @@ class _ExplanationRenderer:
     full: bool
 
     def header(self, explanation: Explanation) -> Text:
-        """Print the source, the output and the input token. Brackets mark the token of this step."""
+        """Print the source, the output, and the token that the decoder reads at this step.
+
+        Brackets mark the token of the output that this step predicts.
+        """
         drawing = Text()
         step = explanation.step if explanation.output else 0
         if step:

@@ -103,7 +103,7 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw one bar per step, stacked from the norms of the two parts of the gradient.
+    """Draw one bar for each step. A bar has two segments, one for the norm of each gradient part.
 
     The longest bar has `_BAR_CELLS` cells.
     """

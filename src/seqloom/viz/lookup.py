@@ -66,7 +66,10 @@ def draw_lookup(
 
 
 class _Rows:
-    """Lines of a table with a label, a value, and one column for each method."""
+    """Collects the lines of a table.
+
+    The columns are a label, the value of a key, and one column for each lookup method.
+    """
 
     def __init__(self, ascii_only: bool) -> None:
         self.lines: list[tuple[str, str]] = []

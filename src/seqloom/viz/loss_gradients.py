@@ -45,6 +45,7 @@ def draw_loss_gradients(
 ) -> Text:
     """Draw the gradients at one place for a terminal.
 
+    place: "states", "attention" or "weights"
     head:  attention head to draw, for the place "attention"
     width: maximum width of the heat maps, in terminal cells
     """
@@ -89,7 +90,11 @@ def _table(
     bars: Sequence[float],
     ascii_only: bool,
 ) -> Text:
-    """Draw one line for each token: the numbers of all columns, and a bar for `bars`."""
+    """Draw a table with one line for each token.
+
+    columns: numbers of each column, by the name of the column; one number for each token
+    bars:    for each token, the norm that the bar at the end of its line shows
+    """
     tokens = [token_label(label, ascii_only) for label in labels]
     margin = max(map(cell_len, tokens))
     entries = {name: format_column(values) for name, values in columns.items()}
@@ -111,7 +116,11 @@ def _table(
 
 @dataclass(frozen=True)
 class _LogScale:
-    """Logarithmic bars for a list of norms. The longest bar stands for the largest norm."""
+    """Draws norms as bars on a logarithmic scale.
+
+    largest: norm of the longest bar
+    decades: number of powers of ten between the longest bar and a bar of length zero
+    """
 
     largest: float
     decades: int
@@ -119,7 +128,11 @@ class _LogScale:
 
     @classmethod
     def of(cls, norms: Sequence[float], ascii_only: bool) -> "_LogScale":
-        """The bars cover all norms above zero, up to a maximum number of powers of ten."""
+        """Return a scale for these norms.
+
+        The scale ends at the largest norm. It includes all norms above zero, unless they span more
+        than `_MAX_DECADES` powers of ten.
+        """
         positive = [norm for norm in norms if norm > 0] or [1.0]
         decades = math.floor(math.log10(max(positive) / min(positive))) + 1
         return cls(max(positive), min(decades, _MAX_DECADES), ascii_only)
@@ -196,7 +209,10 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Norm of each row: the norm of the gradient at all keys of a step."""
+    """Return the norm of the gradient at all keys together, for each decoder step.
+
+    rows: (T, S) norm of the gradient at each key, for each decoder step
+    """
     return [math.hypot(*row) for row in rows]
 
 
@@ -220,7 +236,7 @@ def save_loss_gradients(
 
 
 def _states_figure(path: Path, trace: LossGradientTrace) -> Any:
-    """One panel for the encoder and one for the decoder, with a curve for each layer."""
+    """Draw one panel for the encoder and one for the decoder, with a curve for each layer."""
     sides = {"encoder states h": trace.encoder, "decoder states s": trace.decoder}
     shown = {title: layers for title, layers in sides.items() if layers}
     sizes = [max(len(layers[0].labels), 6) for layers in shown.values()]
@@ -261,7 +277,11 @@ def _label_steps(axes: Any, labels: Sequence[str]) -> None:
 
 
 def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms) -> Any:
-    """Two heat maps with a row per output token, and bars with the norms of a, q and k."""
+    """Draw the gradients of one attention head.
+
+    Two heat maps show ∂L/∂α and ∂L/∂e, with a row per output token and a column per source token.
+    Bars show the gradient norms at the context vector a, the query q and the keys k of each step.
+    """
     rows, columns = len(trace.output), len(trace.source)
     size = (max(1.0 * columns + 4.5, 9.0), max(0.36 * rows + 3.0, 4.5))
     figure = create_figure(path, (min(size[0], 30.0), min(size[1], 30.0)), "drawing gradients")
@@ -294,7 +314,7 @@ def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms
 
 
 def _weights_figure(path: Path, trace: LossGradientTrace) -> Any:
-    """One bar for each parameter. The parameters of a group have the same colour."""
+    """Draw one bar for each parameter. The parameters of a group have the same colour."""
     count = len(trace.weights)
     figure = create_figure(
         path, (9.0, min(max(0.24 * count + 1.5, 3.0), 40.0)), "drawing gradients"

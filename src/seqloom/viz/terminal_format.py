@@ -44,8 +44,10 @@ def strip_word_marker(piece: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Format a number: integers without decimals, tiny and huge values in scientific notation such
-    as 1.0e-05, and other numbers with three decimals.
+    """Format a number with three decimals.
+
+    Integers have no decimals. Very small and very large numbers are in scientific notation, for
+    example 1.0e-05.
     """
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
@@ -66,7 +68,10 @@ def format_column(values: Sequence[float]) -> list[str]:
 
 
 def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:
-    """Return a bar that fills this fraction (0 to 1) of `cells`, in steps of an eighth of a cell."""
+    """Return a bar that fills this fraction (0 to 1) of `cells`.
+
+    The length is rounded to eighths of a cell, or to whole cells if `ascii_only` is True.
+    """
     fraction = min(max(fraction, 0.0), 1.0)
     if ascii_only:
         return "#" * round(fraction * cells)

@@ -1,8 +1,8 @@
 """Explains the backward pass through the attention of one decoder step.
 
-The loss is that of the prediction of this step. Gradients are listed in the order in which
-backpropagation computes them: context, weights, scores, query, keys and, in a recurrent decoder,
-the states.
+The loss L is -log p of the token that this step predicts. Gradients are listed in the order in
+which backpropagation computes them: context, weights, scores, query, keys and, in a recurrent
+decoder, the states.
 
     a = Σ α v             ∂L/∂α_s = v_s · ∂L/∂a             ∂L/∂v_s = α_s ∂L/∂a
     α = softmax(e)        ∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α
@@ -70,9 +70,12 @@ def describe_backward(
     step: int,
     focus: HeadSelection,
 ) -> Explanation:
-    """Describe the backward pass of an output, given the gradients of the loss of this step.
+    """Describe the backward pass of the loss of one prediction through attention.
 
-    focus: layer and head, as `select_cross_attention` returns them
+    output:    the output that contains the prediction
+    gradients: gradients of the loss of this prediction
+    step:      position of the prediction in the output, counted from 1
+    focus:     layer and head, as `select_cross_attention` returns them
     """
     tokens = (START, *output.tokens)
     pieces = (SPECIAL_TOKENS[START], *output.pieces)
@@ -92,9 +95,11 @@ def describe_backward(
 
 
 def select_cross_attention(run: Run, focus: HeadSelection) -> HeadSelection:
-    """Return the layer and the head to explain; None stands for the default.
+    """Return the layer and the head to explain, both counted from 1.
 
-    Raises ConfigError if the decoder does not attend to a source, or has no such layer or head.
+    If the layer or the head in `focus` is None, its default is returned: the top layer, or the
+    first head. Raises ConfigError if the decoder does not attend to a source, or has no such layer
+    or head.
     """
     check_has_source(run)
     match run.model.decoder:
@@ -194,7 +199,10 @@ def _head_formula(attention: MultiHeadAttention, context: str, head: int) -> str
 def _state_gradients(
     decoder: RecurrentDecoder, gradients: LossGradients, step: int
 ) -> list[TracedValue]:
-    """Describe the gradients at the state after this step, and at the state before it."""
+    """Describe the gradients at the decoder states after this step and after the previous step.
+
+    The states are those of the layer from which attention computes its queries.
+    """
     level = decoder.query_layer
     layer = gradients.decoder[level]
     parts = []

@@ -32,7 +32,10 @@ class TracedValue:
         return tuple(self.values.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain Python objects, for JSON. In JSON the section has the key "chapter"."""
+        """Convert to plain Python objects, for JSON.
+
+        The key of `section` is "chapter".
+        """
         return {
             "chapter": self.section,
             "name": self.name,
@@ -59,7 +62,8 @@ def _to_lists(values: Tensor) -> Any:
 class TokenProbability:
     """A token and its probability at the explained step.
 
-    The probability is None for the token that the decoder reads at this step.
+    The probability is None for `Explanation.previous`, the token that the decoder reads: this step
+    does not predict that token.
     """
 
     piece: str
@@ -78,9 +82,9 @@ class Explanation:
               None for the lecture example, which has no tokens
     answer:   token of the output at this step; None for the lecture example
     best:     the most probable tokens, best first
-    layer:    layer of the explained attention head, counted from 1
-    head:     the explained attention head, counted from 1
-              Both are None if the decoder has no attention.
+    layer:    layer of the explained attention head, counted from 1. None if the decoder has no
+              attention, and for the lecture example
+    head:     number of this head in its layer, counted from 1. None in the same cases
     parts:    all values, in the order of computation
     """
 

@@ -284,7 +284,11 @@ def key_gradient(score: AttentionScore, width: int) -> str:
 
 
 def key_gradient_note(score: AttentionScore) -> str:
-    """Return a remark on the symbols in the formulas of `query_gradient` and `key_gradient`."""
+    """Return the definition of the symbol u in the gradient formulas of the additive score.
+
+    `query_gradient` and `key_gradient` write these formulas. Other scores have no u, and the
+    result is "".
+    """
     return "u = tanh(Wq q + Wk k + b)" if isinstance(score, AdditiveScore) else ""
 
 
@@ -300,7 +304,10 @@ def cell(layer: RecurrentLayer, input_: str, state: str) -> str:
 
 
 def cell_note(kind: Cell) -> str:
-    """Return the equations of a gated cell with input x and state s. Biases are omitted."""
+    """Return the equations of a GRU or LSTM cell with input x and state s, without biases.
+
+    The result is "" for a vanilla RNN cell: the function `cell` already returns its equation.
+    """
     match kind:
         case "rnn":
             return ""

@@ -61,18 +61,22 @@ Scale = Literal["one", "sqrt", "width"]
 class AttentionExample:
     """The numbers and the choices of a worked example of self-attention.
 
+    Here K is the width of queries and keys, and V is the width of values.
+
     states:     (S, D) the states h, one row each. Default: those of the lecture
-    to_query:   (K, D) Wq. Default: that of the lecture
-    to_key:     (K, D) Wk. Default: that of the lecture
-    to_value:   (V, D) Wv. Default: that of the lecture
+    to_query:   (K, D) the matrix Wq. Default: that of the lecture
+    to_key:     (K, D) the matrix Wk. Default: that of the lecture
+    to_value:   (V, D) the matrix Wv. Default: that of the lecture
     query:      number of the state that attends, counted from 1. Default: 2
     score:      "dot" (q · k), "bilinear" (hᵀ W h, W = Wqᵀ Wk), "additive" (1 · tanh(Wq h + Wk h))
                 or "rbf" (-γ‖q - k‖²). Default: "dot"
     scale:      divisor of the dot product: "one", "sqrt" (√K) or "width" (K). Default: "one"
     gamma:      γ of the score "rbf". Default: 1
-    selection:  "softmax"; "argmax", the value with the best score; "nearest", the value whose key
-                is nearest to the query; "exact", the value whose key equals the query, or zero.
-                Default: "argmax"
+    selection:  how the context vector is computed from the values. Default: "argmax"
+                "softmax": the weighted mean of the values, with the softmax of the scores
+                "argmax":  the value whose key has the highest score
+                "nearest": the value whose key is nearest to the query
+                "exact":   the value whose key equals the query; zero if there is no such key
     projection: the function applied to Wq h and Wk h, as in `MultiHeadAttention`. Default:
                 "linear"
     """
@@ -90,7 +94,7 @@ class AttentionExample:
 
     @classmethod
     def of_lecture(cls, score: LectureScore, selection: Selection) -> "AttentionExample":
-        """The example of the lecture with another score."""
+        """Return the example of the lecture with this score and this selection."""
         match score:
             case "dot" | "bilinear" | "additive" | "rbf":
                 return cls(score=score, selection=selection)
@@ -105,7 +109,7 @@ class AttentionExample:
 
     @property
     def measures_distance(self) -> bool:
-        """True if the selection depends on the distance of query and key instead of the score."""
+        """True if the selection ignores `score` and uses the distance between query and key."""
         return self.selection in ("nearest", "exact")
 
     def problems(self) -> list[str]:
@@ -143,7 +147,7 @@ class AttentionExample:
 
 
 def build_example_attention(example: AttentionExample) -> MultiHeadAttention:
-    """Build a self-attention module with the matrices of the example and without biases."""
+    """Build a self-attention module with the matrices of the example. All biases are zero."""
     # The scores "bilinear" and "additive" contain Wq and Wk themselves.
     has_own_matrices = example.score in ("bilinear", "additive")
     projection: Projection = "none" if has_own_matrices else example.projection
@@ -215,8 +219,9 @@ def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax"
 def explain_example(example: AttentionExample) -> Explanation:
     """Explain the attention of one state of the example to all states.
 
-    With the dot product and without a scale, the explanation also contains softmax(q · k / s) for
-    s = 1, √d and d. Raises ConfigError with all problems if the numbers do not fit.
+    If the score is the dot product with scale "one" and linear projections, the explanation also
+    shows the softmax of q · k, q · k / √d and q · k / d, where d is the width of the query. Raises
+    ConfigError, which lists all problems of the example, if the example cannot be computed.
     """
     if problems := example.problems():
         raise ConfigError("\n".join(["the example cannot be computed:", *problems]))
@@ -272,7 +277,11 @@ def _row_names(count: int) -> tuple[str, ...]:
 
 
 def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...], width: int) -> None:
-    """Trace softmax(products / s) three times, with s = 1, √d and d. width: d"""
+    """Trace the softmax of the dot products three times: divided by 1, by √d and by d.
+
+    products: (S,) dot product of the query with each key
+    width:    d, the width of the query
+    """
     mask = torch.ones(len(products), dtype=torch.bool)
     for score in (DotScore("one", width), DotScore("sqrt", width), DotScore("width", width)):
         scaled = products / score.divisor

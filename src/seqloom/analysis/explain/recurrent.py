@@ -26,7 +26,7 @@ from seqloom.models.recurrent import (
 
 
 def trace_recurrent(decoder: RecurrentDecoder, trace: StepTrace) -> Tensor:
-    """Trace the step. Returns the probabilities of the next token: (V,)"""
+    """Trace one step of a recurrent decoder. Returns the probabilities of the next token: (V,)"""
     return _RecurrentStep(decoder, trace).run()
 
 
@@ -65,7 +65,7 @@ class _RecurrentStep:
         """Return the symbol of the state after this step: s₃, or s¹₃ if there are several layers.
 
         layer:     counted from 0
-        step_back: return the symbol of the state after the previous step instead: s₂
+        step_back: if True, return the symbol of the state after the previous step: s₂
         """
         step = self.trace.step - step_back
         return formulas.indexed_layer("s", layer + 1, len(self.decoder.layers), step)
@@ -97,8 +97,9 @@ class _RecurrentStep:
         """Trace attention with the state (1, C) as its query.
 
         Returns the state with which the step continues. If the decoder's `context_uses` contains
-        "state", the context vector, projected to the width of the decoder if necessary, replaces
-        the hidden vector in this state. Otherwise the state is returned unchanged.
+        "state", the context vector replaces the hidden vector in the returned state. The context
+        vector is then projected if its width is not that of the decoder. In all other cases the
+        state is returned unchanged. C is the width of a state.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None
@@ -119,8 +120,8 @@ class _RecurrentStep:
     def _run_layers(self, inputs: Tensor, previous: list[Tensor]) -> Tensor:
         """Run and trace all layers in order.
 
-        Returns the hidden vector of the top layer: (1, D). For an LSTM, this is the new state
-        without the cell.
+        Returns the hidden vector of the top layer: (1, D). The state of an LSTM layer consists of
+        the hidden vector and the cell. The cell is not returned.
         """
         decoder, trace = self.decoder, self.trace
         hidden, symbols = inputs, [trace.current("x")]

@@ -28,7 +28,8 @@ class StepTrace:
     tokens:  (1, t) START and the t - 1 tokens before the step
     layer:   layer of the attention to explain, counted from 0
     head:    head of the attention to explain, counted from 0
-    section: the current section. `add` appends values to it.
+    labels:  labels of the source positions and of the decoder inputs
+    section: section of the values that `add` appends next
     parts:   all values so far
     """
 
@@ -62,11 +63,11 @@ class StepTrace:
         return self.memory.mask[:, None, None]
 
     def current(self, letter: str) -> str:
-        """Return the symbol of a value at this step, for example h_3 for the letter h and step 3."""
+        """Return the symbol of a value at this step, for example h₃ for the letter h at step 3."""
         return formulas.indexed(letter, self.step)
 
     def previous(self, letter: str) -> str:
-        """Return the letter with the previous step as its subscript."""
+        """Return the symbol of a value at the previous step, for example h₂ at step 3."""
         return formulas.indexed(letter, self.step - 1)
 
 

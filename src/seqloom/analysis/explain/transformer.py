@@ -1,7 +1,7 @@
 """Traces one step of a Transformer decoder.
 
-Every layer processes all positions up to the step. Among the layers, only the selected one is
-traced.
+All layers run over all positions up to the step. The trace contains the input of the step, the
+values of the selected layer, and the output of the step.
 """
 
 import torch

@@ -134,7 +134,10 @@ def _check_run(run: Run) -> None:
 
 
 def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
-    """Yield lists of sentence pairs, read from two files or from the two columns of one file."""
+    """Read sentence pairs from two files, or from one file with two columns separated by a tab.
+
+    Yields the pairs in lists, so that the files are never completely in memory.
+    """
     from seqloom.cli.inputs import read_aligned_lines
 
     line_number = 0

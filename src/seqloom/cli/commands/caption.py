@@ -54,9 +54,9 @@ def caption(
 
 
 def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAttention:
-    """Return a figure of the attention of each token of a caption.
+    """Return a figure that shows, for each token of the caption, its attention to the image.
 
-    The figure shows the central square of the image, because the model reads only this part.
+    The image is cropped to its central square, because the model reads only this part.
     """
     from seqloom.core.signature import Pixels
     from seqloom.viz.caption_attention import CaptionAttention

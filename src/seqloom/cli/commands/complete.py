@@ -107,7 +107,8 @@ def _change_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration, changed by the settings.
 
-    A temperature of 0 is invalid. The error message then recommends --top-k 1.
+    temperature: value of --temperature, which `settings` already contain. 0 is invalid. The error
+                 message then recommends --top-k 1.
     """
     from seqloom.cli.recipe_settings import change_decoding
 

@@ -54,7 +54,7 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
 def _example_counter() -> Iterator[Callable[[int], None]]:
     """Context manager that yields a function. The function shows how many examples were read.
 
-    It shows nothing if stderr is not a terminal.
+    If stderr is not a terminal, the function shows nothing.
     """
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
@@ -113,11 +113,11 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
 
 
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
-    """Return False if the statistics may cover only a part of the split, otherwise True.
+    """Return True if the statistics cover the whole split, False if they may cover only a part.
 
-    They may cover only a part if the split has errors. If the split is held out from the training
-    data, errors in the training data can leave it without examples. So this function also returns
-    False if the split has no examples and the training data has errors.
+    Returns False in two cases. In the first case, the split has errors. In the second case, the
+    split has no examples and the training data has errors. The split may then be a held-out part of
+    the training data, which could not be read because of these errors.
     """
     empty = not statistics.examples and findings.statistics[0].problems
     return not statistics.problems and not empty
@@ -129,9 +129,11 @@ def _sides(statistics: SplitStatistics) -> list[tuple[str, TokenStatistics]]:
 
 
 def histogram_lines(name: str, side: TokenStatistics, unicode: bool) -> list[str]:
-    """Return lines with the token counts of one side and a histogram of its lengths in tokens.
+    """Return the lines to print about the sources, or the targets, of a split.
 
-    name: source or target
+    The first line has the number of tokens. The other lines are a histogram of the lengths.
+
+    name: "source" or "target"
     """
     from seqloom.data.checks.statistics import LengthHistogram
 

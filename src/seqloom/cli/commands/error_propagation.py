@@ -91,8 +91,8 @@ def error_propagation(
 def _make_plot(result: ErrorPropagation) -> LinePlot:
     """Return a plot with one curve for each of the three kinds of prefix.
 
-    Before the first error, the three curves are equal. There, the plot shows only the curve "after
-    the reference prefix".
+    Before the first error, the three prefixes are equal. So only the curve "after the reference
+    prefix" contains the positions before the error.
     """
     from seqloom.viz.line_plot import Curve, LinePlot
 
@@ -164,9 +164,10 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
 
 
 def _log_probability_change(sentence: SentenceErrors) -> float:
-    """Return how much the wrong token changes the log-probability of the reference tokens after it.
+    """Return how much one wrong token changes the log-probability of the rest of the reference.
 
-    Negative if the wrong token makes these tokens less likely.
+    The rest is the reference after the position of the wrong token. The result is negative if the
+    wrong token makes the rest less likely.
     """
     assert sentence.error_index is not None
     rest = sentence.error_index + 1

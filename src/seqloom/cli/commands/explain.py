@@ -190,7 +190,7 @@ def explain(
 
 @dataclass(frozen=True)
 class ExampleOptions:
-    """The options of --example. None: not given."""
+    """The options that are valid only with --example. None: the user has not given the option."""
 
     score: Literal["dot", "bilinear", "additive", "rbf"] | None
     scale: Literal["one", "sqrt", "width"] | None
@@ -207,7 +207,7 @@ class ExampleOptions:
         return [f"--{name}" for name, value in vars(self).items() if value is not None]
 
     def explain(self) -> Explanation:
-        """Compute the example. Raises BadParameter with all problems of the options."""
+        """Explain the example. Raises one BadParameter that lists all problems of the options."""
         from seqloom.analysis.explain.lecture_example import explain_example
 
         parser = MatrixParser()
@@ -241,7 +241,7 @@ class ExampleOptions:
         )
 
     def _useless_options(self, example: AttentionExample) -> list[str]:
-        """Return a problem for each option that would have no effect."""
+        """Return an error message for each given option that would have no effect."""
         problems = []
         if self.scale is not None and (example.score != "dot" or example.measures_distance):
             problems.append(

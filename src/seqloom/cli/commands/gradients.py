@@ -120,7 +120,12 @@ def gradients(
 
 @dataclass(frozen=True)
 class _Report:
-    """Gradients in three forms: numbers for JSON, a terminal drawing, a figure in a file."""
+    """The gradients, ready for output.
+
+    numbers: the gradients as a JSON object
+    drawing: returns a drawing for the terminal
+    save:    writes a figure to a file
+    """
 
     numbers: dict[str, Any]
     drawing: Callable[[], Text]
@@ -130,7 +135,10 @@ class _Report:
 def _check_options(
     at: str, lines: bool, step: int | None, full: bool, heads: dict[str, int | None]
 ) -> None:
-    """Reject options that do not apply to the place, all at once."""
+    """Raise one BadParameter that lists all options that cannot be combined with --at.
+
+    heads: the values of --layer and --head
+    """
     problems = []
     if lines and at != "inputs":
         problems.append(f"--lines averages gradients at the inputs. Omit it for --at {at}.")
@@ -162,9 +170,9 @@ def _report_sentence(
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
-    """Differentiate the loss of one sentence.
+    """Differentiate the loss of one sentence at the place `at`, which is the value of --at.
 
-    selected: layer and head for `at` = "attention"
+    selected: layer and head, used only if `at` is "attention"
     """
     from seqloom.analysis.gradients import trace_gradients
     from seqloom.analysis.loss_gradient_norms import trace_loss_gradients
@@ -190,7 +198,12 @@ def _report_attention(
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
-    """Differentiate the loss inside attention. If one step is selected, explain this step."""
+    """Differentiate the loss inside cross-attention.
+
+    If `step` is given, the report explains the backward pass of this step.
+
+    selected: layer and head to show
+    """
     from seqloom.analysis.explain.backward import describe_backward, select_cross_attention
     from seqloom.analysis.explain.explanation import HeadSelection
     from seqloom.analysis.loss_gradient_norms import differentiate_output, norms_of

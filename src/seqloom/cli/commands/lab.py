@@ -189,8 +189,9 @@ def _print_report(report: ClaimReport, experiment: Experiment) -> None:
 def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float], None]]:
     """Context manager that yields a function. The function shows the progress of measurements.
 
-    The function has the parameters (job, status, finished share of the job). In a terminal, it
-    updates a progress bar; otherwise it prints plain lines.
+    Its parameters are the job that runs a measurement, the status of the job as text, and the
+    finished share of the job (0 to 1). If stderr is a terminal, the function updates a progress
+    bar. Otherwise it prints lines.
 
     total: number of measurements
     """

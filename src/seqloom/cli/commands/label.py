@@ -102,7 +102,11 @@ def _label_frames(
 
 
 def _read_sequences(run: Run, text: str) -> list[tuple[str | None, str]]:
-    """Return (name, frames as text) for each sequence of a CSV file, or the given frames."""
+    """Return (name, frames as text) for each sequence of an input.
+
+    The input is the path of a CSV file with sequences, or one sequence of frames as text. A
+    sequence that is given as text has no name: its name is None.
+    """
     from seqloom.config.schema.corpora import FramesConfig
     from seqloom.data.readers.frames import read_frame_sequences
     from seqloom.data.readers.text_files import locate
@@ -142,9 +146,9 @@ def _token_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 
 def _aligned_lines(prediction: Prediction) -> list[str]:
-    """Return a line of tokens and a line of labels, aligned in columns.
+    """Return a line of tokens and a line of labels. Each label is below its token.
 
-    A space separates the columns, unless every token and label is one character wide.
+    Tokens are separated by spaces, unless every token and every label is one character wide.
     """
     pairs = _token_pairs(prediction)
     widths = [max(cell_len(token), cell_len(name)) for token, name in pairs]

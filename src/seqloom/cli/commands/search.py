@@ -134,7 +134,10 @@ def _check_example_options(
     ensemble: list[Path] | None,
     to: str | None,
 ) -> None:
-    """Raise BadParameter for each argument and option that needs a run."""
+    """Raise BadParameter if an argument or option is given that needs a run.
+
+    The error lists all of these arguments and options. --example has no run.
+    """
     given = {
         "a run folder or a text": run_folder,
         "--instead": replacement,
@@ -162,8 +165,8 @@ def _to_json(trace: InspectedSearch, change: TokenReplacement | None) -> dict[st
 
 def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) -> None:
     """Write the search to a file. The suffix of the file name selects the format."""
-    from seqloom.viz.search_tree_figure import save_search_tree
-    from seqloom.viz.search_tree_page import save_search_tree_page
+    from seqloom.viz.search_trees.search_tree_figure import save_search_tree
+    from seqloom.viz.search_trees.search_tree_page import save_search_tree_page
 
     match out.suffix.lower():
         case ".json":
@@ -176,8 +179,8 @@ def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) ->
 
 
 def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> None:
-    from seqloom.viz.search_tree_layout import search_title
-    from seqloom.viz.search_tree_terminal import draw_outputs, draw_search_steps
+    from seqloom.viz.search_trees.search_tree_layout import search_title
+    from seqloom.viz.search_trees.search_tree_terminal import draw_outputs, draw_search_steps
 
     console.print(Text(search_title(trace), "bold"), soft_wrap=True)
     dropped = None if show_all else DROPPED_PER_STEP
@@ -188,8 +191,8 @@ def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> No
 
 def _print_change(console: Console, change: TokenReplacement) -> None:
     """Print the original output, and below it the output with the replaced token."""
-    from seqloom.viz.search_tree_layout import format_probability
-    from seqloom.viz.search_tree_terminal import draw_change
+    from seqloom.viz.search_trees.search_tree_layout import format_probability
+    from seqloom.viz.search_trees.search_tree_terminal import draw_change
 
     console.print()
     console.print(Text("what if", "bold"))

@@ -131,7 +131,7 @@ def translate(
 
 @dataclass(frozen=True)
 class TranslationFormatter:
-    """Prints the translations of one input line."""
+    """Prints translations in the format that the options of the command select."""
 
     n_best: int
     scores: bool
@@ -140,7 +140,7 @@ class TranslationFormatter:
 
     @property
     def probabilities(self) -> Probabilities:
-        """Which probabilities the search must compute for this output format."""
+        """The probabilities that the output contains. The search must compute them."""
         if self.json or self.n_best > 1:
             return "tokens"
         return "score" if self.scores else "none"

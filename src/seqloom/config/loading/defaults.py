@@ -83,10 +83,11 @@ def apply_language_model_defaults(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
-    """For the task "labels", change the defaults to whitespace-separated targets and greedy search.
+    """If the task is "labels", change the defaults of the target tokenizer and of decoding.
 
-    Greedy search finds the most probable labels, unless the decoder reads the previous label.
-    Settings of the recipe take precedence.
+    By default, targets are split at white space, and decoding is greedy. Greedy search finds the
+    most probable labels if the decoder does not read the previous label. If the recipe has a table
+    `decoding` or `text.target_tokenizer`, this table replaces the default.
     """
     task, text = tables.get("task"), tables.get("text", {})
     if not (isinstance(task, dict) and task.get("kind") == "labels" and isinstance(text, dict)):
@@ -101,9 +102,10 @@ that stands for the old behaviour."""
 
 
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
-    """Add the settings that are missing in the recipe of a run folder, with their old behaviour.
+    """Add the missing settings of `OLD_BEHAVIOUR` to the recipe of a run folder.
 
-    A run folder stores all settings, so a missing one did not exist when the run was trained.
+    A run folder stores all settings. So a missing setting did not exist when the run was trained.
+    It gets the value that reproduces what seqloom did at that time.
     """
     old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}
     return {**tables, **old}

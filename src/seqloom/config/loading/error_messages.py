@@ -26,6 +26,10 @@ EXAMPLES = {
     "source": 'source = "train.de"',
     "target": 'target = "train.en"',
     "path": 'path = "train.tsv"',
+    "file": 'file = "train.tsv"',
+    "bytes": "bytes = 626835",
+    "files": 'files = [{ file = "train.tsv", bytes = 626835 }]',
+    "licence": 'licence = "CC BY 4.0"',
     "images": 'images = "photos.zip"',
     "captions": 'captions = "captions.txt"',
     "columns": 'columns = ["temperature"]',
@@ -92,12 +96,13 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the paths of all keys with this name in other tables.
+    """Return the paths in the schema at which a key with this name exists.
 
-    path: the path of the unknown key
+    name: the name of the unknown key
+    path: the path of the unknown key in the recipe
 
-    Return an empty list if there are more than four such keys. Also return an empty list if the
-    table that contains the unknown key would accept this key after a change of its `kind`.
+    Return an empty list if there are more than four such paths. Also return an empty list if one
+    of them is `path` itself: then the table accepts the key, but only with another `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {
@@ -125,13 +130,20 @@ def validation_problems(
 def _locate(
     location: tuple[str | int, ...], tables: dict[str, Any]
 ) -> tuple[KeyPath, FieldSpec | None, type[Section] | None]:
-    """Convert the location of a pydantic error to a path of the recipe.
+    """Find the key of the recipe that a pydantic error is about.
 
-    Return the path of the key as the user wrote it, the values that the key accepts, and the
-    section class of the table at this path. The last two are None if there are none.
+    location: the location that pydantic reports
+    tables:   the tables that pydantic validated
 
-    A pydantic location also contains the `kind` of each table. If the user wrote a single table
-    instead of a list, the location contains an index for it. The path contains neither of these.
+    Return three values:
+    - the path of the key as the user wrote it
+    - the values that the key accepts; None if the error is about the whole recipe
+    - the section class of the table at this path; None if there is no table or its `kind` is not
+      known
+
+    The location contains two parts that the path does not contain: the `kind` of a table for which
+    there are several kinds, and the index 0 if the user wrote a single table where a list is
+    possible.
     """
     path: list[str | int] = []
     section: type[Section] | None = RunConfig

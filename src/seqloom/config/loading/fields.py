@@ -33,10 +33,10 @@ class FieldSpec:
     choices: tuple[str, ...]
 
     def section_for(self, table: Any) -> type[Section] | None:
-        """Return the section class of a table.
+        """Return the section class that the schema has for this table.
 
-        Return None if no table is accepted. If there are several kinds of tables, also return None
-        if the `kind` of the table is missing or is not one of them.
+        Return None if the key does not accept tables. If it accepts several kinds of tables, also
+        return None if the table has no `kind` or an unknown one.
         """
         if not self.has_kinds:
             return next(iter(self.sections.values()), None)
@@ -71,7 +71,10 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _leaf_types(annotation: Any) -> list[Any]:
-    """Return the member types of unions and tuples, at all levels of nesting."""
+    """Return the types that an annotation contains, without unions, tuples and `Annotated`.
+
+    For example, `tuple[A | B, ...] | None` has the leaf types A, B and None.
+    """
     origin = get_origin(annotation)
     if origin is Annotated:
         return _leaf_types(get_args(annotation)[0])

@@ -73,13 +73,13 @@ def load_recipe(
                  "demo", or the tables of a recipe as a dictionary. A file takes precedence over a
                  bundled recipe
     overrides:   settings to change, of the form "training.steps=500"
-    name:        name of the recipe in error messages. Default: the path, the name of the bundled
-                 recipe, or "recipe" for a dictionary
+    name:        name of the recipe in error messages. Default: the path of the file, or "recipe"
+                 for a dictionary. Not used for bundled recipes and run folders
     count_pairs: counts the training pairs of a translation recipe without [model] and preset. The
                  number determines the preset. Default: None, such a recipe is an error
 
-    Raises NotFoundError if there is no such recipe, and ConfigError with all problems if it is not
-    valid.
+        Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
+        its message lists all problems.
     """
     if isinstance(source, Mapping):
         return _resolve(dict(source), overrides, name or "recipe", count_pairs)
@@ -227,7 +227,7 @@ def _origins(
     final_tables: dict[str, Any],
     overridden_paths: Sequence[KeyPath],
 ) -> dict[str, Origin]:
-    """Return the origin of each value.
+    """Return where each value comes from, by the key of the value as users write it.
 
     recipe_tables:    the recipe without its preset
     final_tables:     the recipe merged into its preset, with the overrides applied

@@ -25,7 +25,7 @@ _ROOT = FieldSpec({"": RunConfig}, has_kinds=False, is_list=False, optional=Fals
 class OverriddenTables:
     """The tables of a recipe after all overrides.
 
-    paths:    the paths that were set
+    paths:    the paths of the settings that overrides have changed
     problems: messages about overrides that cannot be applied
     notes:    messages about settings of the recipe that were removed or have new names
     """
@@ -140,7 +140,8 @@ def _section_of(
 ) -> type[Section] | None:
     """Return the section class of a table; None if the schema has no class for this table.
 
-    If the table does not set `kind`, it has the `kind` of `default`.
+    spec:    the values that the key of the table accepts; None if the schema has no such key
+    default: the default value of the key. A table without a `kind` has the `kind` of this value
     """
     if spec is None:
         return None
@@ -152,9 +153,12 @@ def _section_of(
 
 
 def _list_entry(entries: list[Any], path: KeyPath, remaining: KeyPath) -> tuple[int, KeyPath]:
-    """Return the index of the list entry that `remaining` refers to, and the rest of `remaining`.
+    """Return the index of a list entry, and the path of the setting inside this entry.
 
-    If the list has only one entry, `remaining` may leave out the index.
+    entries:   the list
+    path:      the path of the list in the recipe
+    remaining: the path of the setting relative to the list. It starts with the index of the entry.
+               If the list has only one entry, the index may be missing
     """
     name, (key, *rest) = format_path(path), remaining
     if isinstance(key, int):

@@ -4,9 +4,9 @@
     [training]
     steps = 20_000            … except those that the recipe sets itself
 
-A table of the recipe is merged into the preset's table key by key. If the recipe's table has
-another `kind`, it replaces the preset's table. The recipe in a run folder contains all values and
-needs no preset.
+A table of the recipe is merged key by key into the preset's table of the same name. If the two
+tables have different values of `kind`, the recipe's table replaces the preset's table. The recipe
+in a run folder contains all values, so it needs no preset.
 """
 
 from collections.abc import Sequence
@@ -88,25 +88,34 @@ class ScaledTables:
 
 
 def scale_warmup(recipe: ExpandedRecipe, tables: Tables) -> ScaledTables:
-    """Scale the warm-up of a preset if the recipe or an override changes only the number of steps.
+    """Scale the warm-up if only the number of steps was changed.
 
-    recipe: the recipe and its preset
+    A recipe that sets the number of steps scales the warm-up of its preset. An override that lowers
+    the number of steps scales the warm-up of the recipe. An override that raises it does not,
+    because it may extend a finished run, whose warm-up is over.
+
+    recipe: the recipe and its preset, without overrides
     tables: the recipe merged into its preset, with overrides
     """
-    preset_steps, preset_warmup = _steps_and_warmup(recipe.preset_tables)
-    steps, warmup = _steps_and_warmup(tables)
-    _, own_warmup = _steps_and_warmup(recipe.recipe_tables)
-    is_preset_warmup = own_warmup is None and warmup == preset_warmup
-    if not (is_preset_warmup and preset_steps and preset_warmup and steps) or steps == preset_steps:
-        return ScaledTables(tables)
-    scaled = min(max(1, round(preset_warmup * steps / preset_steps)), steps - 1)
-    training = tables["training"]
-    schedule = {**training["schedule"], "warmup": scaled}
-    note = (
-        f"training.schedule.warmup is {scaled:,}: the preset's {preset_warmup:,} in proportion to "
-        f"{steps:,} instead of {preset_steps:,} steps"
-    )
-    return ScaledTables({**tables, "training": {**training, "schedule": schedule}}, (note,))
+    for base in (recipe.preset_tables, recipe.tables):
+        base_steps, base_warmup = _steps_and_warmup(base)
+        steps, warmup = _steps_and_warmup(tables)
+        _, own_warmup = _steps_and_warmup(recipe.recipe_tables)
+        is_preset = base is recipe.preset_tables
+        is_given = warmup != base_warmup or (is_preset and own_warmup is not None)
+        if is_given or not (base_steps and base_warmup and steps) or steps == base_steps:
+            continue
+        if not is_preset and steps > base_steps:
+            continue
+        scaled = min(max(1, round(base_warmup * steps / base_steps)), steps - 1)
+        training = tables["training"]
+        schedule = {**training["schedule"], "warmup": scaled}
+        note = (
+            f"training.schedule.warmup is {scaled:,} instead of {base_warmup:,}, in proportion to "
+            f"{steps:,} instead of {base_steps:,} steps"
+        )
+        return ScaledTables({**tables, "training": {**training, "schedule": schedule}}, (note,))
+    return ScaledTables(tables)
 
 
 def _steps_and_warmup(tables: Tables) -> tuple[int | None, int | None]:

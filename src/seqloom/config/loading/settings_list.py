@@ -17,10 +17,10 @@ from seqloom.config.schema.section import Section
 class Setting:
     """One setting of a recipe.
 
-    key:     its key, as users write it in --set
-    value:   its value in TOML; empty if the setting is not set and has no default
+    key:     the key, as users write it in --set
+    value:   the value in TOML; empty if the setting is not set and has no default
     origin:  where the value comes from: the recipe, --set, the preset or the default
-    meaning: its docstring in the schema or, for a `kind` without a docstring, that of its section
+    meaning: description of the setting (`describe_field`)
     """
 
     key: str
@@ -30,7 +30,7 @@ class Setting:
 
 
 def list_settings(resolved: ResolvedRecipe) -> list[Setting]:
-    """Return all settings of a recipe, in the order of the schema."""
+    """Return all settings of a recipe. The settings of a table come before its sub-tables."""
     refs = list_setting_refs(resolved.config)
     return [
         Setting(key, _format_setting(ref), origin, describe_field(type(ref.section), ref.name))
@@ -45,7 +45,10 @@ def _format_setting(ref: SettingRef) -> str:
 
 
 def describe_field(section: type[Section], name: str) -> str:
-    """Return the docstring of a field or, for a `kind` without a docstring, that of its section."""
+    """Return the docstring of a field on one line.
+
+    If the field is a `kind` without a docstring, return the docstring of the section.
+    """
     docstring = _field_docstrings(section).get(name)
     if docstring is None and name == "kind":
         docstring = section.__doc__
@@ -56,8 +59,8 @@ def describe_field(section: type[Section], name: str) -> str:
 def _field_docstrings(section: type[Section]) -> dict[str, str]:
     """Read the docstring under each field of a section from its source code.
 
-    pydantic can collect these docstrings too, but it does so for every class at every import. This
-    would take a fifth of the time that seqloom needs to report an error in a recipe.
+    pydantic can collect these docstrings too, but it would do so for every class at every import.
+    That work would be a fifth of the time that seqloom needs to report an error in a recipe.
     """
     docstrings: dict[str, str] = {}
     for base in reversed(section.__mro__):

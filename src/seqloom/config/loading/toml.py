@@ -91,7 +91,10 @@ def _escape(character: str) -> str:
 
 
 def format_recipe(config: Section) -> str:
-    """Format a recipe, including all defaults, as TOML. load_recipe(parse_toml(…)) restores it."""
+    """Format a recipe, including all defaults, as TOML.
+
+    load_recipe(parse_toml(…)) restores the recipe from the encoded text.
+    """
     return _format_section(config, ())
 
 

@@ -41,8 +41,9 @@ class RbfScoreConfig(Section):
 
 
 class FixedScoreConfig(Section):
-    """Fixed weights: score = w[s], one learned number for each source position s, the same at every
-    decoder step. The contents of queries and keys are ignored. For recurrent networks."""
+    """Fixed weights: score = w[s], where w has one learned number for each source position s. The
+    scores are the same at every decoder step. They do not depend on the values of queries and keys.
+    Transformers do not support these scores."""
 
     kind: Literal["fixed"] = "fixed"
     max_length: int = Field(256, gt=0)
@@ -50,8 +51,9 @@ class FixedScoreConfig(Section):
 
 
 class PositionScoreConfig(Section):
-    """Weights by position: score = w[t, s], one learned number for each decoder step t and source
-    position s. The contents of queries and keys are ignored. For recurrent networks."""
+    """Weights by position: score = w[t, s], where w has one learned number for each pair of decoder
+    step t and source position s. The scores do not depend on the values of queries and keys.
+    Transformers do not support these scores."""
 
     kind: Literal["position"] = "position"
     max_source_length: int = Field(256, gt=0)
@@ -133,7 +135,10 @@ class AttentionConfig(Section):
 
     @property
     def compares_states_directly(self) -> bool:
-        """True if states are compared without a learned matrix, so that their widths must be equal."""
+        """True if no learned matrix is applied to the states before they are compared.
+
+        Then decoder states and encoder states must have the same width.
+        """
         direct = self.score.kind in ("dot", "rbf") or self.selection in ("nearest", "exact")
         return direct and self.projection == "none"
 
@@ -143,7 +148,12 @@ class AttentionConfig(Section):
         return isinstance(self.score, FixedScoreConfig | PositionScoreConfig)
 
     def width_problems(self, name: str, states_width: int) -> list[str]:
-        """Return the problem with self-attention whose result has another width than the states."""
+        """Return an error message if self-attention changes the width of the states, else an empty
+        list.
+
+        name:         the key of the self-attention, for the message
+        states_width: the width of the states
+        """
         width = self.width or states_width
         if self.values == "states" or self.output_projection or width == states_width:
             return []

@@ -15,7 +15,7 @@ def _as_names(value: Any) -> Any:
 
 
 def _as_pair(value: Any) -> Any:
-    """Convert a list, as TOML has it, to a tuple. Return any other value unchanged."""
+    """Convert a list to a tuple. TOML has no tuples. Return any other value unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -308,7 +308,11 @@ class BundledConfig(TaggedCorpusConfig):
 
     @property
     def is_joined(self) -> bool:
-        """True for German and French: pairs that have the same English translation."""
+        """True if the two languages are German and French.
+
+        The bundled files have no pairs of these languages. A pair is made of a German and a French
+        sentence that have the same English translation.
+        """
         return "en" not in (self.source, self.target)
 
     @model_validator(mode="after")
@@ -390,8 +394,9 @@ class SyntheticConfig(Section):
 
 
 class HoldOutConfig(Section):
-    """A fixed share of the training pairs, which training does not use. The source text decides
-    which pairs are held out, so that all translations of a sentence are in the same split."""
+    """Pairs that are held out of the training corpora, so that training does not use them. Only the
+    source text decides whether a pair is held out, so all translations of a sentence are in the
+    same split."""
 
     kind: Literal["hold-out"] = "hold-out"
     fraction: float = Field(0.02, gt=0, lt=0.5)

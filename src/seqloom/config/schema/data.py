@@ -12,7 +12,6 @@ from seqloom.config.schema.corpora import (
     LanguagesConfig,
     LongTextConfig,
 )
-from seqloom.config.schema.expected import ExpectedDataConfig
 from seqloom.config.schema.section import Section
 
 _AnyCorpus = CorpusConfig | LanguagesConfig
@@ -35,6 +34,30 @@ class FilterConfig(Section):
     max_ratio: float | None = Field(None, gt=1)
     """Maximum ratio of source and target length in tokens. Drop pairs in which the longer side has
     more than `max_ratio` times as many tokens as the shorter side. Default: no limit."""
+
+
+class ExpectedFileConfig(Section):
+    """A file of a data set."""
+
+    file: str
+    """Path of the file, relative to data.folder."""
+    bytes: int = Field(gt=0)
+    """Size of the file in bytes. A file of another size causes a warning."""
+
+
+class ExpectedDataConfig(Section):
+    """A public data set that does not come with seqloom: its origin and its files.
+
+    Training and `seqloom doctor` compare the data folder with this list. Files that the data
+    settings of the recipe do not use are not checked.
+    """
+
+    source: str
+    """Name and origin of the data set."""
+    licence: str
+    """Licence of the data set."""
+    files: tuple[ExpectedFileConfig, ...] = Field(min_length=1)
+    """Files of the data set."""
 
 
 class DataConfig(Section):
@@ -71,10 +94,10 @@ class DataConfig(Section):
 
     @property
     def has_frames(self) -> bool:
-        """True if the sources are sequences of vectors with labels."""
+        """True if a training corpus contains sequences of frames (vectors) and their labels."""
         return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:
-        """True if the training data is long text instead of separate examples."""
+        """True if a training corpus is one long text, not a list of separate examples."""
         return any(isinstance(corpus, LongTextConfig) for corpus in self.train)

@@ -9,7 +9,7 @@ from seqloom.config.schema.section import Section
 
 
 class SearchRulesConfig(Section):
-    """Settings shared by all searches: constraints on the outputs, and what counts as their length."""
+    """Settings shared by all searches: constraints on outputs, and how their length is counted."""
 
     min_length: int = Field(0, ge=0)
     """Minimum number of tokens before END. Default: 0."""
@@ -92,8 +92,8 @@ class BeamConfig(SearchRulesConfig):
 
 
 class ExhaustiveConfig(SearchRulesConfig):
-    """Exhaustive search: scores every output up to max_length and finds the true optimum. For small
-    vocabularies and short outputs only."""
+    """Exhaustive search: scores every output of at most max_length tokens and selects the one with
+    the highest score. This is possible only for small vocabularies and short outputs."""
 
     kind: Literal["exhaustive"] = "exhaustive"
     length_penalty: float = Field(1.0, ge=0)
@@ -105,13 +105,14 @@ class ExhaustiveConfig(SearchRulesConfig):
 
 
 class MinimumBayesRiskConfig(SamplingRulesConfig):
-    """Minimum Bayes risk decoding: selects the candidate that is most similar to all others (Eikema
-    and Aziz 2020; Freitag et al. 2022).
+    """Minimum Bayes risk decoding: selects the candidate that is most similar to the other
+    candidates (Eikema and Aziz 2020; Freitag et al. 2022).
 
-    Candidates are sampled, or come from a beam, or both. Each candidate is scored with every other
-    candidate as its reference, and the one with the highest mean score is selected. The model
-    generates `samples` + `beam` outputs per source, and the CPU compares every pair of them. Greedy
-    search generates only one output.
+    The candidates are `samples` sampled outputs and the `beam` hypotheses of a beam search. Each
+    candidate is scored with every other candidate as its reference. The candidate with the highest
+    mean score is selected. This is much slower than greedy search, which generates one output per
+    source: the model generates `samples` + `beam` outputs per source, and the CPU compares every
+    pair of them.
     """
 
     kind: Literal["minimum-bayes-risk"] = "minimum-bayes-risk"

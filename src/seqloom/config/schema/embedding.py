@@ -81,8 +81,8 @@ class LearnedPositionsConfig(Section):
 
 
 class RotaryPositionsConfig(Section):
-    """Rotary: queries and keys of self-attention are rotated by an angle that grows with the
-    position."""
+    """Rotary: the queries and keys of self-attention are rotated by angles that are proportional to
+    the position."""
 
     kind: Literal["rotary"] = "rotary"
 
@@ -117,8 +117,11 @@ def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | No
 def position_problems(
     embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
 ) -> list[str]:
-    """Return an error message if this position encoding cannot be added to these embeddings, else
-    an empty list."""
+    """Return an error message if the position encoding is wider than the embeddings to which it is
+    added, else an empty list.
+
+    network_width: the default width of an embedding
+    """
     if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
         width = _embedding_width(embedding, network_width)
         if width is not None and positions.max_length > width:

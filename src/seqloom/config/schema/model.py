@@ -13,7 +13,7 @@ from seqloom.config.schema.transformer import TransformerDecoderConfig, Transfor
 
 
 class LabelsDecoderConfig(Section):
-    """Predicts one label for the whole source, or exactly one for each source position."""
+    """Predicts one label for the whole source, or one label for each source position."""
 
     kind: Literal["labels"] = "labels"
     pooling: Literal["none", "last", "mean"] = "none"
@@ -72,10 +72,10 @@ class ModelConfig(Section):
 
     @property
     def supports_packing(self) -> bool:
-        """True if a row of a batch can hold several pairs: only Transformers over tokens support it.
+        """True if the model supports packing, which puts several pairs into one row of a batch.
 
-        A recurrent network would carry its state from one pair into the next. A labels decoder
-        expects one source per row.
+        Only Transformers over tokens support it. A recurrent network would carry its state from one
+        pair into the next. A labels decoder expects one source per row.
         """
         unpackable = (
             RecurrentEncoderConfig

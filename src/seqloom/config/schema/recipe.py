@@ -65,13 +65,16 @@ class RunConfig(Section):
 
     @property
     def decoder_input(self) -> DecoderInputConfig:
-        """The inputs of the decoder in training, including task.rollout."""
+        """What the decoder reads in training: true targets, its own predictions, or a mixture.
+
+        This is free running if task.rollout is set, otherwise training.decoder_input.
+        """
         is_rollout = isinstance(self.task, ForecastConfig) and self.task.rollout
         return FreeRunningConfig() if is_rollout else self.training.decoder_input
 
     @property
     def is_free_running(self) -> bool:
-        """True if the decoder reads some of its own predictions in training."""
+        """True if the decoder reads some or all of its own predictions in training."""
         return not isinstance(self.decoder_input, TeacherForcingConfig)
 
     @property

@@ -54,7 +54,7 @@ class RecurrentEncoderConfig(Section):
 
     @property
     def state_width(self) -> int:
-        """Width of the state of one position."""
+        """Width of the state at one position, which includes both directions."""
         return self.width * (2 if self.direction == "both" else 1)
 
     @model_validator(mode="after")
@@ -139,9 +139,9 @@ class RecurrentDecoderConfig(Section):
 
     @property
     def readout_matches_embedding(self) -> bool:
-        """True if the input of the output layer is as wide as an embedding.
+        """True if the vector that the output layer reads is as wide as an embedding.
 
-        Only then can the output layer and the embedding share weights.
+        The output layer and the embedding can share weights only in this case.
         """
         if self.readout == "tanh":
             return True
@@ -195,7 +195,10 @@ class RecurrentDecoderConfig(Section):
         return self
 
     def _no_feed_problems(self) -> list[str]:
-        """Return the settings that need the previous token, which this decoder does not read."""
+        """Return an error message for each setting that needs the previous output token.
+
+        Called only if `feed_output` is false. Then the decoder does not read this token.
+        """
         problems = []
         if self.readout_input:
             problems.append(

@@ -1,4 +1,7 @@
-"""The tags and language pairs of a recipe, and checks of them."""
+"""Lists the tags and language pairs of a recipe, and checks them.
+
+A tag is a token such as '<2de>' that selects the kind of output, for example the target language.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -33,7 +36,10 @@ def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
 
 
 def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
-    """Return the corpora of a split. A table of several languages becomes one corpus per pair."""
+    """Return the corpora of a split.
+
+    A `LanguagesConfig` is replaced by one corpus for each of its language pairs.
+    """
     corpora: list[CorpusOrHoldOutConfig] = []
     for table in split:
         corpora += expand_languages(table) if isinstance(table, LanguagesConfig) else [table]
@@ -59,9 +65,9 @@ def tag_display_name(tag: str) -> str:
 
 
 def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
-    """Return the problems with tags, language pairs and data.temperature in this data.
+    """Return error messages about the tags, the language pairs and the temperature of this data.
 
-    declared: the tags that text.tags lists
+    declared: the tags that the setting text.tags lists
     """
     tags = training_tags(data)
     problems = [
@@ -130,8 +136,8 @@ def _training_pairs(data: DataConfig) -> list[str]:
 def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
     """Yield a problem for each source language in dev or test that no training pair contains.
 
-    The pair of languages itself may be missing from training: a model can translate between
-    languages that were never paired in training.
+    A pair of languages in dev or test does not have to occur in training: a model can translate
+    between two languages that training combines only with other languages.
     """
     languages = {language for pair in _training_pairs(data) for language in pair.split("-")}
     for split, tables in (("dev", data.dev), ("test", data.test)):
@@ -147,10 +153,11 @@ def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
 
 
 def _hold_out_problems(data: DataConfig) -> Iterator[str]:
-    """Yield a problem if pairs are held out of a language pair that is trained in both directions.
+    """Yield a problem if a split is held out of language pairs that are trained in both directions.
 
-    Pairs are held out by their source text. In the other direction that text is the target, so
-    training would use the held-out pairs in that direction.
+    The source text decides whether a pair of sentences is held out. For the reverse language pair,
+    the other sentence is the source. So training could use a pair of sentences in one direction
+    although it is held out in the other direction.
     """
     pairs = _training_pairs(data)
     reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}

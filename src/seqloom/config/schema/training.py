@@ -69,9 +69,9 @@ class FreeRunningConfig(Section):
 
 
 class ScheduledSamplingConfig(Section):
-    """Scheduled sampling (Bengio et al. 2015): at each position, the decoder reads either the
-    previous target token or its own previous prediction, chosen at random. The share of target
-    tokens falls from `start` to `end`."""
+    """Scheduled sampling (Bengio et al. 2015): at each position, the decoder reads the previous
+    target token with probability p, otherwise its own previous prediction. During training, p falls
+    from `start` to `end`."""
 
     kind: Literal["scheduled-sampling"] = "scheduled-sampling"
     shape: Literal["linear", "exponential", "inverse-sigmoid"] = "linear"

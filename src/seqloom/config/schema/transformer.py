@@ -21,7 +21,7 @@ from seqloom.config.schema.section import Section
 
 
 class LayerStackConfig(Section):
-    """A stack of Transformer layers, for tokens or image patches."""
+    """Settings of a stack of Transformer layers. The inputs are tokens or image patches."""
 
     width: int = Field(256, gt=0)
     """Width of the residual stream. Default: 256."""

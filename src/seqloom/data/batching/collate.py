@@ -1,8 +1,9 @@
 """Collates token ids into a Batch with one text per row.
 
-This module adds START before the decoder inputs and END after the targets, so each target token is
-one position later in the inputs than in the targets. It does not collate packed and bucketed
-batches: `TokenGrid.place` adds START and END to those.
+The decoder inputs are START and the target text. The targets are the target text and END. So each
+token of the text is one position later in the inputs than in the targets.
+
+PackedLayout and BucketLayout do not use this module. They add START and END with `TokenGrid.place`.
 """
 
 from collections.abc import Sequence

@@ -4,9 +4,9 @@ In each epoch, the number of examples drawn from a group of n examples is propor
 n^(1/temperature).
 
 The examples of a group are drawn in random order. When all of them have been drawn, they are
-shuffled again. Each epoch continues where the previous epoch stopped. So, at any time in training,
-the draw counts of two examples of the same group differ by at most one. The examples drawn in
-an epoch depend only on the groups, the temperature, the seed and the epoch.
+shuffled again. Each epoch continues where the previous epoch stopped. So, after each epoch, two
+examples of the same group have been drawn equally often, or one of them once more than the other.
+The examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ from seqloom.data.corpus.dataset import CorpusReport, IntArray
 class DataGroup:
     """A group of examples in a split, such as a language pair.
 
-    ranges: for each corpus of the group, (first index, last index + 1) of its examples in the split
+    ranges: (first index, last index + 1) of each sequence of consecutive examples of the split that
+            belong to the group
     """
 
     name: str
@@ -39,7 +40,8 @@ class DataGroup:
 
 
 def groups_of(report: CorpusReport) -> list[DataGroup]:
-    """Return the groups of a split, in order of first appearance."""
+    """Return the groups of the split that the report describes, in order of first appearance. A
+    split without named groups is a single group."""
     ranges: dict[str, list[tuple[int, int]]] = {}
     start = 0
     for name, kept in report.parts or [("", report.kept)]:

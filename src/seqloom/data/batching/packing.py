@@ -49,12 +49,13 @@ class TokenGrid:
         return Padded(self._reshape(flat), torch.from_numpy(row_lengths.astype(np.int64)))
 
     def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (pairs, positions), both (B, T), for `Packing`.
+        """Return two (B, T) tensors, from which a `Packing` is built.
 
-        pairs:     the pair to which each token belongs, counted from 1 in each row; 0 for padding
-        positions: the position of each token within its text, counted from 0
+        The first tensor holds, for each token, the number of its pair. Pairs are counted from 1 in
+        each row. Padding has the number 0.
+        The second tensor holds, for each token, its position within its text, counted from 0.
 
-        lengths: length of each text, including the token that `place` adds
+        lengths: length of each text, including the START or END that `place` adds
         """
         pairs = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
         positions = np.zeros_like(pairs)
@@ -88,9 +89,9 @@ rows would not be faster."""
 def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int:
     """Return the row length to use for pairs of these lengths.
 
-    A row holds several pairs. Its length is a power of two and at least twice the 95th percentile of
-    the pair lengths. Longer rows would waste a smaller share on padding, but the cost of attention
-    grows with the row length.
+    The row length is the smallest power of two that is at least twice the 95th percentile of the
+    pair lengths and at least MIN_ROW_LENGTH, so that a row holds several pairs. In longer rows, the
+    fraction of padding would be smaller, but attention would cost more per token.
     """
     percentile = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
     return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * percentile))))
@@ -112,8 +113,11 @@ class PackedLayout:
     def plan(
         self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
     ) -> list[IntArray]:
-        """Return the batches of an epoch. The pairs of a batch are listed row by row, so that
-        `gather` can divide them into rows again."""
+        """Return the batches of an epoch as arrays of pair indices.
+
+        The arrays do not contain the row boundaries. The pairs of the first row come first, then
+        those of the second row, and so on. `gather` finds row boundaries from this order.
+        """
         sizes = example_sizes(source_lengths, target_lengths)
         refuse_too_long(sizes, self.budget)
         generator = np.random.default_rng([seed, epoch])
@@ -196,8 +200,8 @@ def fill_rows(
 
 
 def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Group consecutive rows into batches of `rows_per_batch` rows. Return one array per batch: the
-    indices of the pairs in its rows."""
+    """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer
+    rows. Return, for each batch, one array with the pair indices of all its rows."""
     batches: list[list[int]] = []
     for index, row in enumerate(rows):
         if index % rows_per_batch == 0:

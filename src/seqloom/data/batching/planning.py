@@ -21,15 +21,16 @@ def plan_batches(
 ) -> list[IntArray]:
     """Return the batches of an epoch as arrays of example indices.
 
-    The result depends only on the arguments. In each batch, the number of rows times the
-    length of the longest sequence is at most `budget`. A sequence is a source with END, or a target
-    with START or END.
+    The result depends only on the arguments. In each batch, the number of rows times the length of
+    the longest source or target is at most `budget`. This length includes START or END.
 
-    Examples are divided into bands of similar target lengths. Within a band, they are sorted by
-    source length: ascending in one band and descending in the next, so that source lengths change
-    little from the end of a band to the start of the next. A batch ends when the budget is reached,
-    or earlier if the next example would add too much padding. Examples of equal lengths are
-    shuffled, and so are the batches.
+    The examples are divided into bands of similar target lengths. The examples of a band are sorted
+    by source length. The order is ascending in one band and descending in the next, so source
+    lengths change little from the end of a band to the start of the next.
+
+    Consecutive examples form a batch. A batch ends when the next example would exceed the budget or
+    would add too much padding. Examples of equal lengths are in random order. Finally, the batches
+    are shuffled.
     """
     refuse_too_long(example_sizes(source_lengths, target_lengths), budget)
     targets = target_lengths.astype(np.int64) + 1

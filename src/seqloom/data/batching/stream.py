@@ -69,9 +69,9 @@ class BatchStream:
     dataset are planned in the background, one shard at a time, so that neither the waiting time nor
     the memory grows with the dataset.
 
-    All ranks have the same sequence of batches. Each call of `next()` takes the next `ranks`
-    batches of the sequence, returns the batch at index `rank` among them, and skips the others.
-    They can belong to two shards. So each batch is used on exactly one rank.
+    All ranks plan the same sequence of batches. A call of `next()` takes the next `ranks` batches
+    of the sequence. It returns only one of them, the batch at index `rank`. So each batch is used
+    on exactly one rank. The batches that a call takes can belong to different shards.
 
     temperature: if 1, each epoch contains every example once. Higher values make the numbers of
                  examples drawn from each group (such as a language pair) more equal. See the module
@@ -121,9 +121,9 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of all examples in `batches` consecutive batches, starting at
-        `position`. The batches of all ranks are counted. The indices are sorted, without
-        repetitions."""
+        """Return the indices of the examples in `batches` consecutive batches, starting at
+        `position`. These are batches of the whole sequence, not only those of this rank. The
+        indices are sorted, and each index occurs once."""
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
         planned = [self._plan(shard).batches[index] for shard, index in positions]
@@ -140,14 +140,15 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard. If its planning has not started, cancel it."""
+        """Discard the plan of the next shard, which is made in the background. Cancel this work if
+        it has not started."""
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position of a batch, given its index counted from the start of `shard`. If the
-        index is beyond the end of this shard, the batch is in one of the following shards."""
+        """Return the position of the batch that is `index` batches after the first batch of
+        `shard`. This batch can be in a later shard."""
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):

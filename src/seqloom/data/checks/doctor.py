@@ -27,8 +27,8 @@ from seqloom.data.readers.splits import corpora_of
 
 @dataclass(frozen=True)
 class WorstBatch:
-    """Shape of the training batch with the most target positions. This batch needs the most
-    memory."""
+    """Shape of the training batch with the most target positions, padding included. This batch
+    is expected to need the most memory."""
 
     rows: int
     source_length: int
@@ -58,7 +58,7 @@ class DatasetCheck:
 
 @dataclass(frozen=True)
 class _Problem:
-    """An error, and the table of the recipe in which it occurred."""
+    """An error and the table of the recipe that it concerns, such as "data.train"."""
 
     where: str
     error: SeqloomError
@@ -148,8 +148,11 @@ def _label_problems(
 
 
 def _without_hold_outs(data: DataConfig, split: Split) -> DataConfig:
-    """Return the settings without the hold-outs of a split. Hold-outs are read from the training
-    data, so reading them would only report the errors of the training data again."""
+    """Return the data settings without the hold-outs of `split`.
+
+    A hold-out is a part of the training data that is used as dev or test data. Reading it would
+    only report the errors of the training data again.
+    """
     corpora = corpora_of(data, split)
     kept = [corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig)]
     return data.model_copy(update={split: tuple(kept)})
@@ -211,7 +214,8 @@ def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None
 def _first_epoch(
     sources: IntArray | None, targets: IntArray, config: RunConfig
 ) -> Iterator[IntArray]:
-    """Yield the batches of the first epoch, planned shard by shard as in training."""
+    """Yield the batches of the first epoch as arrays of example indices. They are planned shard by
+    shard, as training with a PaddedLayout does."""
     budget, seed = config.training.batch_tokens, config.training.seed
     refuse_too_long(example_sizes(sources, targets), budget)
     shards = shards_per_epoch(len(targets))

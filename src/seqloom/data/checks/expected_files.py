@@ -10,8 +10,7 @@ from seqloom.config.schema.corpora import (
     SeriesConfig,
     TracksConfig,
 )
-from seqloom.config.schema.data import DataConfig
-from seqloom.config.schema.expected import ExpectedFileConfig
+from seqloom.config.schema.data import DataConfig, ExpectedFileConfig
 from seqloom.core.errors import NotFoundError
 from seqloom.data.example import Split
 from seqloom.data.readers.series import track_files
@@ -22,7 +21,10 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class FileState:
-    """An expected file and its size in the data folder; None if it is missing."""
+    """An expected file, and what was found in the data folder.
+
+    found: size of the file in bytes; None if the file is missing
+    """
 
     expected: ExpectedFileConfig
     found: int | None
@@ -39,9 +41,10 @@ class FileState:
 
 
 def check_expected_files(data: DataConfig) -> str | None:
-    """Return a warning about files of an unexpected size; None if there are none.
+    """Return a warning that lists the files with an unexpected size.
 
-    Raise a NotFoundError that lists all expected files if some of them are missing.
+    Return None if all sizes are as expected, or if the recipe does not list expected files. If
+    files are missing, raise a NotFoundError that lists all expected files.
     """
     if data.expected is None:
         return None
@@ -86,7 +89,8 @@ def _file_states(data: DataConfig) -> list[FileState]:
 
 
 def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
-    """Return the names of the files that a corpus reads."""
+    """Return the names of the files that a corpus reads. If they cannot be determined because the
+    file that lists them is missing, return the names of all expected files."""
     match corpus:
         case CaptionsConfig(images=images, captions=captions, names=names):
             return [*images, captions, *([] if names is None else [names])]

@@ -24,9 +24,10 @@ def label_count_error(
     source_lengths: IntArray | None,
     target_lengths: IntArray,
 ) -> DataError | None:
-    """Return an error that lists the examples with too many or too few labels.
+    """Return an error that lists the first MAX_LISTED examples with too many or too few labels.
 
-    Return None if all examples have the right number of labels, or if the task has no labels.
+    Return None if all examples have the right number of labels, or if the decoder does not predict
+    labels.
     """
     decoder = config.model.decoder
     if not isinstance(decoder, LabelsDecoderConfig):

@@ -32,11 +32,13 @@ PROGRESS_EVERY = 1_000
 class CorpusRequest:
     """Everything that determines a corpus: its examples and how they are tokenised.
 
-    source:     tokenizer of the sources; None if there are no sources or they are images
+    source:     tokenizer of the sources; None if the sources are not text
     target:     tokenizer of the targets
-    image_size: height and width of the images; None if the sources are not images
-    frames:     normalisation of frames; None if the sources are not sequences of vectors
-    tag_side:   whether tags stay at the start of the source or move to the start of the target
+    image_size: height and width of the images in pixels; None if the sources are not images
+    frames:     normalisation of the sources if they are sequences of vectors (frames); otherwise
+                None
+    tag_side:   "source": a tag (such as the target language) stays at the start of the source;
+                "target": it is moved to the start of the target
     """
 
     data: DataConfig
@@ -64,7 +66,7 @@ class CorpusRequest:
 
 class Corpus:
     """The examples of a split in the order in which they were read. Texts are stored as token ids
-    without START and END. Sources can also be images."""
+    without START and END. Sources can also be images or sequences of vectors (frames)."""
 
     def __init__(self, folder: Path, other_folders: Sequence[Path] = ()) -> None:
         """
@@ -202,7 +204,8 @@ def _write_examples(
     targets: TokenWriter,
     progress: Callable[[int], None],
 ) -> None:
-    """Write all examples that no filter drops. Count kept and dropped examples in `report`."""
+    """Write the examples to `sources` and `targets`. In the training split, leave out the examples
+    that a filter drops. Add the numbers of kept and dropped examples to `report`."""
 
     def count_skipped(line: InvalidLine) -> None:
         report.read += 1
@@ -241,8 +244,9 @@ def _write_examples(
 
 
 def _count_group(counts: list[tuple[str, int]], group: str) -> None:
-    """Count one example in the last entry of `counts`. If that entry belongs to another group, add
-    a new entry. An example without a group is not counted."""
+    """Count one example of `group`. `counts` has one entry (group, number of examples) for each
+    sequence of consecutive examples of the same group. If the last entry is for another group, add
+    a new entry. An example without a group ("") is not counted."""
     if counts and counts[-1][0] == group:
         counts[-1] = (group, counts[-1][1] + 1)
     elif group:

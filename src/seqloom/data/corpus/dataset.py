@@ -74,10 +74,11 @@ class Dataset(Protocol):
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield the datasets that `for_epoch` can return, to check them for examples that are too
-        long.
+        """Yield the datasets that `for_epoch` can return. They are used to check that no example is
+        too long for a batch.
 
-        If datasets differ only in rotations or window positions, yield only one of them.
+        Rotations and window positions do not matter for this check. If the datasets differ only in
+        these, yield only one dataset.
         """
         ...
 

@@ -40,9 +40,9 @@ from seqloom.core.storage import sha256, write_file
 from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
-from seqloom.data.readers.gestures import GESTURES_VERSION
+from seqloom.data.readers.generated.gestures import GESTURES_VERSION
+from seqloom.data.readers.generated.scenes import SCENE_VERSION
 from seqloom.data.readers.images import image_names
-from seqloom.data.readers.scenes import SCENE_VERSION
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
@@ -106,7 +106,8 @@ def fingerprint(config: DataConfig, split: Split) -> str:
     """Return a digest of a split's data and settings.
 
     For text files, the digest covers the contents, not the names or folders of the files. For
-    series and pedestrian tracks, it covers only the settings. For images, see `images_digest`.
+    series, pedestrian tracks and generated data, it covers only the settings and the version of the
+    generator. For images, see `images_digest`.
     """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)
@@ -142,8 +143,8 @@ def images_digest(container: Path) -> str:
 
 
 def _identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
-    """Return a JSON value that identifies a corpus: its content and, if they are set, its tag and
-    its name."""
+    """Return a JSON value that identifies a corpus. It describes the content of the corpus. If the
+    recipe sets a tag or a name for the corpus, the value contains them too."""
     tags = corpus.model_dump(include=_TAG_FIELDS, exclude_none=True)
     content = _content_identity(corpus, folder, split)
     return [content, tags] if tags else content

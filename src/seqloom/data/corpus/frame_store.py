@@ -31,7 +31,11 @@ Frames = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class FrameScale:
-    """Mean and standard deviation of each number of a frame, on the training split: (D,) each."""
+    """Normalisation of frames. A frame is a vector of D numbers.
+
+    mean, deviation: (D,) mean and standard deviation of each component over all training frames. A
+                     deviation of 0 is replaced by 1.
+    """
 
     mean: Numbers
     deviation: Numbers
@@ -52,7 +56,7 @@ class FrameScale:
 
     @property
     def width(self) -> int:
-        """D, the count of numbers of a frame."""
+        """D, how many numbers a frame has."""
         return len(self.mean)
 
     def encode(self, text: str) -> Frames:
@@ -84,9 +88,10 @@ class FrameScale:
 
 
 def pad_frames(sequences: Sequence[Frames]) -> Padded:
-    """Pad sequences on the right: values (B, S + 1, D), lengths (B,).
+    """Pad sequences of frames with zeros on the right: values (B, S + 1, D), lengths (B,).
 
-    A vector of zeros follows each sequence. It takes the place of END, which gets no label.
+    Source texts end with END, and models expect this position. A sequence of frames ends with a
+    vector of zeros instead of END. The lengths include this vector. It gets no label.
     """
     lengths = torch.tensor([len(frames) + 1 for frames in sequences])
     values = torch.zeros(len(sequences), int(lengths.max()), sequences[0].shape[1])

@@ -35,7 +35,7 @@ class ImageStore:
         return Images(torch.from_numpy(self.pixels[self.rows[indices]]))
 
     def release(self) -> None:
-        """Do nothing. An epoch reads each image several times, so the pages stay in memory."""
+        """Do nothing. An epoch reads an image once per caption, so the pixels stay in memory."""
 
 
 class ImageWriter:

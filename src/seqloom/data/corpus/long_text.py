@@ -1,14 +1,18 @@
-"""Long text: a corpus without line structure, cut into windows of one length.
+"""Long text: the lines of a corpus, joined to one text and cut into windows.
+
+Example with windows of 5 tokens and a context of 2 tokens:
 
     text       a b c d e f g h i j k l m …
-    predicted  [a b c d e][f g h][i j k][l m …        first = 5, length = 5, context = 2
-    window            [d e f g h]
-                            [g h i j k]
+    predicted  [a b c d e][f g h][i j k][l m …
+    window 2          [d e f g h]
+    window 3                [g h i j k]
 
-A window consists of its context and the tokens to predict. In the second line, each pair of
-brackets contains the tokens to predict in one window. Every token of the text is predicted once.
-The decoder input at a window's first position is the token before the window, or START if the
-window starts a line. END is never a target.
+A window consists of a context, which the decoder only reads, and of tokens to predict. In the line
+`predicted`, each pair of brackets contains the tokens that one window predicts. Every token of the
+text is predicted in exactly one window. The first window has no context.
+
+The decoder input at the first position of a window is the token before the window. If the window
+starts at the start of a line, this input is START. END is never a target.
 """
 
 from collections.abc import Iterator
@@ -35,8 +39,8 @@ class WindowShape:
     """Length and context of the windows of a long text.
 
     length:  number of tokens in a window
-    context: number of tokens at the start of a window that are not targets: the decoder only reads
-             them. The first window of a text has no context.
+    context: number of tokens at the start of a window that the decoder reads but does not predict.
+             The first window of a text has no context.
     """
 
     length: int
@@ -46,7 +50,8 @@ class WindowShape:
 def window_shape(config: DataConfig, split: Split) -> WindowShape | None:
     """Return the window shape of a split; None if the split is not long text.
 
-    The default context is 0 for training and half a window for scoring.
+    If the recipe does not set the context, it is 0 for the training split and half a window for the
+    dev and test splits.
     """
     for corpus in corpora_of(config, split):
         if isinstance(corpus, LongTextConfig):
@@ -74,9 +79,9 @@ class TextWindows:
 
     @cached_property
     def cuts(self) -> IntArray:
-        """Where the tokens to predict start and end in each of the W windows: (W + 1,).
+        """(W + 1,) indices that divide the text into the parts that the W windows predict.
 
-        In window w, the tokens to predict are ids[cuts[w] : cuts[w + 1]].
+        Window w predicts the tokens ids[cuts[w] : cuts[w + 1]].
         """
         stride = self.shape.length - self.shape.context
         inner = np.arange(self.first, len(self.ids), stride)
@@ -93,9 +98,11 @@ class TextWindows:
     def gather(self, indices: IntArray, rows: int) -> Batch:
         """Return a batch of the windows at `indices`, one per row: (rows, length).
 
-        If there are fewer windows than `rows`, empty rows are appended. If a window begins at the
-        start of the text or of a line, its first input is START instead of the token before the
-        window, so that the model learns to begin a text after START.
+        If there are fewer windows than `rows`, empty rows are appended.
+
+        The first input of a window is the token before the window. If the window begins at the
+        start of the text or of a line, the first input is START. So the model learns to begin a
+        text after START.
         """
         predicted_starts, ends = self.cuts[indices], self.cuts[indices + 1]
         starts = self._window_starts(predicted_starts)
@@ -125,15 +132,16 @@ class TextWindows:
 
 
 def _with_empty_rows(values: NDArray[Any], rows: int) -> torch.Tensor:
-    """Append rows of zeros (PAD, or length 0) until there are `rows` rows."""
+    """Append zeros until there are `rows` rows. A zero stands for PAD if the values are token ids,
+    and for an empty row if they are lengths."""
     filled = np.zeros((rows, *values.shape[1:]), dtype=np.int64)
     filled[: len(values)] = values
     return torch.from_numpy(filled)
 
 
 def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWindows:
-    """Return the windows for scoring a text. The first window has the full length, so that its
-    tokens have as much context as possible."""
+    """Return the windows for scoring a text. The first window has the full length. In this window,
+    each token is predicted from all tokens before it."""
     return TextWindows(ids, shape, newline, first=shape.length)
 
 
@@ -182,8 +190,11 @@ class LongTextDataset:
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) number of tokens in each window minus one, because batching adds one for START or
-        END."""
+        """(N,) target length of each of the N windows, as batching expects it.
+
+        Batching adds one to each length for START or END. A window contains neither, so this length
+        is the number of tokens in the window minus one.
+        """
         return self.windows.sizes - 1
 
     def gather(self, indices: IntArray) -> Batch:

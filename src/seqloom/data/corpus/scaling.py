@@ -27,13 +27,15 @@ FILE = "scale.json"
 def to_form(
     window: SeriesWindow, form: SeriesForm, context_form: SeriesForm | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window to the representation `form`. Return the S observed rows
-    (S, D + C) and the T future rows (T, D + C).
+    """Convert the rows of a window to another representation. Return the S observed rows (S, D + C)
+    and the T future rows (T, D + C).
 
-    The first D columns are the values to forecast. The last C columns are the context. The context
-    is converted too: for many series, its changes are more informative than its values.
+    The first D columns are the values to forecast. The last C columns are the context, which is
+    known in advance.
 
-    context_form: representation of the context. Default: that of the values, `form`
+    form:         representation of the values to forecast
+    context_form: representation of the context. Default: `form`, because the changes of the context
+                  are often more informative than its values
     """
     future = np.concatenate([window.future, window.context], axis=1)
     converted = _convert(window.observed, future, form)
@@ -104,9 +106,9 @@ class Scale:
     ) -> Self:
         """Estimate the scale from the training windows.
 
-        rotated: whether training rotates the windows. If so, all columns share one
-                 deviation and the means are zero, so that the scale does not depend on the
-                 rotation.
+        rotated: whether training rotates the windows. If so, the mean of each column is set to
+                 zero, and all columns get the same deviation, the root mean square of all numbers.
+                 Then the scale does not depend on the rotation.
         """
         columns = windows[0].future.shape[1]
         rows = np.concatenate(

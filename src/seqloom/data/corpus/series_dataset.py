@@ -76,25 +76,30 @@ class SeriesDataset:
 
     @property
     def source_lengths(self) -> IntArray | None:
-        """(N,) number of observed rows minus one, because batching adds one for END."""
+        """(N,) source length of each of the N examples, as batching expects it.
+
+        Batching adds one to each length for END. A series has no END, so this length is the number
+        of observed rows minus one.
+        """
         return np.full(len(self), self.observed.shape[1] - 1)
 
     @property
     def target_lengths(self) -> IntArray:
-        """(N,) target length of each example, as batching expects it.
+        """(N,) target length of each of the N examples, as batching expects it.
 
-        Batching adds one position for START or END. A series has neither, so this length is the
-        number of future rows minus one.
+        Batching adds one to each length for START or END. A series has neither, so this length is
+        the number of future rows minus one.
         """
         return np.full(len(self), self.future.shape[1] - 1)
 
     def gather(self, indices: IntArray) -> Batch:
         """Return a batch of windows.
 
-        source:  the observed rows
-        inputs:  for each time step to forecast, the values of the previous step and the context of
-                 the step itself. The step before the first one is the last observed row.
-        targets: the future rows
+        source:  (B, S, D + C) the observed rows
+        inputs:  (B, T, D + C) for each time step to forecast, the values of the previous time step
+                 and the context of the time step itself. At the first time step, the previous
+                 values are the last observed values.
+        targets: (B, T, D) the values to forecast
         """
         observed, future = self.observed[indices], self.future[indices]
         first = observed[:, -1:, : future.shape[2]]

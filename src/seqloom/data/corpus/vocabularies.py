@@ -27,7 +27,7 @@ text."""
 class Tokenizers(NamedTuple):
     """The tokenizers of a run.
 
-    source: None if there are no sources (language models) or they are images (captioning)
+    source: None if there are no sources (language models), or if the sources are images or frames
     target: the same object as `source` if the vocabulary is shared
     """
 

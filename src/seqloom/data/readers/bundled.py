@@ -43,8 +43,10 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
 def _read_joined(config: BundledConfig, split: Split) -> Iterator[Example]:
     """Yield pairs of a German and a French sentence that have the same English translation.
 
-    The English sentence is in both bundled pairs. For dev and test no sentence of these pairs is in
-    training, in any language, so they measure translation between languages that were never paired.
+    The pairs are found by joining the German-English and the English-French sentence pairs of the
+    split on the English sentence. The sentences of the dev and test pairs are in no training pair,
+    in any language. So these pairs can measure translation between two languages that the model has
+    only seen paired with English.
     """
     translations: dict[str, list[str]] = {}
     for example in read_bundled(BundledConfig(source="en", target=config.target), split):
@@ -73,10 +75,11 @@ def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[E
 
 
 def without_capitals(text: str) -> tuple[str, str]:
-    """Return the text in lower case, and one label per character: U (was a capital) or l (was not).
+    """Return the text in lower case, and its labels, separated by spaces. There is one label per
+    character: U if the character was a capital letter, l if it was not.
 
-    A character is not changed if its lower-case form has several characters, so that each
-    character has one label.
+    If the lower-case form of a character has several characters, the character is not changed. So
+    the result has as many characters as the text.
     """
     lower = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
     labels = ("U" if old != new else "l" for old, new in zip(text, lower, strict=True))

@@ -63,7 +63,8 @@ def parse_frames(text: str) -> Numbers:
 
 
 def read_frames(config: FramesConfig, folder: str) -> Iterator[Example]:
-    """Yield one example per sequence. Its target has one label per frame, or one in all."""
+    """Yield one example per sequence. Its target has one label per frame if `config.labels` is
+    "frame", and one label for the whole sequence if it is "sequence"."""
     path = locate(config.path, folder)
     for each in read_frame_sequences(path, config, with_labels=True):
         where = f"{path}:{each.line}"
@@ -91,7 +92,8 @@ def read_frame_sequences(
 ) -> Iterator[FrameSequence]:
     """Yield the sequences of a CSV file.
 
-    with_labels: whether the file needs a column with labels. If not, such a column is not read
+    with_labels: whether to read the column of labels. If True, the file must have this column. If
+                 False, the labels are empty strings.
     """
     columns = config.columns or _other_columns(path, config)
     label_column = [config.label] if with_labels else []
@@ -118,7 +120,8 @@ def read_frame_sequences(
 
 
 def _other_columns(path: Path, config: FramesConfig) -> list[str]:
-    """Return the columns that are neither the sequence nor the label."""
+    """Return the names of all columns except the column that names the sequence and the column of
+    labels."""
     header = next(iter(read_lines(path)), "")
     names = [name.strip() for name in header.split(",")]
     columns = [name for name in names if name and name not in (config.sequence, config.label)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.data.readers.scenes import SCENE_PREFIX, draw_scene
+from seqloom.data.readers.generated.scenes import SCENE_PREFIX, draw_scene
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 Pixels = NDArray[np.uint8]
@@ -103,8 +103,8 @@ def _read_content(path: Path) -> bytes:
 def _open_archive(path: str, modified: int) -> zipfile.ZipFile | tarfile.TarFile:
     """Open an archive and keep it open, so that its table of contents is read only once.
 
-    modified: modification time of the file. It is a parameter because results are cached by
-              argument: a changed file is opened again.
+    modified: modification time of the file. The function does not read it, but results are cached
+              by argument. So a file that has changed is opened again.
     """
     try:
         return zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path)

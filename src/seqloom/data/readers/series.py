@@ -18,7 +18,7 @@ from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.robot import ROBOT_COLUMNS, ROBOT_CONTEXT, robot_paths
+from seqloom.data.readers.generated.robot import ROBOT_COLUMNS, ROBOT_CONTEXT, robot_paths
 from seqloom.data.readers.splits import corpora_of
 from seqloom.data.readers.text_files import locate, read_lines
 

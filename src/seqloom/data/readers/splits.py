@@ -38,11 +38,11 @@ from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
 from seqloom.data.readers.frames import read_frames
-from seqloom.data.readers.gestures import read_gestures
+from seqloom.data.readers.generated.gestures import read_gestures
+from seqloom.data.readers.generated.scenes import read_scenes
 from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
-from seqloom.data.readers.scenes import read_scenes
 from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.data.readers.text_files import locate
 
@@ -123,7 +123,7 @@ def read_split(
 def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
     """Yield all examples of one corpus. If there are invalid lines, raise a DataError at the end.
 
-    split: selects the split of a bundled or synthetic corpus; ignored for other corpora
+    split: selects the examples of a bundled or generated corpus; ignored for other corpora
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     invalid = InvalidLines()
@@ -198,7 +198,8 @@ def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig,
 
 
 def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
-    """Return the corpora of the training split. Hold-outs are not allowed there."""
+    """Return the corpora of the training split, without hold-outs. A hold-out is a part of the
+    training data, so it makes sense only in the dev and test splits."""
     corpora = corpora_of(config, "train")
     return tuple(corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig))
 
@@ -245,8 +246,8 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def _with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield all corpora, but of several hold-outs only the largest, which contains the examples of
-    the others."""
+    """Yield the corpora of a split, but at most one hold-out. If there are several hold-outs, yield
+    only the largest. It contains the examples of the others."""
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False
@@ -261,9 +262,11 @@ def _with_one_hold_out(
 def _read_share(
     config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the examples of a corpus that belong to the split. Examples of the training data that
-    are held out for dev or test do not belong to the training split. Invalid lines of the training
-    data always belong to it."""
+    """Yield the examples of a corpus that belong to `split`, and its invalid lines.
+
+    A hold-out contains the training examples that are held out for `split`. A training corpus
+    contains the examples that are not held out for dev or test, and all invalid lines.
+    """
     if split != "train" and not isinstance(corpus, HoldOutConfig):
         yield from _read_with_group(config, corpus, split)
         return
@@ -290,8 +293,8 @@ def _read_share(
 def _read_with_group(
     config: DataConfig, corpus: CorpusConfig, split: Split
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the examples of a corpus. Set the group of each example, and add the tag to the start
-    of the source."""
+    """Yield the examples of a corpus with their group, and its invalid lines. If the corpus has a
+    tag, add it to the start of each source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
     name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
@@ -314,12 +317,12 @@ def _untagged(example: Example) -> str:
 
 
 def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
-    """Return the corpus' table in the recipe: "data.dev", or "data.dev[1]" if the split has several
-    corpora.
+    """Return the name of the corpus' table in the recipe, for error messages. The name is
+    "data.dev", or "data.dev[1]" if the split has several corpora.
 
-    The index is counted after a `languages` table has been expanded to one corpus per language
-    pair, so it can differ from the index in the recipe. This is harmless, because no error message
-    names a setting of a language pair.
+    The index counts each language pair of a `languages` table as one corpus, so it can differ from
+    the index in the recipe. This is harmless, because no error message names a setting of a
+    language pair.
     """
     corpora = corpora_of(config, split)
     indices = [index for index, other in enumerate(corpora) if other == corpus]

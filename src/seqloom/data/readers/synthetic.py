@@ -10,8 +10,8 @@ from typing import assert_never
 from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.data.readers.generated import generate
-from seqloom.data.readers.questions import generate_question
+from seqloom.data.readers.generated.questions import generate_question
+from seqloom.data.readers.generated.sampling import generate
 
 VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other examples for the same
@@ -46,7 +46,7 @@ def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
 
 
 def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Generate one candidate. Return None if its text is too short."""
+    """Generate one candidate. Return None if the task is "case" and the sentence is too short."""
     match config.task:
         case "copy" | "reverse" | "sort":
             source = _letters(config, generator)
@@ -83,12 +83,14 @@ def _number(config: SyntheticConfig, generator: random.Random) -> int:
 
 
 def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Draw an English sentence or, if `config.part` is "any", its end from a random word on. Cut it
-    at a word boundary. The target is the sentence in upper
-    or lower case.
+    """Generate a pair whose target is the source text in upper or in lower case.
 
-    The key is the sentence without the tag <U> or <L>, so that both versions of a sentence are in
-    the same split.
+    The text is a random English sentence. If `config.part` is "any", the text starts at a random
+    word of the sentence. It is cut at a word boundary to at most `config.max_length` characters.
+    The source is the tag <U> (upper case) or <L> (lower case), followed by the text. Return None if
+    the text has fewer than `config.min_length` characters.
+
+    The key is the text without the tag, so that both versions of a text are in the same split.
     """
     sentence = generator.choice(_sentences())
     if config.part == "any":

@@ -74,7 +74,8 @@ class ProgramShape:
 class SearchProgram:
     """A search with one decoder and fixed tensor shapes.
 
-    `run` calls `begin` once per batch and `advance` once per step. On a GPU both replay graphs.
+    `run` calls `begin` once per batch and `advance` once per step. On a GPU, each of these two
+    functions replays a CUDA graph.
     """
 
     @torch.inference_mode()
@@ -144,8 +145,9 @@ class SearchProgram:
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
     """Return True if this search can run as a `SearchProgram`, that is, with fixed tensor shapes.
 
-    The decoder must implement `StaticDecoder` and must not use dropout, which draws random masks.
-    The request must not ask for attention weights or a trace, which grow with every step.
+    The decoder must implement `StaticDecoder`. It must not be in training mode, because dropout
+    draws new random masks. The request must not ask for attention weights or for a trace, because
+    both grow with every step.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
@@ -154,7 +156,10 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
 
 def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
-    """Allocate a memory of zeros with this shape and precision, on the device of `memory`."""
+    """Allocate a `Memory` with the sizes and the precision of `shape`, filled with zeros.
+
+    The device and the sizes of the vectors are those of `memory`.
+    """
 
     def zeros(tensor: Tensor, *size: int) -> Tensor:
         dtype = shape.precision if tensor.is_floating_point() else tensor.dtype
@@ -242,9 +247,9 @@ _PROGRAMS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CapturedSearch:
-    """A greedy or beam search that runs as captured programs (`SearchProgram`).
+    """A greedy or beam search that runs each batch with a `SearchProgram` for its shape.
 
-    Each decoder has its own cache of programs, which is deleted together with the decoder.
+    Programs are cached per decoder. The cache is deleted together with the decoder.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.

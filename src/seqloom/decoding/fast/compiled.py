@@ -153,7 +153,7 @@ class CompiledSearch:
     def _started(
         self, decoder: StepDecoder, memory: Memory, source_length: int, steps: int
     ) -> SearchProgram:
-        """Return a program with these lengths, ready for its first step."""
+        """Create a program for these lengths and call its `begin`, so that a step can follow."""
         program = self._program(decoder, memory, source_length, steps)
         program.memory.mask.fill_(True)
         program.begin()

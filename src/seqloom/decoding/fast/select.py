@@ -18,12 +18,14 @@ def select_fastest(
 ) -> Search:
     """Return the fastest version of a search on a device. All versions find the same hypotheses.
 
-    Greedy and beam search become a `CompiledSearch` if `compiled` is set, otherwise a
-    `CapturedSearch` on a GPU. In all other cases the search is returned unchanged.
+    For greedy and beam search, the result is a `CompiledSearch` if `compiled` is True. If
+    `compiled` is False, the result is a `CapturedSearch` on a GPU and `search` itself on a CPU.
+    Other searches are returned unchanged.
 
     precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
                type of the encoder output.
-    compiled:  True to compile the step of the search for batches of one source. Default: False.
+    compiled:  True to compile the step of the search. Only batches with a single source use the
+               compiled step. Default: False.
     """
     if not isinstance(search, Greedy | Beam):
         return search

@@ -162,11 +162,13 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    `indices` and `values` are the tables. At each step, every column stores two candidates: one
-    from `BeamSelection.continuing`, and one from `BeamSelection.best`, which may end in END.
+    `indices` and `values` are the tables. For each step and each row they store two candidates. The
+    first is from `BeamSelection.continuing` and does not end in END. The second is from
+    `BeamSelection.best` and may end in END; the names of its entries start with END_, and HAS_ENDED
+    says whether it ends in END.
 
-    indices:  (T, 4, R) the second dimension is TOKEN, PARENT, END_PARENT, HAS_ENDED
-    values:   (T, 4, R) the second dimension is LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY,
+    indices:  (T, 4, R) the four entries are TOKEN, PARENT, END_PARENT and HAS_ENDED
+    values:   (T, 4, R) the four entries are LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY and
               END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
@@ -272,11 +274,11 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """Where the last tokens of N hypotheses are stored in the tables of `StaticBeam`.
+    """The positions, in the tables of `StaticBeam`, of the last tokens of N hypotheses.
 
     source: (N,) source of each hypothesis
-    step:   (N,) line of the hypothesis' last token
-    row:    (N,) column of the hypothesis' last token
+    step:   (N,) step that generated the last token: index in the first dimension of the tables
+    row:    (N,) row of the last token: index in the last dimension of the tables
     ended:  (N,) True if the last token is END
     """
 
@@ -304,7 +306,9 @@ class Leaves:
 def trace_back(
     indices: Array, values: Array, leaves: Leaves, size: int, normalisation: LengthNormalisation
 ) -> list[list[Hypothesis]]:
-    """Build the hypotheses of each source from the tables, from the last token to the first.
+    """Build the hypotheses of each source from the tables.
+
+    Each hypothesis is followed from its last token back to its first token.
 
     indices, values: the tables of `StaticBeam`
     leaves:          where each hypothesis ends
@@ -342,7 +346,7 @@ def make_hypotheses(
 ) -> list[Hypothesis]:
     """Build N hypotheses.
 
-    tokens, log_probabilities: (N, T) one line per hypothesis, with padding at the end
+    tokens, log_probabilities: (N, T) padded after the last token of each hypothesis
     lengths:                   (N,)   number of tokens of each hypothesis, END included
     finished:                  (N,)   True if the last of these tokens is END
     """

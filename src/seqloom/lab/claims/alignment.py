@@ -141,9 +141,9 @@ def _test_pairs(trial: Trial[AlignmentSettings]) -> list[AlignedPair]:
 def compare_with_alignment(weights: Tensor, source_index: int, row: int) -> Numbers:
     """Compare the attention weights of one target token with the known alignment.
 
-    weights:      (S,) attention weights over the source tokens, END included
-    source_index: index of the correct source token
-    row:          index of the target token
+    weights:      (S,) attention weights over the source tokens. END is one of them.
+    source_index: index of the source token that is aligned with the target token
+    row:          index of the target token in its sentence
     """
     near = {
         name: float(weights[source_index + offset])

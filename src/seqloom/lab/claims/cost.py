@@ -26,8 +26,8 @@ from seqloom.viz.chart import Chart, LineChart, Series
 ATTENTION, RECURRENT = "attention", "recurrent layer"
 HEADS = TRANSFORMER_ATTENTION.heads
 FITTED = 4
-"""Number of lengths, counted from the longest, at which the exponents of time and memory are fitted.
-At shorter lengths the time to start an operation exceeds the time of its arithmetic."""
+"""Number of lengths, counted from the longest, at which the exponents are fitted. At shorter
+lengths the time to start an operation exceeds the time of its arithmetic."""
 T_QUANTILE = 4.303
 """97.5% quantile of Student's t distribution with FITTED - 2 degrees of freedom."""
 
@@ -36,8 +36,9 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: at least FITTED lengths, in ascending order
-    repeats: number of time measurements at each length; their median counts
+    lengths: sequence lengths to measure, in ascending order. The number of lengths is at least the
+             constant FITTED.
+    repeats: number of time measurements at each length. The result is their median.
     """
 
     width: int
@@ -47,7 +48,10 @@ class CostSettings:
 
 @dataclass(frozen=True)
 class Fit:
-    """Values grow with length^exponent. low and high: 95% interval of the exponent"""
+    """The exponent of a power law: a value is proportional to length^exponent.
+
+    low and high: ends of the 95% confidence interval of the exponent
+    """
 
     exponent: float
     low: float
@@ -55,9 +59,11 @@ class Fit:
 
 
 def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
-    """Fit log value = exponent · log length + constant by least squares, at the longest lengths.
+    """Fit log value = exponent · log length + constant by least squares.
 
-    The interval is exponent ± t · s / √Σ(x - x̄)² with s² = Σ residual² / (n - 2).
+    Only the n = FITTED longest lengths are used. The 95% interval of the exponent is
+    exponent ± t · s / √Σ(x - x̄)². Here x is log length, x̄ is the mean of x, t is T_QUANTILE, and
+    s² = Σ residual² / (n - 2).
     """
     x = [math.log(length) for length in lengths[-FITTED:]]
     y = [math.log(value) for value in values[-FITTED:]]
@@ -70,7 +76,10 @@ def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
 
 
 def measure(trial: Trial[CostSettings]) -> Numbers:
-    """Measure operations, time and, on a GPU, peak memory at each length, and their exponents."""
+    """Measure the operations, the time and, on a GPU, the peak memory at each length.
+
+    Returns these values and, for each quantity, the exponent of its growth with the length.
+    """
     settings, device = trial.settings, best_device()
     torch.manual_seed(trial.seed)
     layer = RecurrentLayer("gru", settings.width, settings.width).eval()
@@ -110,7 +119,8 @@ def _run_layer(condition: str, states: Tensor, layer: RecurrentLayer) -> Tensor:
 def _count_operations(condition: str, states: Tensor, layer: RecurrentLayer) -> float:
     """Count floating point operations with meta tensors, which have shapes but no values.
 
-    On a GPU, cuDNN runs a whole recurrent layer in one operation that torch does not count.
+    The count is not made on a GPU. There, cuDNN runs a whole recurrent layer as one operation,
+    and torch does not count the arithmetic inside it.
     """
     with FlopCounterMode(display=False) as counter:
         _run_layer(condition, states.to("meta"), copy.deepcopy(layer).to("meta"))
@@ -147,7 +157,7 @@ def _wait_for_gpu(states: Tensor) -> None:
 
 
 def _peak_memory(condition: str, states: Tensor, layer: RecurrentLayer) -> float:
-    """Return the bytes of GPU memory that a run allocates at most."""
+    """Return the peak of the GPU memory, in bytes, that one run of the layer allocates."""
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     _run_layer(condition, states, layer)

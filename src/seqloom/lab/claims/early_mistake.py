@@ -122,7 +122,10 @@ def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
 
 
 def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
-    """Measure complete outputs, or the words after a given first word. See `CLAIM.setup`."""
+    """Measure complete outputs, or only the words after a given first word.
+
+    The condition decides which of the two is measured. See `CLAIM.setup`.
+    """
     _write_corpus(trial)
     run = train_once(trial, configure(trial))
     tests = list(islice(clauses("test", 0, trial.settings.nouns), trial.settings.tests))
@@ -135,7 +138,10 @@ def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
 
 
 def _measure_search(run: Run, tests: Sequence[Clause], condition: str) -> Numbers:
-    """Measure the fraction of outputs that are valid, and whose first word is."""
+    """Measure the fraction of valid outputs and the fraction of outputs with a valid first word.
+
+    Also measures the mean log-probability of the outputs.
+    """
     outputs = _decode(run, tests, condition)
     valid = [translations(clause) for clause in tests]
     words = [tuple(output.text.split()) for output in outputs]
@@ -152,7 +158,11 @@ def _measure_search(run: Run, tests: Sequence[Clause], condition: str) -> Number
 
 
 def _decode(run: Run, tests: Sequence[Clause], condition: str) -> list[Prediction]:
-    """Decode with a search. Beam and samples both look at five outputs per sentence."""
+    """Decode with greedy search, beam search or sampling, according to the condition.
+
+    Beam search and sampling both consider five candidates per sentence. Sampling returns the
+    candidate with the highest score.
+    """
     sources = [sentence(clause, ENGLISH) for clause in tests]
     if condition != SAMPLES:
         decoding = BeamConfig(width=BEAM_WIDTH) if condition == BEAM else GreedyConfig()
@@ -166,8 +176,9 @@ def _decode(run: Run, tests: Sequence[Clause], condition: str) -> list[Predictio
 class FirstWords:
     """A clause and two first words for its translation, both proposed by the model itself.
 
-    own:   first word of greedy search, with which a valid translation starts
-    wrong: the most probable first word among sampled outputs with which no valid translation starts
+    own:   first word of the output of greedy search. At least one valid translation starts with it.
+    wrong: a first word with which no valid translation starts. It is the most probable one that
+           occurs in sampled outputs.
     """
 
     clause: Clause
@@ -228,9 +239,13 @@ def _measure_rest(
 
 
 def word_errors(rest: Words, valid_rests: Sequence[Words]) -> list[bool]:
-    """Compare words position by position with the valid rest that has the fewest errors.
+    """Return, for each position after the first word, whether the word is wrong.
 
-    Returns, for each position, whether the word is wrong. Missing and additional words are wrong.
+    The words are compared with the valid translation that gives the fewest errors. Missing and
+    additional words are wrong.
+
+    rest:        output without its first word
+    valid_rests: all valid translations without their first words
     """
     compared = [
         [word != valid_word for word, valid_word in zip_longest(rest, valid)]

@@ -39,9 +39,10 @@ def configure(trial: Trial[GradientPathSettings]) -> ModelConfig:
 
 
 def measure(trial: Trial[GradientPathSettings]) -> Numbers:
-    """Measure gradients of the last prediction's loss with respect to the first source vector.
+    """Measure how strongly the last prediction depends on the first source vector.
 
-    Returns the norm of the gradient, averaged over the rows, for each source length.
+    For each source length, returns the norm of the gradient of the loss with respect to the first
+    source vector. The loss is that of the last target token. The norm is averaged over the rows.
     """
     # Over 160 recurrent steps the gradient becomes too small for single precision.
     model = random_model(configure(trial), trial.seed).double()
@@ -62,7 +63,7 @@ def judge(results: Results) -> Verdict:
     def decay(condition: str) -> list[float]:
         """Return, for each seed, by how many orders of magnitude the gradient norm falls.
 
-        The norm for the longest source is compared with the norm for the shortest source.
+        The fall is measured from the shortest source to the longest.
         """
         shortest, longest = (results.over_seeds(condition, GRADIENTS[index]) for index in (0, -1))
         return _log_ratios(shortest, longest)

@@ -41,9 +41,12 @@ class HardAttentionSettings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Random inputs of attention: one query and S keys and values per row.
+    """Random inputs of attention. Each row has one query, S keys and S values.
 
-    queries and target: (B, 1, 1, D); keys and values: (B, 1, S, D)
+    queries: (B, 1, 1, D)
+    keys:    (B, 1, S, D)
+    values:  (B, 1, S, D)
+    target:  (B, 1, 1, D) vectors with which the loss compares the context vectors
     """
 
     queries: Tensor
@@ -53,7 +56,10 @@ class Inputs:
 
 
 def draw_inputs(settings: HardAttentionSettings, seed: int) -> Inputs:
-    """Draw normal vectors in float64, so that rounding errors do not disturb the differences."""
+    """Draw vectors from the standard normal distribution.
+
+    They are float64, so that rounding errors do not disturb the finite differences.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(positions: int) -> Tensor:
@@ -98,14 +104,17 @@ def _row_losses(
 def _finite_difference(
     trial: Trial[HardAttentionSettings], inputs: Inputs, name: str, gradient: Tensor
 ) -> tuple[float, float]:
-    """Move queries or keys by ± STEP in a random direction, and compare the losses.
+    """Move queries or keys by +STEP and by -STEP in a random direction, and compare the losses.
 
-    Returns the fraction of rows whose loss changes, and the relative error of autograd: the norm of
-    the difference between both slopes, divided by the norm of the measured slopes. The error is 0
-    if all slopes are 0.
+    The two losses of a row give its measured slope. The gradient of autograd gives its computed
+    slope. Returns two values:
 
-    name:     "queries" or "keys"
-    gradient: gradient of autograd
+    - the fraction of rows whose two losses differ
+    - the relative error: the norm of (measured slopes - computed slopes), divided by the norm of
+      the measured slopes. It is 0 if all slopes are 0.
+
+    name:     "queries" or "keys", the tensor to move
+    gradient: gradient of the loss with respect to this tensor, as computed by autograd
     """
     generator = torch.Generator().manual_seed(trial.seed + 1)
     origin = getattr(inputs, name)

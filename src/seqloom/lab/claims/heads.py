@@ -37,8 +37,8 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of tokens per string. The letters of a target word are length + 1 and
-            2 (length + 1) tokens apart.
+    length: number of tokens in each of the strings that form a source; see `draw_zip_pair`. In the
+            source, the letters of a target word are length + 1 tokens apart.
     rate:   learning rate
     tests:  number of test examples
     """

@@ -43,7 +43,7 @@ class ParallelSettings:
     The two widths are chosen so that both models have nearly the same number of parameters.
 
     tokens:  number of target tokens per batch, the same for every length
-    repeats: number of training steps to measure; their median counts
+    repeats: number of training steps to measure. The result is the median of their times.
     """
 
     transformer_width: int
@@ -65,7 +65,7 @@ class _OperationCounter(TorchDispatchMode):
 
 
 class TrainedModel:
-    """A model with its optimiser."""
+    """A model and the optimiser that trains it."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -100,9 +100,10 @@ def build_models(settings: ParallelSettings, seed: int) -> dict[str, Model]:
 
 
 def measure(trial: Trial[ParallelSettings]) -> Numbers:
-    """Measure both models at one length: number of operations, and time of a training step.
+    """Measure a recurrent network and a Transformer at one length.
 
-    The models take turns, so that a slow phase of the machine affects both.
+    Counts the operations that torch dispatches, and measures the time of a training step. The two
+    models take turns, so that a slow phase of the machine affects both.
     """
     settings, device, length = trial.settings, best_device(), LENGTHS[trial.condition]
     models = build_models(settings, trial.seed)

@@ -55,7 +55,10 @@ class PositionsSettings:
 
 
 def position_tables(condition: str, max_length: int) -> Tables:
-    """Return the options of the encoding. max_length: number of positions that it must encode"""
+    """Return the options of the positional encoding of a condition.
+
+    max_length: number of positions that the encoding must support
+    """
     tables: dict[str, Tables] = {
         ONE_HOT: {"kind": "one-hot", "max_length": max_length},
         LEARNED: {"kind": "learned", "max_length": max_length},
@@ -100,7 +103,10 @@ def configure(trial: Trial[PositionsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[PositionsSettings]) -> Numbers:
-    """Measure letter accuracy at each length, and the width of the encoding."""
+    """Measure the accuracy of letters for each string length.
+
+    If the positional encoding is appended to the embeddings, also measures its width.
+    """
     run = train_once(trial, configure(trial))
     numbers: dict[str, float] = {}
     for length, name in zip(LENGTHS, ACCURACIES, strict=True):
@@ -118,7 +124,7 @@ def measure(trial: Trial[PositionsSettings]) -> Numbers:
 
 
 def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[str]]:
-    """Return the outputs and the targets of strings of this length.
+    """Let the model copy test strings of one length. Returns the outputs and the targets.
 
     The search must generate exactly as many letters as the target has. Otherwise a model that ends
     its outputs after TRAINED letters could not show what it knows about later positions.

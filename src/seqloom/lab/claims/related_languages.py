@@ -74,10 +74,11 @@ class RelatedLanguagesSettings:
 
 
 def training_directions(condition: str) -> list[Direction]:
-    """Return the directions to train on.
+    """Return the translation directions to train on.
 
-    Zero-shot: the two tested languages occur only in pairs with other languages; with one pivot,
-    every pair contains English.
+    In the zero-shot conditions, the source and the target language of `TESTED` are never paired
+    with each other. With two pivots, they occur in pairs with all other languages. With one pivot,
+    English is one of the two languages in every pair.
     """
     if condition in SMALL_PAIR_CONDITIONS:
         return SMALL_PAIR_CONDITIONS[condition]
@@ -138,7 +139,11 @@ def write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 
 
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
-    """Measure accuracy on unseen sentences of the small pair or of the zero-shot direction."""
+    """Measure accuracy on unseen sentences.
+
+    The condition decides whether they are sentences of `SMALL_PAIR` or of the zero-shot direction
+    `TESTED`.
+    """
     write_corpora(trial)
     run = train_once(trial, configure(trial))
     source, target = SMALL_PAIR if trial.condition in SMALL_PAIR_CONDITIONS else TESTED

@@ -27,14 +27,14 @@ class ScaleSettings:
 
 
 def measure(trial: Trial[ScaleSettings]) -> Numbers:
-    """Measure attention weights α of random queries over random keys, for each width d.
+    """Measure the attention weights α of random queries over random keys, for each width d.
 
-    Returns means over the queries:
+    Returns three values per width, each averaged over the queries:
 
-    largest at d: largest weight
-    slope at d:   Σ α (1 - α), a measure of the gradient of the softmax. It is divided by the value
-                  of the same sum for uniform weights.
-    matched at d: weight of the first key after this key has been replaced by the query
+    largest at d: the largest weight
+    slope at d:   Σ α (1 - α), divided by the same sum for uniform weights. It measures how large
+                  the gradient of the softmax is.
+    matched at d: the weight of a key that equals the query
     """
     generator = torch.Generator().manual_seed(trial.seed)
     numbers: dict[str, float] = {}
@@ -55,7 +55,7 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
-        """Return "slope" at the largest width divided by "slope" at the smallest, for each seed."""
+        """Return, for each seed, the slope at the largest width divided by that at the smallest."""
         narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
         wide = results.over_seeds(condition, f"slope at {WIDEST}")
         return [last / first for first, last in zip(narrow, wide, strict=True)]

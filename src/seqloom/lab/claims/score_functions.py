@@ -1,7 +1,9 @@
-"""The statements of the lectures about score functions.
+"""Four statements of the lectures about the score functions of attention.
 
-Attention works with each of them, RBF and dot product rank unit-length keys alike, one learned
-matrix is as good as two, and one layer with an activation is enough for keys and queries.
+1. Attention works with each of the score functions.
+2. RBF and the dot product rank keys of unit length alike.
+3. One learned matrix between query and key is as good as one matrix for each of them.
+4. It is enough to pass keys and queries through one layer with an activation.
 """
 
 import math
@@ -41,7 +43,10 @@ KEYS, QUERIES = 16, 1_000
 
 
 def attention_tables(condition: str, width: int) -> Tables:
-    """Return the attention options of a condition. width: width of the states"""
+    """Return the attention options of a condition.
+
+    width: width of the encoder states and of the decoder states
+    """
     tables: dict[str, Tables] = {
         NONE: NO_ATTENTION,
         DOT: {"score": {"kind": "dot", "scale": "one"}},
@@ -62,7 +67,10 @@ def configure(trial: Trial[CopySettings]) -> RunConfig:
 
 
 def measure(trial: Trial[CopySettings]) -> Numbers:
-    """Measure accuracy; for RBF also how often it ranks the keys as the dot product does."""
+    """Measure the accuracy of copying.
+
+    For RBF, also measures how often it ranks the keys in the same order as the dot product.
+    """
     numbers = dict(measure_copying(trial, configure(trial)))
     if trial.condition == RBF:
         width = trial.settings.width

@@ -79,9 +79,11 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
-    """Measure exact match during training.
+    """Measure the percentage of exact outputs during training, and robustness after training.
 
-    After training, measure letter accuracy after a prefix whose last letter is correct or wrong.
+    For robustness, the first MIDDLE + 1 letters of each output are given. The last of them is
+    correct in one test and wrong in another. Each test measures the fraction of correct letters
+    after the given ones.
     """
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "exact-match")]
@@ -98,8 +100,10 @@ def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
 
 
 def _accuracy_after(prefixes: list[str], run: Run, examples: list[Example]) -> float:
-    """Force outputs to start with these prefixes. Returns the fraction of correct letters after
-    them."""
+    """Return the fraction of correct letters after the prefixes.
+
+    prefixes: one for each example. The output of the example is forced to start with it.
+    """
     predictions = run.translate(
         [example.source for example in examples], decoding=GreedyConfig(), prefixes=prefixes
     )

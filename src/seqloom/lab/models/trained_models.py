@@ -62,7 +62,10 @@ def train_once(trial: Trial[SettingsT], config: RunConfig) -> Run:
 
 
 def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
-    """Return (step, score) for every evaluation during training. name: name of the score."""
+    """Return (step, score) for every evaluation during training.
+
+    name: name of the score, for example "exact-match"
+    """
     lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     return [(event["step"], event[name]) for event in events if event["event"] == "evaluate"]
@@ -115,9 +118,10 @@ def letter_accuracy(outputs: Sequence[str], targets: Sequence[str]) -> float:
 
 
 def training_tables(steps: int, seed: int, rate: float, batch_tokens: int = 2_048) -> Tables:
-    """Return the [training] table.
+    """Return the options of the [training] table of a recipe.
 
-    The only evaluation is after the last step, so the best checkpoint is always the last one.
+    With these options, training evaluates the model only after the last step. The best checkpoint
+    is therefore the last one.
 
     rate: learning rate
     """

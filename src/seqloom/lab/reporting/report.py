@@ -30,8 +30,9 @@ class PublishedComparison:
 
     where:   publication and table
     what:    metric and experiment
-    swapped: pairs of labels that our results rank in the opposite order to the published results
-    state:   state of our verdict. Our order is meaningful only if the claim is confirmed.
+    swapped: pairs of labels. In each pair, our results rank the two labels in the opposite order to
+             the published results.
+    state:   state of our verdict. The orders are compared only if the claim is confirmed.
     """
 
     where: str
@@ -42,7 +43,10 @@ class PublishedComparison:
 
     @property
     def same_order(self) -> bool | None:
-        """True if both orders are the same; None if our verdict does not establish an order."""
+        """True if our results have the same order as the published ones.
+
+        None if our verdict does not confirm the claim. Our order is not meaningful then.
+        """
         return not self.swapped if self.state == "confirmed" else None
 
     @property
@@ -109,7 +113,10 @@ class ClaimReport:
 
     @property
     def comparisons(self) -> list[PublishedComparison]:
-        """Comparisons with the published results whose metric was measured."""
+        """Comparisons with published results.
+
+        A published result is left out if our experiment does not measure its metric.
+        """
         state = self.verdict.state
         return [
             compare_with_published(published, self.results, state)
@@ -119,7 +126,10 @@ class ClaimReport:
 
     @property
     def devices(self) -> list[str]:
-        """Devices of all measurements; the whole machine if the claim measures time."""
+        """The devices on which the measurements were made, without duplicates.
+
+        If the claim measures time, each device is described as a whole machine, where known.
+        """
         return sorted(
             {
                 each.machine if self.claim.is_timed and each.machine else each.device

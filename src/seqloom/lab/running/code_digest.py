@@ -17,9 +17,10 @@ _TYPE_MODULES = {"seqloom.lab.claim", "seqloom.lab.results", "seqloom.lab.verdic
 
 @cache
 def code_digest(name: str) -> str:
-    """Return a digest of the measuring code in a claim's module and in the lab modules it imports.
+    """Return a digest of the code that measures a claim.
 
-    Changes to comments, docstrings, `judge`, `plot` and `CLAIM` do not change the digest.
+    The code is that of the claim's module and of the lab modules that it imports directly.
+    Comments, docstrings, imports, `judge`, `plot` and `CLAIM` do not affect the digest.
 
     name: full name of the claim's module
     """

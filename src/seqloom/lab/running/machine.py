@@ -21,7 +21,11 @@ def describe_machine() -> str:
 
 
 def _processor_name() -> str:
-    """Return the model of the processor. On ARM, Linux gives only its architecture and two codes."""
+    """Return the model name of the processor.
+
+    On ARM, Linux does not give a model name. There, the result is the architecture and the numeric
+    codes of the manufacturer and of the processor. Outside Linux it is only the architecture.
+    """
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

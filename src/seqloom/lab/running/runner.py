@@ -49,7 +49,7 @@ class Experiment:
 
     @property
     def models(self) -> Path:
-        """Folder for trained models. All claims share it, because some claims use the same model."""
+        """Folder for trained models. All experiments share it, because some use the same model."""
         return self.out / "models"
 
 

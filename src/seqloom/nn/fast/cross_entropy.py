@@ -70,11 +70,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Return the sum of the losses, in nats. Overwrite `logits` with the gradient of this sum.
+    """Return the sum of the losses of n positions. Overwrite `logits` with the gradient.
 
-    The gradient is with respect to the original logits W x + b, not to the scaled ones.
+    The argument `logits` contains the original logits W x + b, divided by ln 2. The loss and the
+    gradient are those for the original logits.
 
-    logits:  (n, V) logits in bits: (W x + b) / ln 2
+    logits:  (n, V) (W x + b) / ln 2
     targets: (n, 1)
     """
     vocabulary = logits.shape[1]

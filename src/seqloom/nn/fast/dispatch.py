@@ -35,8 +35,8 @@ def can_use_kernels(queries: Tensor, values: Tensor) -> bool:
 
     The kernels compute no gradient, so tensors that need one are not supported.
 
-    queries: (R, H, …, D)
-    values:  (·, H, ·, Dv)
+    queries: tensor whose last dimension is the width of a head's queries
+    values:  tensor whose last dimension is the width of a head's values
     """
     width = queries.shape[-1]
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or values.requires_grad)

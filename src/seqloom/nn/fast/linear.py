@@ -36,9 +36,9 @@ CACHE_LINE = 16
 class PackedLinear:
     """Computes W x + b for one linear layer, or for several joined layers with the same input.
 
-    weight: (in, out), the transpose of W. `of` with `transpose` stores it with a gap in memory
-            after each row. Without the gaps, if `out` is a power of two, all rows would map to the
-            same few sets of the processor's cache
+    weight: (in, out), the transpose of W. If `of` is called with `transpose=True`, it leaves a gap
+            in memory after each row. Without the gaps, if `out` is a power of two, all rows would
+            compete for the same few places in the processor's cache
     bias:   (out,)
     """
 
@@ -131,10 +131,10 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class _TransposedLinear(torch.autograd.Function):
-    """W x + b, with transposed weights and a hand-written gradient.
+    """Computes W x + b with transposed weights and a hand-written gradient.
 
     The gradient of the bias is a sum over all rows. It is computed as a product with a vector of
-    ones, because torch's sum, which runs down the columns, is slower.
+    ones, because this is faster than torch's sum over the first dimension.
     """
 
     @staticmethod
@@ -150,7 +150,8 @@ class _TransposedLinear(torch.autograd.Function):
 
 
 def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
-    """Apply several linear layers to the same input, in one matrix product, which is faster.
+    """Apply several linear layers to the same input. One matrix product for all layers is faster
+    than one for each.
 
     (…, in) -> one tensor (…, out) per layer
     """

@@ -12,12 +12,13 @@ from seqloom.nn.multihead import MultiHeadAttention
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
     """Join the query, key and value projections into one layer, for `MultiHeadAttention.step`.
 
-    Return None if the projections cannot be joined: one of them is not a linear layer, or `static`
-    is False and `PackedLinearCache` does not pack their weights (weights on a GPU, or weights that
-    need a gradient).
+    Return None in two cases. Either one of the projections is not a linear layer, or `static` is
+    False and `PackedLinearCache` does not pack their weights, for example weights on a GPU or
+    weights that need a gradient.
 
-    static: the step will be captured as a CUDA graph or compiled. Weights that are not packed are
-            then concatenated once, and every step launches one kernel instead of three
+    static: True if the step will be captured as a CUDA graph or compiled. Weights that
+            `PackedLinearCache` does not pack are then concatenated once, so that every step
+            launches one kernel and not three
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
@@ -48,8 +49,8 @@ def prepare_steps(
 ) -> KeysValues:
     """Return keys and values whose gradient is computed once for all calls of `step_cross`.
 
-    Only for training on a CPU and only if `attention.is_plain_softmax`. In all other cases
-    `memory` is returned unchanged. See `fast/repeated_attention.py`.
+    If the model is not trained on a CPU, or if `attention.is_plain_softmax` is False, return
+    `memory` unchanged. See `fast/repeated_attention.py`.
 
     steps: maximum number of calls
     """

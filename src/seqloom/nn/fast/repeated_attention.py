@@ -38,10 +38,11 @@ class RepeatedKeysValues(KeysValues):
 def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
     """Return keys and values whose gradient is computed once for all steps.
 
-    Only for training on a CPU. In all other cases `memory` is returned unchanged.
+    If the keys are not trained on a CPU, return `memory` unchanged.
 
-    mask:  (B, 1, 1, S) added to the scores, -inf where a key is hidden; None: all keys are visible
-    scale: factor of the scores
+    mask:  (B, 1, 1, S) added to the scores: 0 for visible keys, -inf for hidden keys. None: all
+           keys are visible
+    scale: factor by which the dot products of queries and keys are multiplied
     steps: maximum number of steps
     """
     if not trains_on_cpu(memory.keys, memory.keys):
@@ -64,12 +65,13 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 
 
 class _AttentionStep(torch.autograd.Function):
-    """One step of attention, (B H, 1, D) -> (B H, 1, Dv).
+    """One step of attention: queries (B H, 1, D) -> contexts (B H, 1, Dv), with B H = B times H.
 
-    Two of its arguments are tensors of zeros from `_GradientSlots`, called slots. The result does
-    not depend on them. Backward returns the gradient of the scores as the gradient of the first
-    slot, and the gradient of the context as that of the second slot, as if the slots had been added
-    to scores and context. In this way `_GradientSlots` receives the gradients of all steps.
+    Two arguments are tensors of zeros, called slots, from `_GradientSlots`. The result does not
+    depend on them. `backward` treats them as if the first slot had been added to the scores and the
+    second slot to the context. The gradient of the first slot is then the gradient of the scores,
+    and the gradient of the second slot is the gradient of the context. Autograd passes these
+    gradients of all steps on to `_GradientSlots`.
     """
 
     @staticmethod
@@ -95,8 +97,8 @@ class _GradientSlots(torch.autograd.Function):
     The slots for scores are (T, B H, 1, S). The slots for contexts are (T, B H, 1, Dv). T is the
     maximum number of steps. The t-th call of `_AttentionStep` gets slot t of each tensor.
 
-    Backward gets the gradients of the scores and contexts of all steps. It computes the gradients
-    of keys and values from them and from the queries and weights in `computed`.
+    `backward` gets the gradients of the scores and contexts of all steps. From these gradients, and
+    from the queries and weights in `computed`, it computes the gradients of keys and values.
 
     computed: queries and weights of each step, appended by `_AttentionStep`
     """

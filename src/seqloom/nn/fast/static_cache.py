@@ -7,12 +7,12 @@ from seqloom.nn.key_value_cache import KeysValues
 
 
 class SlotTable:
-    """Records in which slots of a static cache the positions of each hypothesis are stored.
+    """A table of the slots in which a static cache stores the positions of each hypothesis.
 
-    A cache has one slot per position and row, capacity · R in all. Each row writes to slots that no
-    other row writes to. When beam search moves a hypothesis to another row, its keys and values
-    stay in their slots; only its row in this table moves. One table serves the caches of all
-    layers.
+    A slot holds the key and the value of one position. A cache has `capacity` slots for each of R
+    rows. Each row writes to slots that no other row writes to. When beam search moves a hypothesis
+    to another row, its keys and values stay in their slots, and only the entries of this table are
+    copied to the other row. One table serves the caches of all layers.
 
     position: () the decoder state's position, a tensor that is incremented in place
     """
@@ -54,14 +54,19 @@ class SlotTable:
 
 
 class StaticCache:
-    """Keys and values of one layer: (capacity · R, H, D), for R rows and at most `capacity` positions.
+    """Keys and values of one layer, (capacity · R, H, D) each.
+
+    R is the number of rows, and `capacity` is the maximum number of positions.
 
     The tensors have the same addresses and shapes at every position, so a step can be captured once
     and replayed.
     """
 
     def __init__(self, table: SlotTable, example: KeysValues) -> None:
-        """example: keys and values of one position and row, (1, H, 1, D), with the right dtype"""
+        """Create an empty cache. The first access to `store` allocates its tensors.
+
+        example: keys and values (1, H, 1, D), from which the cache takes H, D, dtype and device
+        """
         self.table = table
         self._example = example
         self._rows = 0
@@ -79,8 +84,8 @@ class StaticCache:
 
     @property
     def store(self) -> tuple[Tensor, Tensor]:
-        """Keys and values. The first access allocates them. This is in `select` if `select` is
-        called before the first step, otherwise in the first `append`."""
+        """The tensors of keys and values, (capacity · R, H, D) each. The first access allocates
+        them."""
         if self._store is None:
             self._rows = self.table.rows
             self._store = (
@@ -107,9 +112,10 @@ class StaticCache:
         return KeysValues(*gathered)
 
     def select(self, rows: Tensor) -> "StaticCache":
-        """Return self: keys and values stay in their slots. Call `SlotTable.select` first.
+        """Return self, because keys and values stay in their slots.
 
-        If the number of rows has changed, the tensors are allocated again and start empty.
+        The caller must call `SlotTable.select` first. If the number of rows has changed, new
+        tensors of zeros replace the keys and values.
         """
         if len(rows) != self._rows:
             assert self.table.rows == len(rows), "select the rows of the slot table first"

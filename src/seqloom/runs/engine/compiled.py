@@ -24,7 +24,10 @@ from seqloom.runs.options import PredictionOptions
 def unsupported_by_compiled(
     model: Model, decoding: DecodingConfig, options: PredictionOptions, on_cpu: bool
 ) -> Iterator[str]:
-    """Yield the reasons why the compiled engine cannot serve this request, or nothing if it can."""
+    """Yield the reasons why the compiled engine cannot serve this request.
+
+    Yields nothing if the engine can serve it.
+    """
     if reason := unsupported_reason():
         yield reason
     if not on_cpu:
@@ -60,7 +63,10 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
 
 
 def _example_source(signature: Signature) -> Source:
-    """Build an example input for a model with this signature."""
+    """Build a small source batch of the type that the model reads.
+
+    signature: describes the type of the source: token ids, vectors or images
+    """
     if isinstance(signature.source, Pixels):
         pixels = signature.source
         size = (1, pixels.channels, pixels.height, pixels.width)

@@ -37,12 +37,13 @@ class LoadedEngine(NamedTuple):
 class EngineChoice:
     """The engine that serves a request.
 
-    engine:   the CTranslate2 model; None for torch and for compiled torch
+    engine:   the CTranslate2 model. None for torch and for compiled torch.
     name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
-    reason:   for torch, why it was chosen (empty if the settings ask for torch); for compiled
-              torch, the compilation time; for CTranslate2, how closely it agrees with torch
+    reason:   a remark on the choice. For torch: why it was chosen, or an empty text if the settings
+              ask for torch. For compiled torch: the compilation time. For CTranslate2: how closely
+              it agrees with torch.
     expected: True if the settings say "auto" and torch was chosen because the decoder is not a
-              Transformer. The reason is then obvious and need not be shown
+              Transformer. The user need not see this reason.
     compiled: True for the compiled torch search
     """
 
@@ -84,12 +85,13 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        compile_now: only for the engine 'compiled'. True compiles the search if necessary. If
-                     False and the search is not compiled yet, the result is plain torch, so that no
-                     request waits for compilation
+        Raises a ConfigError if the settings name an engine that cannot serve the request. There is
+        one exception: see `compile_now`.
 
-        Raises a ConfigError if the settings name an engine that cannot serve the request.
-        However, if `compile_now` is False, plain torch replaces an unsuitable engine 'compiled'.
+        compile_now: affects only the engine 'compiled'. If True, the search is compiled on first
+                     use. If False, nothing is compiled, so that no request waits for compilation.
+                     The result is then plain torch if the search is not compiled yet, or if the
+                     engine 'compiled' cannot serve the request.
         """
         if settings.kind == "torch":
             return TORCH
@@ -112,8 +114,8 @@ class Engines:
 
         The message of the error lists the reasons.
 
-        automatic: True if the engine is set to "auto". A GPU is then also a reason not to use
-                   CTranslate2
+        automatic: True if the engine is set to "auto". In this case CTranslate2 is not used on a
+                   machine with a GPU.
         """
         task = self.task
         reasons = unsupported_model(self.origin.model)
@@ -130,10 +132,11 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return the compiled torch search. Compiles it on first use if `compile_now` is True.
+        """Return the compiled torch search.
 
-        Returns plain torch for minimum Bayes risk decoding. If `compile_now` is False, also returns
-        plain torch for a search that is not compiled yet or cannot be compiled.
+        compile_now: if True, the search is compiled on first use, and a ConfigError is raised if it
+                     cannot be compiled. If False, plain torch is returned for a search that is not
+                     compiled yet or cannot be compiled.
         """
         model = self.origin.model
         reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))

@@ -42,16 +42,17 @@ FILE = "agreement.json"
 
 @dataclass(frozen=True)
 class Agreement:
-    """How closely a converted model agrees with torch on the probes.
+    """How closely a converted model agrees with torch.
 
-    Δ log p is the difference between the log-probabilities that torch and the converted model give
-    to the same token.
+    Both are compared on the probes, which are random sentences (see `build_probes`). Δ log p is the
+    difference between the log-probabilities that torch and the converted model give to the same
+    token.
 
     largest:  maximum |Δ log p| over all tokens
     mean:     mean |Δ log p| over all tokens
-    same:     number of probes for which the best outputs of torch and of the converted model are
-              equal or have tied scores
-    answered: number of probes that CTranslate2 decoded. The others have to be decoded with torch
+    same:     number of probes for which torch and the converted model have the same best output, or
+              different best outputs with equal scores
+    answered: number of probes that the converted model decoded. torch decodes the others.
     """
 
     largest: float
@@ -87,7 +88,10 @@ class Agreement:
 
 
 def build_probes(model: Model) -> list[ModelInput]:
-    """Return random sentences over the model's vocabulary. They are the same in every call."""
+    """Return the probes: random sequences of tokens from the model's source vocabulary.
+
+    They are the same in every call.
+    """
     source, _ = embedders(model)
     size = vocabulary_size(source)
     max_length = min(MAX_PROBE_LENGTH, (model.max_source_length or MAX_PROBE_LENGTH + 1) - 1)
@@ -199,7 +203,11 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
 
 
 def _write_model(model: Model, folder: Path, precision: Precision) -> None:
-    """Convert to float32, check that the result is exact, then quantise if requested."""
+    """Write the converted model and its agreement with torch to a folder.
+
+    The model is first converted to float32, to check that the conversion is exact. For another
+    precision it is then converted again.
+    """
     convert(model, folder, "float32")
     agreement = measure_agreement(model, CTranslate2Engine.load(folder, model, "float32"))
     if not agreement.is_exact:

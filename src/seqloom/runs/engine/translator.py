@@ -1,18 +1,19 @@
 """Search with CTranslate2.
 
-Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom: finished hypotheses
-are saved and not extended, the search stops once `finished` hypotheses are saved, and hypotheses
-are ranked by log p / length^length_penalty. One difference rarely matters: seqloom considers the k
-best tokens of a hypothesis, END included; CTranslate2 considers END and the k best other tokens.
+Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom. A hypothesis that
+ends with END is saved and not extended. The search stops once a given number of hypotheses is
+saved. Hypotheses are ranked by log p / length^length_penalty. One difference rarely matters: to
+extend a hypothesis, seqloom considers the k best tokens, and END may be one of them. CTranslate2
+considers END and the k best other tokens.
 
-CTranslate2 always counts END in the length. If END should not count, it returns as many hypotheses
-as it can, and seqloom ranks them again (`_rank_without_end`).
+CTranslate2 always counts END in the length. If END should not count, CTranslate2 is asked for all
+saved hypotheses, and seqloom ranks them again (`_rank_without_end`).
 
-CTranslate2 has no length limit per source, and it renormalises probabilities when it forbids
-tokens. It therefore searches without length limits and without forbidden tokens, and the results
-are checked afterwards. The result of an input is used only if all of its outputs end within the
-limit and contain no forbidden token; otherwise torch decodes the input. A greedy output that
-exceeds its limit is cut instead.
+CTranslate2 has no length limit for each source, and it renormalises probabilities when it forbids
+tokens. Therefore it searches without these limits and without forbidden tokens, and seqloom checks
+the outputs afterwards. A greedy output that exceeds its limit is cut. Outputs of beam search that
+exceed their limit are dropped. If too few outputs remain for an input, or if one of them contains a
+forbidden token, torch decodes this input.
 """
 
 import math
@@ -52,7 +53,7 @@ class CTranslate2Engine:
     """A loaded CTranslate2 model.
 
     translator:        a ctranslate2.Translator
-    token_names:       the name of each token id
+    token_names:       for each token id, its name in the vocabulary of CTranslate2
     max_source_length: maximum number of source tokens, END included
     max_target_length: maximum number of target tokens, END included
     """
@@ -85,9 +86,10 @@ class CTranslate2Engine:
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> SearchResults:
-        """Return the n best hypotheses of each input; None for an input that torch has to decode.
+        """Return the n best hypotheses of each input.
 
-        If `probabilities` is "none", greedy outputs have NaN as score.
+        The result is None for an input that torch has to decode. If `probabilities` is "none", the
+        score of a greedy output is NaN.
         """
         searched: SearchResults = [None] * len(batch)
         rows = [
@@ -141,10 +143,9 @@ class CTranslate2Engine:
         normalisation: LengthNormalisation,
         all_outputs: bool,
     ) -> SearchResults:
-        """Add token log-probabilities to hypotheses, and compute their scores from these.
+        """Add token log-probabilities to hypotheses, and compute their scores from them.
 
-        all_outputs: True changes all hypotheses. False changes only the hypotheses that do not end
-                     with END
+        all_outputs: if False, only the hypotheses that do not end with END are changed
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:
@@ -198,7 +199,10 @@ def _is_greedy(decoding: SearchConfig) -> bool:
 def _hypothesis(
     output: Sequence[int], score: float, normalisation: LengthNormalisation
 ) -> Hypothesis:
-    """Build a hypothesis from an output of CTranslate2 and its score, which counts END."""
+    """Build a hypothesis from an output of CTranslate2.
+
+    score: score from CTranslate2, which counts END in the length
+    """
     finished = output[-1] == END
     if finished and not normalisation.counts_end:
         log_probability = score * len(output) ** normalisation.penalty
@@ -212,9 +216,10 @@ def max_saved(decoding: SearchConfig) -> int:
 
 
 def ranks_differently(decoding: SearchConfig) -> bool:
-    """Return True if hypotheses can change places when END does not count in their length.
+    """Return True if seqloom may rank hypotheses differently from CTranslate2.
 
-    A search that stops at the first saved hypothesis compares only hypotheses of equal length.
+    This is possible only if END does not count in the length. It is not possible if the search
+    stops at the first saved hypothesis, because all compared hypotheses then have the same length.
     """
     is_normalised = decoding.length_penalty > 0 and not decoding.length_counts_end
     return is_normalised and not _is_greedy(decoding) and max_saved(decoding) > 1
@@ -223,14 +228,16 @@ def ranks_differently(decoding: SearchConfig) -> bool:
 def _rank_without_end(
     hypotheses: Sequence[Hypothesis], scores: Sequence[float]
 ) -> list[Hypothesis]:
-    """Sort the hypotheses that CTranslate2 returned by their scores, in which END does not count.
+    """Sort hypotheses by their scores without END, which do not count END in the length.
 
-    CTranslate2 may have left out hypotheses, those with the lowest scores if END counts. A score
-    never increases if END does not count, because log p is negative and the length decreases. So a
-    hypothesis that was left out has a score of at most min(scores). The result contains only
-    hypotheses that are at least as good.
+    CTranslate2 ranks by scores with END. It may have left out hypotheses whose scores with END are
+    lower than all of `scores`. The score of a hypothesis without END is never higher than its score
+    with END, because log p is negative and the length is smaller. So a hypothesis that was left out
+    has a score without END of at most min(scores). Only hypotheses that are at least as good as
+    this are returned.
 
-    scores: scores of all returned outputs, in which END counts
+    hypotheses: outputs of CTranslate2, with their scores without END
+    scores:     scores with END of all outputs that CTranslate2 returned
     """
     best = [one for one in hypotheses if one.score >= min(scores)]
     return sorted(best, key=lambda one: one.score, reverse=True)

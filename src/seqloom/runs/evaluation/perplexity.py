@@ -49,9 +49,11 @@ def corpus_loss(
     device: torch.device,
     check_signals: Callable[[], None] = lambda: None,
 ) -> tuple[float, int]:
-    """Return the sum of the loss over all batches, and the number of targets.
+    """Return the sum of the loss over all batches, and the number of targets in them.
 
-    check_signals: called before each batch. It may raise an exception to stop the computation
+    `Batch.num_targets` defines what counts as a target.
+
+    check_signals: called before each batch. It may raise an exception to stop the computation.
     """
 
     def batch_loss(batch: Batch) -> float:
@@ -75,10 +77,11 @@ BATCH_TOKENS = 4_096
 
 
 def sentence_scores(total: float, tokens: int, examples: Sequence[Example]) -> list[Score]:
-    """Compute the scores of sentences. Each sentence ends with END.
+    """Compute perplexity and related scores of sentences. Each sentence ends with END.
 
-    total:  sum of -log p over all tokens
-    tokens: number of tokens, END included
+    total:    sum of -log p over all target tokens
+    tokens:   number of target tokens. END counts as a token.
+    examples: the sentences
     """
     texts = [example.target.strip() for example in examples]
     words = sum(len(text.split()) for text in texts)
@@ -92,9 +95,12 @@ def sentence_scores(total: float, tokens: int, examples: Sequence[Example]) -> l
 def long_text_scores(
     predictor: Predictor, examples: Sequence[Example], shape: WindowShape
 ) -> list[Score]:
-    """Compute the scores of one long text. Each token is predicted once.
+    """Compute perplexity and related scores of one long text.
+
+    The text is divided into windows. Each token is predicted in exactly one window.
 
     examples: the lines of the text
+    shape:    size of the windows and of their context
     """
     newline = newline_id(predictor.task.target_tokenizer)
     assert newline is not None, "this model was trained on sentences"

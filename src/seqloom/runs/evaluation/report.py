@@ -42,12 +42,12 @@ class EvaluationReport:
 
     scores:    scores of the outputs, followed by the likelihood scores
     by_length: scores of the outputs, grouped by the length of the source
-    outputs:   one text per example; empty for a language model, which is scored by likelihood only
+    outputs:   one text per example. Empty for a language model, which has only likelihood scores.
     cut_off:   number of outputs that reached the length limit before END
-    members:   number of runs in the ensemble; 1 for a single run
-    engine:    the engine that computed the outputs
-    parts:     scores of each group of the split, such as a language pair; empty if there is only
-               one group
+    members:   number of runs in the ensemble. 1 for a single run.
+    engine:    name of the engine that computed the outputs
+    parts:     scores of each group of the split. A group is, for example, a language pair. Empty if
+               there is only one group.
     settings:  settings of the model that were changed after training, for example
                "model.decoder.attention.selection=argmax"
     """
@@ -89,9 +89,8 @@ class EvaluationReport:
     def save(self, folder: Path) -> Path:
         """Write scores, sources, references and outputs to a subfolder of the run folder.
 
-        Returns the path of the subfolder.
-
-        The report of an ensemble goes into a separate subfolder of its first run.
+        Returns the path of the subfolder. An ensemble has a subfolder of its own, so its report
+        does not overwrite that of a single run.
         """
         path = self._path(folder)
         with atomic_folder(path) as temporary:
@@ -107,9 +106,10 @@ class EvaluationReport:
         return path
 
     def changed_settings(self, folder: Path) -> list[str]:
-        """List the settings that differ from those of the stored report.
+        """Compare this report with the stored report that `save` would overwrite.
 
-        The stored report is the report that `save` would overwrite.
+        Returns the names of the fields that differ: "data", "decoding", "engine", "settings".
+        Returns an empty list if no report is stored.
         """
         path = self._path(folder) / "report.json"
         if not path.is_file():
@@ -130,7 +130,7 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ScoredOutputs:
-    """Output texts and their scores. All fields are empty for a language model.
+    """Output texts and their scores. For a language model there are none.
 
     cut_off: number of outputs that reached the length limit before END
     """
@@ -163,9 +163,12 @@ def evaluate_outputs(
 def likelihood_scores(
     predictor: Predictor, examples: Sequence[Example], shape: WindowShape | None = None
 ) -> list[Score]:
-    """Compute scores from the log-probability of the targets, END included.
+    """Compute perplexity and related scores from the log-probabilities of the target tokens.
 
-    shape: size of the windows if the examples are the lines of a long text; None for sentences
+    END counts as a token of a sentence. A long text has no END.
+
+    shape: size of the windows if the examples are the lines of a long text. None if they are
+           sentences.
     """
     task = predictor.task
     _check_same_kind_of_text(task, shape)
@@ -207,9 +210,12 @@ def likelihood_scores(
 
 
 def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
-    """Raise a DataError for a long-text model on sentences, or a sentence model on a long text.
+    """Raise a DataError if model and data are of different kinds.
 
-    A long-text model has no END, and a sentence model has no newline token.
+    A model trained on a long text cannot score sentences, because it has no END. A model trained on
+    sentences cannot score a long text, because it has no newline token.
+
+    shape: size of the windows if the data is a long text. None if it consists of sentences.
     """
     if (newline_id(task.target_tokenizer) is None) == (shape is None):
         return
@@ -243,7 +249,8 @@ def _image_loader(
 def _prepare(task: TokenTask, example: Example) -> ModelInput:
     """Return the model input of an example.
 
-    If the example is an image, the model input is empty, because `_image_loader` loads the image.
+    If the source of the example is an image, the model input is empty. `_image_loader` loads the
+    images separately.
     """
     if task.image_size is not None:
         return ModelInput(None, ())

@@ -36,6 +36,7 @@ error is raised."""
 class Bundle:
     """A loaded run folder.
 
+    folder:   the run folder. For an ensemble, the folder of its first member.
     partners: for an ensemble, the folders of the other members
     digest:   SHA-256 of the weights file
     settings: changes to the recipe that were given when the folder was loaded
@@ -53,8 +54,8 @@ class Bundle:
 def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, str]) -> None:
     """Create a run folder without weights, atomically.
 
-    facts: entries of the manifest that a resumed run must match: the digest of the training data
-           and the batch layout
+    facts: additional entries of the manifest: the digest of the training data and the batch layout.
+           Training can be resumed only with the same data, and it keeps this batch layout.
     """
     with atomic_folder(folder, **facts) as temporary:
         (temporary / CONFIG).write_text(format_recipe(config), encoding="utf-8")
@@ -85,10 +86,12 @@ def _check_is_run(folder: Path) -> None:
 
 
 def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
-    """Check the whole folder, then load it. If files are damaged, raise one error for all.
+    """Check all files of a run folder, then load it.
+
+    If files are damaged, raises one error that lists all of them.
 
     settings: changes to the recipe, such as "decoding.width=8". The weights must still fit the
-              model
+              changed model.
     """
     for _ in range(MAX_ATTEMPTS):
         before = read_pointers(folder)

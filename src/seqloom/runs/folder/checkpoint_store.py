@@ -4,8 +4,9 @@
     checkpoints/step-00001000/
     latest                         names the current folder
 
-`add` writes the new folder, then moves the pointer, then deletes old folders. If the process is
-killed at any moment, at least one intact folder remains.
+The file that names the current folder is called the pointer. `add` first writes the new folder,
+then changes the pointer, then deletes old folders. If the process is killed at any moment, at least
+one intact folder remains.
 """
 
 import hashlib
@@ -32,7 +33,11 @@ NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
 
 @dataclass(frozen=True)
 class CheckpointStore:
-    """Folders `step-…` in `folder`, and the file `pointer` that names the current one."""
+    """Checkpoints on disk.
+
+    folder:  contains one folder `step-…` for each checkpoint
+    pointer: file that contains the name of the current `step-…` folder
+    """
 
     folder: Path
     pointer: Path
@@ -70,11 +75,12 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """Return the path of the current checkpoint, as the pointer file states it.
+        """Return the path of the folder that the pointer names.
 
-        Does not check that the folder exists or is intact.
+        Returns None before the first `add` is complete.
 
-        Returns None before the first `add`.
+        Raises a StorageError if the pointer is damaged or the folder does not exist. The files in
+        the folder are not checked.
         """
         if self.is_empty():
             return None
@@ -100,8 +106,8 @@ class CheckpointStore:
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the intact folders: first the current one, then the others, newest first.
 
-        Yields (folder, problems). `problems` describes the damage found so far: in the pointer file
-        and in the folders skipped before this one.
+        Yields pairs (folder, problems). `problems` describes the damage found before this folder
+        was reached. It can be damage to the pointer or to folders that were skipped.
         """
         problems: list[str] = []
         tried: list[Path] = []
@@ -144,7 +150,10 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read two numbers from a folder name: the step, and how often it had been saved before."""
+    """Read two numbers from a folder name.
+
+    The first is the training step. The second says how often this step had been saved before.
+    """
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

@@ -75,7 +75,10 @@ def run_damage(folder: Path) -> list[str]:
 
 
 def _event_log_damage(folder: Path) -> list[str]:
-    """Compare the event log with its digest in the last checkpoint. Returns the damage found."""
+    """Compare the event log with the digest that the current checkpoint stores.
+
+    Returns the damage found.
+    """
     try:
         checkpoint = checkpoint_store(folder).current_path()
         if checkpoint is None:
@@ -107,8 +110,8 @@ def prefix_damage(path: Path, size: int, digest: str) -> list[str]:
 class _BackgroundCheck:
     """A check of a run folder in a background thread.
 
-    pointers: the contents of the pointer files before the check
-    problems: the result of `run_damage`; None if `run_damage` raised an error
+    pointers: the contents of the files `best` and `latest` before the check
+    problems: the result of `run_damage`. None if the check raised an error.
     """
 
     folder: Path
@@ -140,9 +143,9 @@ def start_check(folder: Path) -> None:
 def check_run(folder: Path) -> list[str]:
     """List all damage to a run folder, as `run_damage` does.
 
-    If `start_check` has started a check of this folder, this function waits for the check and
-    returns its result. It checks again if a training run has saved since that check started. Every
-    later call also checks again.
+    If `start_check` has started a check of this folder, this function waits for that check and
+    returns its result. The result is used only once, and only if no training run has saved since
+    the check started. In all other cases this function checks the folder itself.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

@@ -96,10 +96,13 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
-    """Return (rows, columns) of the grid of image cells, or None if there are no attention weights.
+    """Return the numbers of rows and columns of the grid of image cells that attention uses.
 
-    Image encoders use a square grid. So the number of rows and columns is the square root of the
-    number of weights per token.
+    Image encoders divide the image into a square grid, and each token has one weight per cell. So
+    both numbers are the square root of the number of weights. Returns None if there are no weights,
+    or if their number is not a square.
+
+    attention: the weights of each token
     """
     if not attention:
         return None

@@ -68,7 +68,8 @@ def completion_decoding(
 ) -> SampleConfig | GreedyConfig:
     """Return the decoding configuration of a request.
 
-    This is sampling with the request's settings, or greedy search if the temperature is 0.
+    It selects greedy search if the temperature is 0, and otherwise sampling with the settings of
+    the request.
     """
     changes: dict[str, object] = {"stop_at_newline": request.stop_at_newline}
     if request.max_length is not None:

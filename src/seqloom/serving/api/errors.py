@@ -106,9 +106,9 @@ def stopping_error() -> ApiError:
 
 
 def invalid_field(field: str, message: str) -> ApiError:
-    """Return a 422 error for a field whose value satisfies the schema, but is not accepted.
+    """Return a 422 error for a field whose value satisfies the schema, but cannot be used.
 
-    `handle_validation_error` reports values that violate the schema.
+    Values that violate the schema do not get here. `handle_validation_error` reports them.
     """
     detail = ErrorDetail(where=field, what=message)
     return ApiError(422, "invalid", f"{field}: {message}", [detail])
@@ -120,8 +120,9 @@ async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
-    """Respond with 422 if the run cannot process a request, although the request satisfies the
-    schema.
+    """Respond with 422 to a SeqloomError.
+
+    The request satisfies the schema, but the run cannot process it.
     """
     assert isinstance(error, SeqloomError)
     return ApiError(422, "unusable", str(error)).response()
@@ -194,6 +195,9 @@ async def handle_internal_error(request: Request, error: Exception) -> JSONRespo
 
 
 def wrong_content_type(expected: str, content_type: str) -> ApiError:
-    """Return a 415 error. `expected` completes the sentence "the body must be …"."""
+    """Return the 415 error for a body with a wrong content type.
+
+    expected: the accepted types, as the end of the sentence "the body must be …"
+    """
     sent = f"'{content_type}'" if content_type else "no content type"
     return ApiError(415, "wrong-type", f"the body must be {expected}; the request has {sent}")

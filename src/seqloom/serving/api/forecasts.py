@@ -61,11 +61,11 @@ async def get_forecast_example(
 
 
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
-    """Return a synthetic window: (observed rows, context of the rows to predict).
+    """Return a synthetic window: (observed rows, context columns of the rows to predict).
 
-    Each column is a sine wave with one period per window, shifted by a quarter period relative to
-    the previous column. If the run predicts differences between rows, each column is the cumulative
-    sum of such a wave.
+    Each column is a sine wave with one period per window. Each wave is shifted by a quarter period
+    relative to the wave of the previous column. If the run predicts differences between rows, each
+    column is the cumulative sum of its wave.
     """
     task = forecaster.task
     columns = len(task.scale.errors)

@@ -1,6 +1,6 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
-Each request is about one text. It runs in the thread of the run's batcher, between the batches of
+Each request is about one text. The thread of the run's batcher processes it between the batches of
 other requests.
 """
 
@@ -44,7 +44,7 @@ from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
-from seqloom.viz.search_tree_page import search_tree_data
+from seqloom.viz.search_trees.search_tree_page import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
 """Kinds of runs that the inspection routes accept. Captioning runs are excluded, because they would
@@ -86,14 +86,20 @@ class InspectionContext:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Wait for admission, then call a function in the thread of the run's batcher."""
+        """Call a function in the thread of the run's batcher and return its result.
+
+        If too many requests are running, waits until `AdmissionControl` admits this request.
+        """
         async with self._service.admission.admit():
             result: T = await self.loaded.batcher.call(function)
         return result
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """Return (run, tag). `tag` is the target language tag to add to the text, or None."""
+    """Return (run, tag). The tag, which may be None, must be added to the text.
+
+    The tag tells a multilingual run which target language to translate to.
+    """
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":
         direction = choose_direction(service, request.run, None, request.target)

@@ -40,9 +40,9 @@ def _run_folders(service: Service) -> list[Path]:
 
 
 def find_reports(run_folders: Sequence[Path]) -> list[tuple[ReportSummary, Path]]:
-    """Return one report per claim, sorted by claim.
+    """Return (summary, path) of one report for each claim that has a report, sorted by claim.
 
-    If a claim has several reports, returns the first one that `_report_paths` yields.
+    If a claim has several reports, this is the first one that `_report_paths` yields.
     """
     reports: dict[str, tuple[ReportSummary, Path]] = {}
     for path in _report_paths(run_folders):

@@ -110,9 +110,9 @@ async def post_translate(
 async def translate_n_best(
     service: Service, request: LibreTranslateRequest, texts: list[str], source: str
 ) -> list[list[str]]:
-    """Return the best translation of each text, followed by its alternatives.
+    """Return a list for each text: its best translation, then the alternatives.
 
-    Errors that have status 422 in the other routes get status 400, as in LibreTranslate.
+    Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
     _check_languages(service, source, request.target)
     translate_request = TranslateRequest(
@@ -208,7 +208,10 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
-    """Parse a URL-encoded form in UTF-8. Accepts unescaped letters, as `curl -d` sends them."""
+    """Parse a URL-encoded form in UTF-8.
+
+    Letters such as "ü" may also be unescaped, because `curl -d` does not escape them.
+    """
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError as error:
@@ -227,7 +230,13 @@ def _check_languages(service: Service, source: str, target: str) -> None:
 
 
 def _check_key(service: Service, http_request: Request, field: str | None) -> None:
-    """Check the key from the field api_key, the query string or the Authorization header."""
+    """Raise a 403 error if the API key of a request is missing or wrong.
+
+    The key is in the field `api_key` of the body, in the query string or in the Authorization
+    header.
+
+    field: value of the field `api_key`
+    """
     header = http_request.headers.get("authorization", "")
     query = http_request.query_params.get("api_key")
     key = field or query or header.removeprefix("Bearer ").strip()

@@ -54,7 +54,9 @@ def _existing_file(path: str, if_none_match: str | None) -> Response:
 def static_response(path: str, if_none_match: str | None) -> Response | None:
     """Return a response with the file at a URL path, or None if there is no such file.
 
-    If the client already has the current version, the response is 304 without content.
+    If the client already has the current version, the response has status 304 and no content.
+
+    if_none_match: value of the If-None-Match header
     """
     name = PAGES.get(path) or path.removeprefix("/static/")
     if name == path or not _is_static_file(name):

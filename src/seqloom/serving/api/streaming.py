@@ -176,8 +176,8 @@ def format_event(name: str, content: dict[str, Any]) -> str:
 async def _respond(events: AsyncIterator[str]) -> StreamingResponse:
     """Wait for the first event, then start the response.
 
-    If an error occurs before the first event, the client gets an error response instead of a
-    stream.
+    So an error before the first event results in an error response, not in a stream with status
+    200.
     """
     first_event = await anext(events)
 

@@ -62,15 +62,19 @@ async def get_training_events(
 
 
 def has_event_log(folder: Path) -> bool:
-    """True if the run folder has an event log. Symbolic links do not count."""
+    """True if the run folder has an event log that is a file, not a symbolic link."""
     path = folder / EVENT_LOG
     return path.is_file() and not path.is_symlink()
 
 
 def read_events(run: str, folder: Path, after: int) -> TrainingEventsResponse:
-    """Read the events after a file offset, up to the last complete line.
+    """Read the events after a file offset.
 
-    If the file is shorter than the offset, reads from the beginning of the file.
+    Reads at most MAX_BYTES bytes, and only complete lines. If the file is shorter than the offset,
+    reads from the beginning of the file.
+
+    run:   name of the run, for the response
+    after: the file offset, in bytes
     """
     with (folder / EVENT_LOG).open("rb") as file:
         size = file.seek(0, 2)

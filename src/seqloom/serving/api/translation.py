@@ -40,7 +40,7 @@ router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 async def post_translate(
     request: TranslateRequest, service: ServiceDependency
 ) -> TranslateResponse:
-    """Translate texts. Long texts are split into sentences."""
+    """Translate texts. Each text is split into sentences, unless `split` is false."""
     return await translate(service, request)
 
 
@@ -49,7 +49,7 @@ async def translate(
 ) -> TranslateResponse:
     """Translate the texts of a request.
 
-    probabilities: which probabilities the search computes for the response
+    probabilities: the probabilities that the response needs. The search computes no others.
     """
     check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
@@ -113,8 +113,9 @@ def choose_direction(
 ) -> Direction:
     """Choose the run and the target language tag for a request.
 
-    If `run` is the name of a run, this run is chosen. If `run` is None, a run that translates from
-    `source` to `target` is chosen.
+    If `run` is the name of a run, this run is chosen. Otherwise the first run that translates from
+    `source` to `target` is chosen. If both languages are None, or if no run has known language
+    pairs, the service must have exactly one translation run, which is then chosen.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
@@ -146,8 +147,9 @@ def _matching_pair(
 ) -> LanguagePair | None:
     """Return the first language pair of the run that has the requested source and target.
 
-    Returns None if the run's pairs are unknown. Raises a 422 error if no pair matches, or if the
-    request names a language but the run has neither known pairs nor tags.
+    Raises a 422 error if the run has known pairs, but none of them matches. If the pairs of the run
+    are unknown, returns None. However, if the run also has no tags and the request names a
+    language, raises a 422 error, because the run may not translate this language.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None
@@ -171,9 +173,9 @@ def _matching_pair(
 
 @dataclass(frozen=True)
 class PreparedTexts:
-    """Texts split into segments.
+    """Texts that are split into segments and tokenised.
 
-    inputs: the model inputs of the segments of all texts, in order
+    inputs: one model input for each segment, first those of the first text, then of the second, …
     """
 
     texts: tuple[SegmentedText, ...]
@@ -222,8 +224,8 @@ async def prepare_texts(
 def max_segment_tokens(run: Run) -> int:
     """Return the maximum number of source tokens of a segment, including END.
 
-    The maximum is at most 3/4 of the maximum output length, so that an output can be a third longer
-    than its source.
+    This is 3/4 of the maximum output length, or the maximum source length of the model if that is
+    less. With 3/4, an output can have a third more tokens than its source before it is cut.
     """
     output_limits = [
         run.config.decoding.max_length or MAX_DEFAULT_LENGTH,

@@ -1,6 +1,6 @@
-"""Admission control: limits the number of running and of waiting requests.
+"""Admission control: limits how many requests run and how many wait at the same time.
 
-Requests that exceed the limits are rejected.
+Requests above these limits are rejected.
 """
 
 import asyncio
@@ -29,11 +29,13 @@ can make the delay longer."""
 class AdmissionControl:
     """Admits requests in order of arrival. All methods run in the event loop.
 
-    slots_taken: number of requests that hold a slot. A request holds a slot from the arrival of its
-                 complete body to the end of its response. The number of slots is the maximum number
-                 of running requests plus the maximum number of waiting requests. A request with a
-                 slot is rejected only if it waits too long.
-    in_flight:   number of requests that are being processed
+    A request first takes a slot and then waits for admission. It holds the slot from the arrival of
+    its complete body to the end of its response. The number of slots is the maximum number of
+    running requests plus the maximum number of waiting requests. A request with a slot is rejected
+    only if it waits too long for admission.
+
+    slots_taken: number of requests that hold a slot
+    in_flight:   number of running requests, that is, admitted requests that have not ended
     closed:      True if the server is stopping and accepts no new requests
     """
 
@@ -148,7 +150,7 @@ class OverloadedError(Exception):
 def overloaded_error(limits: Limits) -> ApiError:
     """Return the error for requests that get no slot.
 
-    The message is the same for all requests, so that the server can build the response only once.
+    The message is the same for all requests. So the server builds the response once and reuses it.
     """
     return busy_error(
         f"the server is processing {limits.in_flight} requests and {limits.queue} are waiting; "
@@ -159,10 +161,10 @@ def overloaded_error(limits: Limits) -> ApiError:
 class RejectionSender:
     """Sends the same prebuilt error response to every rejected request.
 
-    A single rejection is sent immediately. If there are many, each is scheduled REJECTION_INTERVAL
-    after the previous one, and the scheduled time is rounded up to a multiple of REJECTION_TICK.
-    Without this delay, clients that retry at once would take processing time from the admitted
-    requests.
+    A single rejection is sent immediately. If there are many, they are delayed. Without a delay,
+    clients that retry at once would take processing time from the admitted requests. Each rejection
+    is scheduled REJECTION_INTERVAL after the previous one, with a delay of at most
+    MAX_REJECTION_DELAY. The scheduled time is then rounded up to a multiple of REJECTION_TICK.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:
@@ -183,7 +185,10 @@ class RejectionSender:
         await send(self._body)
 
     def delay(self, now: float) -> float:
-        """Schedule a rejection. Returns the seconds to wait before its response is sent."""
+        """Schedule a rejection. Returns how many seconds to wait before sending the response.
+
+        now: the current time of `time.monotonic`
+        """
         due = min(max(now, self._next_time), now + MAX_REJECTION_DELAY)
         self._next_time = due + REJECTION_INTERVAL
         return math.ceil(due / REJECTION_TICK) * REJECTION_TICK - now if due > now else 0.0

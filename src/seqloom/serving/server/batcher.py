@@ -1,10 +1,11 @@
-"""Groups compatible jobs of many requests into batches, processed by one thread per run.
+"""Groups jobs of many requests into batches. One thread per run processes the batches.
 
 When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
-this job in length. If no job is waiting, the thread waits until a job arrives. The server is under
-load if more than one job was waiting when the previous batch was taken. Under load, the thread
-waits MERGE_WINDOW longer after a job arrives, so that more jobs can join the batch. Otherwise it
-processes the job at once. Cancelled jobs are dropped.
+this job in length. These jobs are one batch. Cancelled jobs are dropped.
+
+If no job is waiting, the thread waits until a job arrives. Then it usually processes the job at
+once. Under load, it waits MERGE_WINDOW longer, so that more jobs can join the batch. The batcher is
+under load if more than one job was waiting when the thread took the previous batch.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ MAX_JOBS = 64
 
 
 class JobType(Protocol):
-    """Defines how jobs are processed. Jobs of equal types can be processed in one batch."""
+    """Defines how jobs are processed. A batch contains only jobs whose types are equal (==)."""
 
     def token_budget(self) -> int:
         """Maximum number of tokens in a batch, including padding."""
@@ -60,7 +61,10 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """True if no request waits for the result. Safe to read from any thread."""
+        """True if the job is cancelled, so that no request waits for its result.
+
+        Any thread may read this property.
+        """
         return self.future.cancelled()
 
 
@@ -94,7 +98,8 @@ class JobStreamingCallback:
 class FunctionCall:
     """Job type of a single function call.
 
-    Each call has its own function object, so these jobs are never merged with other jobs.
+    Two calls have different function objects, so their job types are not equal. Therefore such a
+    job is always alone in its batch.
     """
 
     function: Callable[[], Any]
@@ -229,7 +234,10 @@ def select_batch(waiting: Sequence[Job]) -> list[Job]:
 
 
 def _set_results(jobs: Sequence[Job], results: Sequence[Any]) -> None:
-    """Set the result or exception of the future of each job, all in one event loop callback."""
+    """Pass each job's result to its future. A result that is an exception makes the future fail.
+
+    All futures are set in one callback of the event loop.
+    """
 
     def set_results() -> None:
         for job, result in zip(jobs, results, strict=True):

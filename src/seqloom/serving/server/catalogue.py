@@ -45,7 +45,7 @@ class LoadedRun:
     """A run and the batcher that processes its jobs.
 
     pairs:  language pairs that the run translates; empty if they are unknown
-    engine: name of the engine that processes requests with default options
+    engine: name of the engine that processes requests for the text of outputs, without attention
     """
 
     name: str
@@ -60,13 +60,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run, typed as `Run`. Only for runs that output tokens, not for forecasters."""
+        """The run with the static type `Run`. Use it only if the run is not a forecaster."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run, typed as `Forecaster`. Only for runs that output numbers."""
+        """The run with the static type `Forecaster`. Use it only if the run is a forecaster."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -121,10 +121,10 @@ class Catalogue:
         raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
 
     def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
-        """Return the run with this name or, if the name is None, the only run of these kinds.
+        """Return the run with this name. If the name is None, return the only run of these kinds.
 
-        With a name, raises ApiError if the run does not exist or is not of these kinds. Without a
-        name, raises ApiError if the number of runs of these kinds is not exactly one.
+        If a name is given, raises ApiError if there is no such run, or if its kind is not among
+        `kinds`. If the name is None, raises ApiError unless exactly one run has one of the kinds.
         """
         if name is not None:
             loaded = self.get(name)
@@ -193,7 +193,10 @@ def load_catalogue(
 
 
 def _unique_names(folders: Sequence[Path]) -> list[str]:
-    """Return the name of each folder. A repeated name gets a number: demo, demo-2."""
+    """Return a name for each run: the name of its folder.
+
+    If folders have the same name, a number is added to the second and later ones: demo, demo-2.
+    """
     names: list[str] = []
     for folder in folders:
         name = folder.resolve().name or "run"
@@ -203,9 +206,10 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _prepare_engine(run: Run | Forecaster) -> str:
-    """Load the engine for requests with default options, so that the first request is not delayed.
+    """Load the engine for translation requests that need only the text of the outputs.
 
-    Returns the engine's name.
+    So the first such request does not have to wait for the engine. For runs of other tasks, nothing
+    is loaded. Returns the name of the engine, which is "torch" for runs of other tasks.
     """
     if isinstance(run, Forecaster):
         return "torch"

@@ -22,7 +22,7 @@ from seqloom.tasks.task import ModelInput
 class SearchInput:
     """Payload of a search job.
 
-    index: index of the input within its request. Sampling uses it to derive the seed.
+    index: index of the input within its request. Sampling derives the seed of the input from it.
     """
 
     prepared: ModelInput
@@ -35,8 +35,8 @@ class SearchJobType:
 
     Jobs with the same run, decoding configuration and options can share a batch.
 
-    streamed: True: send tokens to the requests as they are generated, and use the engine torch,
-              because the other engines cannot stream
+    streamed: True if each token is sent to the request as soon as it is generated. The search then
+              uses the engine torch, because the other engines cannot stream.
     """
 
     run: Run

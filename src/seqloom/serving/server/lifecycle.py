@@ -43,10 +43,12 @@ class Address:
 
 
 def find_free_address(host: str, port: int) -> Address:
-    """Return the address to listen on, after checking that it is free. Port 0: any free port.
+    """Return the address to listen on. Raises StorageError if it is not free.
 
-    The check is needed because the HTTP server lets several processes share a port, so it would
-    not report that the port is in use.
+    This check is needed, because the HTTP server lets several processes share a port. So it would
+    not report that another process uses the port.
+
+    port: 0 selects any free port
     """
     try:
         family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

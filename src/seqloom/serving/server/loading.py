@@ -23,8 +23,8 @@ from seqloom.serving.server.service import Service
 def reserve_event_loop_core() -> None:
     """Reduce the number of torch threads by one, unless OMP_NUM_THREADS is set.
 
-    This leaves one core to the event loop. If a torch thread shared a core with the event loop, the
-    other torch threads would have to wait for this slower thread in every operation.
+    This leaves one core to the event loop. Otherwise a torch thread would share its core with the
+    event loop and become slower. In every operation, the other torch threads would wait for it.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
@@ -34,7 +34,7 @@ def reserve_event_loop_core() -> None:
 class LoadedApp:
     """The loaded application, to which the `StartupApp` forwards requests.
 
-    model_routes: maps path -> route, for the routes that need admission
+    model_routes: the routes that need admission, by path
     """
 
     service: Service

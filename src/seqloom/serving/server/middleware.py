@@ -41,9 +41,9 @@ class RequestMiddleware:
     """ASGI middleware around the application.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    admission control. Requests are rejected here, before the application routes and
-                  parses them. This leaves more time for the admitted requests.
-    model_routes: maps path -> route, for the routes that need admission
+    admission:    decides which requests are rejected. The middleware rejects them before the
+                  application parses them. This leaves more time for the admitted requests.
+    model_routes: the routes that need admission, by path
     """
 
     def __init__(
@@ -138,7 +138,10 @@ class RequestMiddleware:
 
 
 class DisconnectedError(Exception):
-    """The client disconnected, or the deadline passed after the response had started."""
+    """Raised if no error response can be sent.
+
+    Either the client disconnected, or the deadline passed after the response had started.
+    """
 
 
 class ResponseSender:
@@ -191,9 +194,11 @@ def _body_too_large(max_bytes: int) -> ApiError:
 
 
 def _replay(body: bytes) -> Receive:
-    """Return a `receive` function that returns the body once and then blocks forever.
+    """Return an ASGI `receive` function for the application.
 
-    The middleware detects disconnects itself, so the application needs no disconnect message.
+    Its first call returns the body, which the middleware has already read. Further calls wait
+    forever. An application would wait there for the message that the client disconnected, but the
+    middleware handles disconnects itself.
     """
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -24,8 +24,7 @@ class StartupApp:
 
     After the call of `set_app`, it forwards all requests to the loaded application.
 
-    model_routes: maps path -> route, for the routes that need admission. Empty before the call of
-                  `set_app`.
+    model_routes: the routes that need admission, by path. Empty before the call of `set_app`.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,10 @@ class StartupApp:
 
 
 def _startup_response(scope: Scope) -> Response | None:
-    """Return the response to a request, or None if the request has to wait for the models."""
+    """Return the response to a request that arrives while models load.
+
+    Returns None if the request has to wait until the models are loaded.
+    """
     if scope["method"] != "GET" or scope["path"] == "/ready":
         return starting_error().response()
     if scope["path"] == "/health":

@@ -60,9 +60,9 @@ class Capture:
 class CapturedSteps:
     """Runs training steps by replaying one CUDA graph per batch shape.
 
-    A step with a single batch is captured as one graph. A step with several batches or on several
-    ranks sums gradients before the update. The computation of the gradients and the update are
-    therefore captured as separate graphs.
+    A step with a single batch on a single rank is captured as one graph. A step with several
+    batches or on several ranks sums the gradients before it updates the weights. Therefore one
+    graph computes the gradients of a batch, and a second graph updates the weights.
     """
 
     def __init__(
@@ -137,7 +137,8 @@ class CapturedSteps:
         torch._foreach_zero_(self._gradients)
 
     def _capture_for(self, batch: Batch, function: Callable[[Batch], Tensor]) -> Capture:
-        """Return the `Capture` of a function for this batch shape. Captures it on first use."""
+        """Return the `Capture` of `function` for batches of this shape. If there is none yet,
+        capture the function."""
         key = (function.__name__, *(tensor.shape for tensor in batch.tensors()))
         if key not in self._captures:
             fixed = batch.map(lambda tensor: tensor.to(self.world.device, copy=True))
@@ -171,7 +172,8 @@ class CapturedSteps:
 
     @contextmanager
     def _restored(self) -> Iterator[None]:
-        """Restore weights, optimiser state, gradients and random state when the context ends."""
+        """A context in which a function is run for capture. When the context ends, weights,
+        optimiser state, gradients and random state have the same values as before."""
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]
         random = torch.cuda.get_rng_state(self.world.device)

@@ -49,9 +49,12 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
 def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     """Return True if training steps are captured as CUDA graphs and replayed.
 
-    `loop = "auto"` captures steps on a GPU if training uses teacher forcing. Without teacher
-    forcing, the operations differ from step to step and cannot be captured. Batches of frames are
-    padded to many different lengths, so their steps are not captured either.
+    The setting `training.loop` decides. With "auto", steps are captured if the device is a GPU and
+    training uses teacher forcing. Without teacher forcing, the operations differ from step to step
+    and cannot be captured.
+
+    If the sources are sequences of vectors (frames), steps are never captured, because the batches
+    have many different lengths.
     """
     settings = config.training
     if config.data.has_frames:
@@ -66,8 +69,9 @@ def choose_precision(
 ) -> Precision:
     """Choose the precision of training.
 
-    "auto" uses bf16 where it is faster, but never for regression: bf16 has only 8 significant
-    bits.
+    With `training.precision = "auto"`, training uses bf16 on a GPU that supports it and on a CPU
+    that is faster with it. A model that predicts vectors then uses fp32, because bf16 has only 8
+    significant bits.
     """
     if settings.precision != "auto":
         return settings.precision

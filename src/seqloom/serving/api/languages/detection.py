@@ -12,8 +12,9 @@ from seqloom.serving.server.service import Service
 class DetectedLanguage(BaseModel):
     """A possible language of a text.
 
-    confidence: percentage. 0 if the service has no run that detects languages; `language` is then
-                the only source language of the service.
+    confidence: probability of the language in percent. 0 if the service has no run that detects
+                languages. The language is then not detected: it is the only source language of the
+                service.
     """
 
     confidence: float
@@ -33,11 +34,10 @@ async def detect_languages(service: Service, text: str) -> list[DetectedLanguage
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """Return the language that all texts have in common.
+    """Return the language of the texts. Raises a 400 error if they are in different languages.
 
-    The confidence is that of the text whose language is least certain.
-
-    Raises a 400 error if the texts are in different languages.
+    The language of each text is detected with some confidence. The returned confidence is the
+    lowest of these.
     """
     detector = _find_detector(service)
     if detector is None:

@@ -74,12 +74,14 @@ class LanguagePair:
 
 
 def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
-    """Return the language pairs of a recipe's training data.
+    """Return the language pairs of a recipe's training corpora.
 
-    Returns an empty tuple if the pair of any corpus is unknown.
-
-    The pair of a corpus is known if the corpus is bundled, has a tag and a name such as en-de, or
-    has language codes as file suffixes (train.de, train.en) or as JSONL fields.
+    Returns an empty tuple if the pair of one of the corpora is unknown. The pair is known in each
+    of these cases:
+    - The corpus is bundled.
+    - The corpus has a target language tag such as '<2de>', and a name such as 'en-de'.
+    - The suffixes of its files are language codes (train.de, train.en).
+    - The names of its JSONL fields are language codes.
     """
     if not isinstance(config.task, TranslationConfig):
         return ()
@@ -105,7 +107,10 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
 
 
 def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
-    """Return the pair of a tagged corpus: (en, de) for the name 'en-de' and the tag '<2de>'."""
+    """Return the pair of a corpus with a tag: (en, de) for the name 'en-de' and the tag '<2de>'.
+
+    Returns None if the corpus has no tag, or if the name does not end in the language of the tag.
+    """
     if not isinstance(corpus, TaggedCorpusConfig) or corpus.tag is None or corpus.name is None:
         return None
     source, _, target = corpus.name.partition("-")

@@ -71,9 +71,9 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Segment:
-    """One model input, which is a part of a text.
+    """A part of a text that is translated as one model input.
 
-    before: the white space before the segment
+    before: the white space between the previous segment and this one
     """
 
     before: str
@@ -90,9 +90,10 @@ class SegmentedText:
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
-        Some scripts, such as Chinese, have no space between sentences. If the source has no space
-        after such a sentence and its translation ends in a stop such as ".", a space is inserted
-        after the translation.
+        Some scripts, such as Chinese, have no space between sentences, but their translations may
+        need one. So a space is inserted between two translations if the source has no space there,
+        the source sentence ends in a stop such as "。", and its translation ends in a stop such as
+        ".".
         """
         text, previous = "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
@@ -146,9 +147,11 @@ def _split_sentences(line: str) -> list[str]:
 
 
 def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
-    """True if the match is the end of a sentence.
+    """True if a match of _SENTENCE_END is the end of a sentence.
 
-    False after abbreviations, initials and numbers, and before a lower-case letter.
+    A stop of a script without spaces, such as "。", always ends a sentence. Another stop does not
+    end a sentence if a lower-case letter follows. A single full stop also does not end a sentence
+    after an abbreviation, an initial or a number.
     """
     if match["space"] is None:
         return True
@@ -172,9 +175,9 @@ def _split_until_fitting(text: str, fits: Fits) -> list[str]:
 def _split_position(text: str) -> int:
     """Return the index at which to split the text.
 
-    Prefers the end of a clause, then white space, each as close to the middle as possible.
-    Positions in the first and in the last quarter of the text are not used. If no position is left,
-    returns the middle of the text.
+    Only the middle half of the text is searched. If it contains ends of clauses, the result is the
+    one closest to the middle of the text. Otherwise, if it contains white space, the result is the
+    white space closest to the middle. Otherwise the result is the middle itself.
     """
     half = len(text) / 2
     for pattern in (_CLAUSE_END, _SPACE):

@@ -67,7 +67,7 @@ class TracedSearchResponse(TextResponse):
 
 
 class SearchTreeResponse(TextResponse):
-    """A search, laid out as a tree."""
+    """A search as a tree, with the position of each node in a drawing."""
 
     run: str
     kind: str

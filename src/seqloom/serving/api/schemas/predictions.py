@@ -14,7 +14,7 @@ from seqloom.serving.server.limits import Limits
 def _check_surrogates(text: str) -> str:
     """Return the text unchanged. Raises ValueError if it contains half of a surrogate pair.
 
-    JSON can encode half of a surrogate pair, but it is not a valid Unicode character.
+    JSON can contain one half without the other, but such a text cannot be encoded as UTF-8.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("contains half of a surrogate pair; send valid Unicode")
@@ -83,7 +83,11 @@ class TranslateRequest(RunRequest):
 
 
 class Output(BaseModel):
-    """One model output. The score is log p / length^length_penalty; higher is better."""
+    """One model output.
+
+    The score is log p / length^length_penalty, where p is the probability of the output. A higher
+    score is better.
+    """
 
     text: str
     score: JsonNumber
@@ -111,7 +115,7 @@ class Output(BaseModel):
         attention: bool = False,
         heads: bool = False,
     ) -> Self:
-        """Convert a prediction. The flags select the optional fields to include."""
+        """Convert a prediction. Each flag includes the optional field with the same name."""
         mean_weights = prediction.attention if attention else None
         head_weights = prediction.heads if heads else None
         return cls(

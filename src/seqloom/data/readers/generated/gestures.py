@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from seqloom.config.schema.corpora import GesturesConfig
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.frames import format_frames
-from seqloom.data.readers.generated import gaussian, generate
+from seqloom.data.readers.generated.sampling import gaussian, generate
 
 GESTURES_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other frames for the same seed."""
@@ -46,9 +46,10 @@ def _velocities(
 ) -> Iterator[tuple[float, float]]:
     """Yield the velocity of the hand in each frame of a gesture.
 
-    A circle turns by a fixed angle per frame, to the left or to the right, from a random direction.
-    A waving hand moves along a line and reverses. A resting hand does not move. In a single frame,
-    a left circle, a right circle and a wave in a random direction look alike.
+    A hand that draws a circle starts in a random direction and turns by a fixed angle per frame, to
+    the left or to the right. A waving hand moves along a line in a random direction and reverses
+    every WAVE_FRAMES frames. A resting hand does not move. A single frame does not show whether it
+    belongs to a left circle, a right circle or a wave.
     """
     direction = generator.uniform(0, 2 * math.pi)
     speed = generator.uniform(0.8, 1.2)

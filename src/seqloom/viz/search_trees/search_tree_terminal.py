@@ -1,4 +1,4 @@
-"""Print a traced search in a terminal: the candidates of each step and what the search did with them.
+"""Print a traced search in a terminal: the candidates of each step and their outcomes.
 
 step     token      p   log p   score
    1  ●  I        .93   -0.08   -0.08   kept
@@ -14,7 +14,7 @@ from rich.text import Text
 from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
 from seqloom.decoding.trace import Fate, TracedCandidate
 from seqloom.runs.prediction import Prediction
-from seqloom.viz.search_tree_layout import (
+from seqloom.viz.search_trees.search_tree_layout import (
     DROPPED_PER_STEP,
     candidates_to_draw,
     format_probability,

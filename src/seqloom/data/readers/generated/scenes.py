@@ -15,7 +15,7 @@ import numpy as np
 from seqloom.config.schema.corpora import ScenesConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.generated import generate
+from seqloom.data.readers.generated.sampling import generate
 
 SCENE_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other images or captions for the
@@ -55,9 +55,10 @@ class SceneShape:
 
 
 def read_scenes(config: ScenesConfig, split: Split) -> Iterator[Example]:
-    """Yield generated images with captions. Both orders of the two shapes are references.
+    """Yield generated images with captions. Each image has two references, because a caption can
+    begin with either of the two shapes.
 
-    The split depends on the caption, so that the captions of dev and test are new combinations.
+    The caption decides the split of an image. So no caption of dev or test occurs in training.
     """
     remedy = "lower examples"
     scenes = generate("scenes", config.seed, config.examples, split, _draw_scene, remedy)
@@ -71,7 +72,8 @@ def read_scenes(config: ScenesConfig, split: Split) -> Iterator[Example]:
 
 
 def describe(first: SceneShape, second: SceneShape) -> str:
-    """Return the caption: where the first shape is, seen from the second one."""
+    """Return the caption, which says where the first shape is relative to the second shape, such as
+    "a red circle above a blue square"."""
     across, down = first.x - second.x, first.y - second.y
     if abs(across) > abs(down):
         relation = "left of" if across < 0 else "right of"
@@ -81,7 +83,11 @@ def describe(first: SceneShape, second: SceneShape) -> str:
 
 
 def _draw_scene(generator: random.Random) -> tuple[str, tuple[SceneShape, SceneShape]] | None:
-    """Draw two shapes. Return None if they overlap or if their relation is not clear."""
+    """Choose two shapes at random. Return (key, shapes), where the key decides the split.
+
+    Return None if the shapes are too close, if they are near a diagonal, or if they have the same
+    colour and the same form.
+    """
     first, second = _draw_shape(generator), _draw_shape(generator)
     across, down = abs(first.x - second.x), abs(first.y - second.y)
     if max(across, down) < first.radius + second.radius + MIN_GAP:
@@ -116,10 +122,10 @@ def draw_scene(name: str, size: int) -> np.ndarray:
 
 
 def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarray:
-    """(size, size) True for the pixels of a shape.
+    """Return a (size, size) mask that is True at the pixels of the shape.
 
-    across: (1, size) horizontal distance of each column from the centre of the shape
-    down:   (size, 1) vertical distance of each row
+    across: (1, size) signed horizontal distance of each pixel column from the centre of the shape
+    down:   (size, 1) signed vertical distance of each pixel row from the centre of the shape
     """
     radius = shape.radius
     if shape.shape == "circle":

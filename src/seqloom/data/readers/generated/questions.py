@@ -17,7 +17,7 @@ NUMBERS = range(1, MAX_FACTS + 1)
 def generate_question(generator: random.Random, facts: int) -> tuple[str, str]:
     """Return a story of `facts` sentences with a question at its end, and the answer.
 
-    Each sentence is about another person and has another number, so that every question has one
+    No two sentences have the same person or the same number, so that every question has exactly one
     answer.
     """
     names = generator.sample(NAMES, facts)
@@ -34,7 +34,10 @@ def generate_question(generator: random.Random, facts: int) -> tuple[str, str]:
 def _ask(
     generator: random.Random, names: list[str], counts: list[int], things: list[str]
 ) -> tuple[str, str]:
-    """Return a question about the persons, their numbers and their things, and the answer."""
+    """Return a question about one sentence of the story, and the answer.
+
+    In sentence i, the person names[i] has counts[i] things of the kind things[i].
+    """
     person = generator.randrange(len(names))
     name, count, thing = names[person], counts[person], things[person]
     match generator.randrange(5):

@@ -13,7 +13,7 @@ from typing import Any
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.storage import write_file
 from seqloom.decoding.trace import TracedCandidate
-from seqloom.viz.search_tree_layout import (
+from seqloom.viz.search_trees.search_tree_layout import (
     SearchTreeLayout,
     TreeNode,
     format_probability,

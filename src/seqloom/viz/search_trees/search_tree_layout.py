@@ -26,7 +26,8 @@ class TreeNode:
     Attributes:
         step: step of the candidate, counted from 0.
         index: index of the candidate among all candidates of its step.
-        row: vertical position, in rows below the root. Negative above the root.
+        row: vertical position in rows. The root is at 0. Positive numbers are below the root,
+            negative numbers are above it.
         wins: True if the candidate is part of the best output.
         rank: rank of the output that ends with this candidate; 1 for the best output, 0 if no
             output ends with this candidate.
@@ -75,8 +76,9 @@ def layout_search_tree(
 ) -> SearchTreeLayout:
     """Compute the positions of all nodes.
 
-    The nodes of a step are in the same order as their parents. Each node is placed as close to its
-    parent as possible without overlapping another node.
+    The nodes of a step are in the same order as their parents. The best child of a node is placed
+    in the row of its parent, and the other children in the rows below it. `spread_rows` moves nodes
+    that would overlap.
     """
     record = searched.record
     paths = record.best()
@@ -140,8 +142,11 @@ def hidden_reasons(step: Sequence[TracedCandidate], drawn: Sequence[int]) -> Cou
 def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
     """Move rows apart until neighbours are at least `gap` apart.
 
+    desired: desired position of each row, from top to bottom
+
     The order does not change, and rows stay as close to their desired positions as possible. Rows
-    that would overlap form a group, which is centred on the mean of their desired positions.
+    that would overlap form a group with the distance `gap` between neighbours. The mean position of
+    the group is the mean of the desired positions of its rows.
     """
     # For each group: the mean start of its rows, and the number of its rows.
     groups: list[tuple[float, int]] = []

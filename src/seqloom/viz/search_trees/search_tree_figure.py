@@ -8,7 +8,7 @@ from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.extras import import_optional
 from seqloom.decoding.trace import Fate
 from seqloom.viz.figures import create_figure, image_format, save_figure
-from seqloom.viz.search_tree_layout import (
+from seqloom.viz.search_trees.search_tree_layout import (
     SearchTreeLayout,
     TreeNode,
     format_probability,
@@ -61,7 +61,10 @@ def save_search_tree(path: Path, searched: InspectedSearch) -> None:
 
 
 def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
-    """Draw a curve from the parent to the node. The curve is wider for a more probable token."""
+    """Draw a curve from the parent to the node.
+
+    The curve is wider for a more probable token. Curves of dropped candidates are always thin.
+    """
     parent = layout.parent(node)
     step = node.step + 1
     is_dropped = node.candidate.fate is Fate.DROPPED

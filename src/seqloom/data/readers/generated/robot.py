@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seqloom.config.schema.corpora import RobotConfig
 from seqloom.data.example import Split
-from seqloom.data.readers.generated import gaussian, generate
+from seqloom.data.readers.generated.sampling import gaussian, generate
 
 ROBOT_COLUMNS = ("x", "y")
 ROBOT_CONTEXT = ("left", "right")
@@ -31,10 +31,14 @@ def robot_paths(config: RobotConfig, steps: int, split: Split) -> Iterator[NDArr
 
 
 def _drive(generator: random.Random, steps: int, noise: float) -> Iterator[tuple[float, ...]]:
-    """Yield (x, y, left, right) for each step: the position, and the speeds that led to it.
+    """Yield (x, y, left, right) for each step: the position after the step, and the speeds of the
+    left and the right wheel in the step. Noise is added to all four numbers.
 
-    Differential drive: the robot moves by (left + right) / 2 and turns by (right - left) / AXLE. A
-    driver changes both speeds at random, so the path cannot be predicted without them.
+    The robot has a differential drive. In each step, it first turns by (right - left) / AXLE
+    radians and then moves forward by (left + right) / 2. After every MIN_STEPS to MAX_STEPS steps,
+    both speeds are drawn again at random. So the path cannot be predicted without the speeds.
+
+    noise: standard deviation of the noise
     """
     x = y = 0.0
     direction = generator.uniform(0, 2 * math.pi)

@@ -33,14 +33,15 @@ def generate(
     draw: Callable[[random.Random], tuple[str, Candidate] | None],
     remedy: str,
 ) -> Iterator[Candidate]:
-    """Yield `count` candidates of a split.
+    """Yield `count` generated candidates that belong to `split`.
 
-    Candidates are drawn one after the other. Candidate n depends only on `name`, `seed` and n. The
-    hash of its key decides its split, so that two splits never share a key, even if they have
-    different seeds. Candidates of other splits are skipped.
+    Candidates are drawn one after the other. Candidate n depends only on `name`, `seed` and n. Each
+    candidate has a key, and the hash of the key decides the split. So two splits never share a key,
+    even if they have different seeds. Candidates of other splits are skipped.
 
-    draw:   returns the key and the candidate, or None to reject it
-    remedy: what to change if there are too few candidates, for the error message
+    draw:   draws a candidate with the given generator. Returns (key, candidate), or None if the
+            candidate is unsuitable; it is then skipped.
+    remedy: advice for the error message that is raised if too few candidates belong to the split
     """
     index = misses = found = 0
     while found < count:
