@@ -15,7 +15,7 @@ from seqloom.core.errors import SeqloomError
 set_mimalloc_purge_delay()
 
 if TYPE_CHECKING:
-    from seqloom.config.loading.loader import load_recipe
+    from seqloom.data.recipe import load_recipe
     from seqloom.runs.forecaster import Forecaster, load_forecaster
     from seqloom.runs.prediction import Prediction
     from seqloom.runs.run import Run, load
@@ -39,7 +39,7 @@ _HOMES = {
     "Prediction": "seqloom.runs.prediction",
     "Run": "seqloom.runs.run",
     "load": "seqloom.runs.run",
-    "load_recipe": "seqloom.config.loading.loader",
+    "load_recipe": "seqloom.data.recipe",
     "train": "seqloom.training.loop",
 }
 

@@ -19,11 +19,8 @@ def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Pat
     assert f"seqloom translate '{folder}'" in result.stderr
     taken = run_cli("train", recipe, "--run", folder)
     assert taken.exit_code == 78
-    assert (
-        "already contains a run. Continue it with --resume, or choose another folder"
-        in taken.stderr
-    )
-    again = run_cli("train", folder / "config.toml", "--run", folder, "--resume")
+    assert f"Continue it with `seqloom train {folder} --resume`, or choose" in taken.stderr
+    again = run_cli("train", folder, "--resume")
     assert again.exit_code == 0
     assert "resuming at step 30" in again.stderr
     quiet = run_cli(

@@ -348,7 +348,7 @@ def test_a_missing_recipe_is_reported_with_a_similar_name(tmp_path: Path) -> Non
     (tmp_path / "german.toml").write_text(RECIPE, encoding="utf-8")
     with pytest.raises(NotFoundError, match=r"grman\.toml: there is no such file; did you mean .*"):
         load_recipe(tmp_path / "grman.toml")
-    with pytest.raises(NotFoundError, match="is a folder; give the recipe's file"):
+    with pytest.raises(NotFoundError, match="is a folder; give a recipe"):
         load_recipe(tmp_path)
     with pytest.raises(NotFoundError, match=r"tiny is a preset, .*, or with --set preset=tiny"):
         load_recipe(Path("tiny"))

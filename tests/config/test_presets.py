@@ -114,3 +114,54 @@ def test_merging_does_not_change_its_arguments() -> None:
     assert merge_tables(base, update) == {"a": {"kind": "x", "b": 3}, "c": 2, "d": [1]}
     assert base == {"a": {"kind": "x", "b": 1}, "c": 2}
     assert update == {"a": {"b": 3}, "d": [1]}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "preset"),
+    [(1, "low-resource"), (100_000, "low-resource"), (100_001, "small"), (1_000_001, "base")],
+)
+def test_without_a_model_the_number_of_pairs_chooses_the_preset(pairs: int, preset: str) -> None:
+    resolved = load_recipe(DATA, count_pairs=lambda data: pairs)
+    assert resolved.config == load_recipe({"preset": preset, **DATA}).config
+    assert f"the preset '{preset}', which suits {pairs:,} training pairs" in resolved.notes[0]
+
+
+def test_pairs_are_not_counted_if_the_recipe_has_a_model_or_a_preset() -> None:
+    def fail(data: object) -> int:
+        raise AssertionError
+
+    assert not load_recipe({"preset": "tiny", **DATA}, count_pairs=fail).notes
+    assert not load_recipe(DATA, ["preset=tiny"], count_pairs=fail).notes
+
+
+def test_without_a_model_other_tasks_are_an_error() -> None:
+    with pytest.raises(ConfigError, match="model: is missing"):
+        load_recipe({**DATA, "task": {"kind": "labels"}}, count_pairs=lambda data: 1)
+
+
+@pytest.mark.parametrize("steps", [2, 300, 50_000])
+def test_the_warm_up_of_a_preset_is_scaled_with_the_number_of_steps(steps: int) -> None:
+    by_override = load_recipe({"preset": "small", **DATA}, [f"training.steps={steps}"])
+    by_recipe = load_recipe({"preset": "small", **DATA, "training": {"steps": steps}})
+    for resolved in (by_override, by_recipe):
+        assert resolved.config.training.schedule.warmup == max(1, steps // 10)
+        assert f"in proportion to {steps:,} instead of 10,000 steps" in resolved.notes[-1]
+
+
+def test_a_warm_up_that_is_given_is_not_scaled() -> None:
+    tables = {"preset": "small", **DATA, "training": {"steps": 300, "schedule": {"warmup": 7}}}
+    assert load_recipe(tables).config.training.schedule.warmup == 7
+    settings = ["training.steps=300", "training.schedule.warmup=8"]
+    assert load_recipe({"preset": "small", **DATA}, settings).config.training.schedule.warmup == 8
+
+
+def test_fewer_steps_scale_the_warm_up_of_a_recipe_and_more_steps_do_not() -> None:
+    training = {"steps": 1000, "schedule": {"kind": "cosine", "warmup": 100}}
+    tables = {"preset": "tiny", **DATA, "training": training}
+    fewer = load_recipe(tables, ["training.steps=50"])
+    assert fewer.config.training.schedule.warmup == 5
+    assert "in proportion to 50 instead of 1,000 steps" in fewer.notes[-1]
+    more = load_recipe(tables, ["training.steps=2000"])
+    assert (more.config.training.schedule.warmup, more.notes) == (100, ())
+    given = load_recipe(tables, ["training.steps=50", "training.schedule.warmup=7"])
+    assert given.config.training.schedule.warmup == 7

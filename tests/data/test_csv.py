@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import CsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.delimited import read_csv
+from seqloom.data.readers.splits import read_corpus
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=9)
 
 
 def read(path: Path, **names: str) -> list[Example]:
     config = CsvConfig.model_validate({"path": path.name, **names})
-    return list(read_csv(config, str(path.parent), "data.train"))
+    return list(read_corpus(config, str(path.parent), "train", "data.train"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,7 +39,7 @@ def test_columns_are_selected_by_name_and_examples_name_their_first_line(tmp_pat
     path = tmp_path / "a.csv"
     path.write_text('id,ref,mr,more\n1,"a\nb",x,y\n2,c,"p, q",""\n', encoding="utf-8")
     config = CsvConfig(path="a.csv", source="mr", target="ref", references=("more",))
-    assert list(read_csv(config, str(tmp_path), "data.train")) == [
+    assert list(read_corpus(config, str(tmp_path), "train", "data.train")) == [
         Example("x", "a\nb", ("a\nb", "y"), f"{path}:2"),
         Example("p, q", "c", ("c", ""), f"{path}:4"),
     ]

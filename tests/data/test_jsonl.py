@@ -11,7 +11,7 @@ import pytest
 from seqloom.config.schema.corpora import JsonlConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.jsonl import read_jsonl
+from seqloom.data.readers.splits import read_corpus
 
 
 def write(folder: Path, records: Sequence[dict[str, Any]]) -> None:
@@ -27,7 +27,7 @@ def test_flat_and_nested_objects_are_read(tmp_path: Path) -> None:
     ]
     write(tmp_path, records)
     config = JsonlConfig(path="jsonl", source="de", target="en")
-    assert list(read_jsonl(config, str(tmp_path), "data.dev")) == [
+    assert list(read_corpus(config, str(tmp_path), "train", "data.dev")) == [
         Example("eins", "one", ("one",), f"{tmp_path}/jsonl:1"),
         Example("zwei", "two", ("two",), f"{tmp_path}/jsonl:2"),
         Example("drei", "three", ("three", "3"), f"{tmp_path}/jsonl:3"),
@@ -57,7 +57,7 @@ def test_flat_and_nested_objects_are_read(tmp_path: Path) -> None:
 def test_error_names_the_line_and_its_content(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "jsonl").write_text(f'{{"src": "a", "tgt": "b"}}\n{line}\n', encoding="utf-8")
     with pytest.raises(DataError, match=f"jsonl:2: .*{message}"):
-        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path), "data.train[1]"))
+        list(read_corpus(JsonlConfig(path="jsonl"), str(tmp_path), "train", "data.train[1]"))
 
 
 def test_fallback_key_is_read_if_the_source_is_null_or_missing(tmp_path: Path) -> None:
@@ -70,35 +70,37 @@ def test_fallback_key_is_read_if_the_source_is_null_or_missing(tmp_path: Path) -
     ]
     write(tmp_path, records)
     config = JsonlConfig(path="jsonl", source="new", source_fallback="old", target="code")
-    reader = read_jsonl(config, str(tmp_path), "data.dev")
+    reader = read_corpus(config, str(tmp_path), "train", "data.dev")
     assert [next(reader).source for _ in range(4)] == ["better", "good", "good", ""]
     with pytest.raises(DataError, match=r"jsonl:5: there is no 'old'.*data\.dev\.source_fallback"):
         next(reader)
     without_fallback = JsonlConfig(path="jsonl", source="new", target="code")
-    with pytest.raises(DataError, match=r"jsonl:2: .*not None.*data\.dev\.source_fallback names"):
-        list(read_jsonl(without_fallback, str(tmp_path), "data.dev"))
+    with pytest.raises(
+        DataError, match=r"(?s)jsonl:2: .*not None.*data\.dev\.source_fallback names"
+    ):
+        list(read_corpus(without_fallback, str(tmp_path), "train", "data.dev"))
 
 
 def test_source_list_is_joined_if_the_recipe_sets_a_joiner(tmp_path: Path) -> None:
     write(tmp_path, [{"src": ["One.", "Two."], "tgt": ["a", "b"]}, {"src": "x", "tgt": "y"}])
     config = JsonlConfig(path="jsonl", source_joiner=" ")
-    examples = list(read_jsonl(config, str(tmp_path), "data.dev"))
+    examples = list(read_corpus(config, str(tmp_path), "train", "data.dev"))
     assert [example.source for example in examples] == ["One. Two.", "x"]
     assert examples[0].references == ("a", "b")
     with pytest.raises(DataError, match=r"jsonl:1: .*data\.dev\.source_joiner = \" \" joins"):
-        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path), "data.dev"))
+        list(read_corpus(JsonlConfig(path="jsonl"), str(tmp_path), "train", "data.dev"))
     write(tmp_path, [{"src": ["One.", 2], "tgt": "y"}])
     with pytest.raises(DataError, match=r"jsonl:1: 'src' must be a string"):
-        list(read_jsonl(config, str(tmp_path), "data.dev"))
+        list(read_corpus(config, str(tmp_path), "train", "data.dev"))
 
 
 def test_every_key_listed_in_an_error_can_be_read(tmp_path: Path) -> None:
     write(tmp_path, [{"id": "7", "translation": {"de": "zwei", "en": "two"}}])
     with pytest.raises(DataError) as info:
-        list(read_jsonl(JsonlConfig(path="jsonl"), str(tmp_path), "data.train"))
+        list(read_corpus(JsonlConfig(path="jsonl"), str(tmp_path), "train", "data.train"))
     keys = re.findall(r"'([^']+)'", str(info.value).partition("only")[2])
     assert keys == ["id", "translation.de", "translation.en"]
     for key in keys:
         config = JsonlConfig(path="jsonl", source=key, target=key)
-        (example,) = read_jsonl(config, str(tmp_path), "data.train")
+        (example,) = read_corpus(config, str(tmp_path), "train", "data.train")
         assert example.source in ("7", "zwei", "two")

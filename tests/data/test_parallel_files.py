@@ -10,7 +10,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
-from seqloom.data.readers.parallel_files import read_parallel
+from seqloom.data.readers.splits import read_corpus
 
 
 def write(folder: Path, **files: str) -> None:
@@ -21,7 +21,7 @@ def write(folder: Path, **files: str) -> None:
 def test_line_n_of_all_files_forms_one_example(tmp_path: Path) -> None:
     write(tmp_path, de="eins\nzwei\n", en="one\ntwo\n", more="1\n2\n")
     config = ParallelConfig(source="de", target="en", references=("more",))
-    assert list(read_parallel(config, str(tmp_path), "data.dev")) == [
+    assert list(read_corpus(config, str(tmp_path), "train", "data.dev")) == [
         Example("eins", "one", ("one", "1"), f"{tmp_path}/de:1"),
         Example("zwei", "two", ("two", "2"), f"{tmp_path}/de:2"),
     ]
@@ -34,7 +34,11 @@ def test_unequal_line_counts_are_an_error_that_names_counts_and_first_unpaired_l
     write(tmp_path, de="x\n" * german, en="y\n" * english)
     longer = "de" if german > english else "en"
     with pytest.raises(DataError) as info:
-        list(read_parallel(ParallelConfig(source="de", target="en"), str(tmp_path), "data.dev"))
+        list(
+            read_corpus(
+                ParallelConfig(source="de", target="en"), str(tmp_path), "train", "data.dev"
+            )
+        )
     message = str(info.value)
     assert f"{tmp_path}/de has {german} lines, {tmp_path}/en has {english} lines" in message
     assert f"line {min(german, english) + 1} of {tmp_path}/{longer} has no partner" in message
@@ -42,7 +46,11 @@ def test_unequal_line_counts_are_an_error_that_names_counts_and_first_unpaired_l
 
 def test_error_names_all_missing_files(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as info:
-        list(read_parallel(ParallelConfig(source="de", target="en"), str(tmp_path), "data.dev"))
+        list(
+            read_corpus(
+                ParallelConfig(source="de", target="en"), str(tmp_path), "train", "data.dev"
+            )
+        )
     assert f"{tmp_path}/de: there is no such file" in str(info.value)
     assert f"{tmp_path}/en: there is no such file" in str(info.value)
 
@@ -52,7 +60,9 @@ def test_first_line_and_last_line_select_a_range(tmp_path: Path) -> None:
 
     def read(**lines: int) -> list[tuple[str, str]]:
         config = ParallelConfig(source="de", target="en", **lines)
-        return [(e.target, e.where) for e in read_parallel(config, str(tmp_path), "data.dev")]
+        return [
+            (e.target, e.where) for e in read_corpus(config, str(tmp_path), "train", "data.dev")
+        ]
 
     assert read(first_line=2, last_line=3) == [
         ("b", f"{tmp_path}/de:2"),
@@ -70,7 +80,7 @@ def test_range_past_the_end_is_an_error(tmp_path: Path) -> None:
         config = ParallelConfig(source="de", target="en", **lines)
         message = rf"de: has 3 lines, so data\.dev\.{name} = 4 is past its end; .* 3 or less"
         with pytest.raises(DataError, match=message):
-            list(read_parallel(config, str(tmp_path), "data.dev"))
+            list(read_corpus(config, str(tmp_path), "train", "data.dev"))
     with pytest.raises(ValidationError, match=r"first_line .*3.* last_line .*2"):
         ParallelConfig(source="de", target="en", first_line=3, last_line=2)
 
@@ -79,7 +89,7 @@ def test_unequal_line_counts_are_detected_outside_the_range(tmp_path: Path) -> N
     write(tmp_path, de="1\n2\n3\n", short="a\nb\n")
     config = ParallelConfig(source="de", target="short", last_line=1)
     with pytest.raises(DataError, match=r"line 3 of .* has no partner"):
-        list(read_parallel(config, str(tmp_path), "data.dev"))
+        list(read_corpus(config, str(tmp_path), "train", "data.dev"))
 
 
 def test_fingerprint_depends_on_the_range(tmp_path: Path) -> None:

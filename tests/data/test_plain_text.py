@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError
-from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
-from seqloom.data.readers.splits import read_split
+from seqloom.data.readers.plain_text import read_long_text
+from seqloom.data.readers.splits import read_corpus, read_split
 
 
 def test_lines_have_no_source_and_blank_lines_are_examples(tmp_path: Path) -> None:
     (tmp_path / "txt").write_text("one\n\nthree\n")
-    examples = list(read_plain_lines(LinesConfig(path="txt"), str(tmp_path)))
+    examples = list(read_corpus(LinesConfig(path="txt"), str(tmp_path), "train", "data.train"))
     assert [(e.source, e.target) for e in examples] == [("", "one"), ("", ""), ("", "three")]
     assert examples[2].where == f"{tmp_path}/txt:3"
 

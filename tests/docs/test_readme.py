@@ -67,8 +67,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     (folder / "source.txt").write_text("bama dena\nkira loma\n", encoding="utf-8")
     (recipe,) = code_blocks("toml")
-    recipe = recipe.replace("steps = 4000", "steps = 4").replace("size = 400", "size = 60")
-    (folder / "mine.toml").write_text(recipe.replace("256", "16"), encoding="utf-8")
+    small = "model = { encoder = { width = 16 }, decoder = { width = 16 } }\n"
+    short = "training = { steps = 4 }\n"
+    recipe = recipe.replace("\n[data]", f"{small}{short}\n[data]")
+    (folder / "mine.toml").write_text(recipe, encoding="utf-8")
     settings = " ".join(f"--set {setting}" for setting in SMALL)
     run_shell(f"seqloom demo {settings}", folder)
     return folder

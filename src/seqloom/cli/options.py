@@ -13,6 +13,7 @@ from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import NotFoundError
+from seqloom.core.file_kinds import recognise
 
 
 def existing_run(folder: Path | None) -> Path | None:
@@ -24,8 +25,15 @@ def existing_run(folder: Path | None) -> Path | None:
     if folder is None:
         return None
     if not folder.is_dir():
-        problem = "is a file, not a run folder" if folder.exists() else "no such run folder"
+        kind = recognise(folder)
+        name = kind.name if kind else "a file"
+        problem = f"is {name}, not a run folder" if folder.exists() else "no such run folder"
         raise NotFoundError(f"{folder}: {problem}. Give a folder that `seqloom train` wrote.")
+    kind = recognise(folder)
+    if kind is not None and not (folder / "config.toml").is_file():
+        raise NotFoundError(
+            f"{folder}: is {kind.name}, not a run folder. Give a folder that `seqloom train` wrote."
+        )
     prepare_for_torch([folder])
     return folder
 

@@ -37,7 +37,7 @@ and meaning with every value."""
 
 def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
     """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings."""
-    from seqloom.config.loading.loader import load_recipe
+    from seqloom.data.recipe import load_recipe
 
     resolved = load_recipe(name, settings or ())
     for note in resolved.notes:

@@ -215,7 +215,7 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
     if summary.reason == "signal":
         return [
             f"interrupted; saved at step {summary.step:,}. To resume:",
-            f"  {program_name()} train {folder}/config.toml --run {folder} --resume",
+            f"  {program_name()} train {folder} --resume",
         ]
     metric = config.training.stopping.score
     best = "" if summary.best is None else f", best {metric} {summary.best:.4g}"

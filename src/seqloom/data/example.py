@@ -1,4 +1,4 @@
-"""Example: one source and its target, as plain text."""
+"""Example: one source and its target, as plain text. InvalidLine: a line that is not an example."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,3 +27,21 @@ class Example:
     where: str
     group: str = ""
     tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidLine:
+    """A line of a data file that cannot be used.
+
+    where:   file:line
+    problem: what is wrong with the line
+    advice:  what to do; the same for similar lines. Default: empty
+    """
+
+    where: str
+    problem: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.where}: {self.problem}{advice}"

@@ -70,14 +70,26 @@ class SubwordTokenizer:
 
         At most MAX_SENTENCES lines are held in memory.
 
-        size: size of the vocabulary, including special tokens and tags
+        size: maximum size of the vocabulary, including special tokens and tags. The vocabulary is
+              smaller if the lines do not yield as many pieces
         """
         model = io.BytesIO()
+        errors: list[BaseException] = []
+
+        def sentences() -> Iterator[str]:
+            try:
+                yield from _normalised_lines(lines, tags, lowercase)
+            except BaseException as error:
+                # sentencepiece replaces an error of its iterator by a RuntimeError.
+                errors.append(error)
+                raise
+
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_normalised_lines(lines, tags, lowercase),
+                sentence_iterator=sentences(),
                 model_writer=model,
                 vocab_size=size,
+                hard_vocab_limit=False,  # little text yields fewer pieces
                 model_type=algorithm,
                 pad_id=PAD,
                 bos_id=START,
@@ -94,6 +106,8 @@ class SubwordTokenizer:
                 minloglevel=4,
             )
         except RuntimeError as error:
+            if errors:
+                raise errors[0] from None
             _raise_training_error(error, size)
         return cls(model.getvalue(), tags, lowercase)
 
@@ -178,11 +192,6 @@ def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
     """
     message = str(error)
     setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
-    if match := re.search(r"too high.*<= (\d+)", message):
-        raise ConfigError(
-            f"a vocabulary of {size} subwords does not fit: the training text yields at most "
-            f"{match[1]}; set {setting} to {match[1]} or less, or add training text"
-        ) from error
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         raise ConfigError(
             f"a vocabulary of {size} subwords is too small: the special tokens, tags and single "

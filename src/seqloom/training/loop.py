@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.allocator import set_malloc_thresholds
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.data.batching.mixture import group_shares, groups_of
+from seqloom.data.recipe import load_recipe
 from seqloom.runs.device import best_device
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world

@@ -15,6 +15,7 @@ import torch
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
+from seqloom.config.schema.text import SubwordsConfig
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import (
     read_manifest,
@@ -37,6 +38,7 @@ from seqloom.runs.folder.bundle import create_run, read_setup
 from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
+from seqloom.tasks.token_task import TokenTask
 from seqloom.training.averaging import build_averager
 from seqloom.training.checkpoint import check_same_recipe, environment_changes, restore_checkpoint
 from seqloom.training.distributed import World
@@ -127,7 +129,26 @@ def open_session(
     )
     if resume:
         _resume(session)
+    elif world.is_main:
+        for text in _small_vocabularies(config, task):
+            session.log(Event("note", session.step, {"text": text}))
     return session
+
+
+def _small_vocabularies(config: RunConfig, task: Task) -> Iterator[str]:
+    """Yield a note for each subword vocabulary that is smaller than the recipe asks for."""
+    if not isinstance(task, TokenTask):
+        return
+    source, target = task.source_tokenizer, task.target_tokenizer
+    sides = [("target", target, config.text.target)]
+    if source is not None and source is not target:
+        sides.append(("source", source, config.text.tokenizer))
+    for name, tokenizer, settings in sides:
+        if isinstance(settings, SubwordsConfig) and tokenizer.size < settings.size:
+            yield (
+                f"the {name} vocabulary has {tokenizer.size:,} subwords instead of "
+                f"{settings.size:,}, because the training text yields no more"
+            )
 
 
 def _build_stream(

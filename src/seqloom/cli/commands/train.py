@@ -29,13 +29,17 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Train a model from a recipe and write a self-contained run folder."""
+    """Train a model from a recipe and write a self-contained run folder.
+
+    With --resume, RECIPE can be the run folder itself.
+    """
     config = resolve_recipe(recipe, settings).config
-    folder = run_folder or Path("runs") / Path(recipe).stem
+    is_run = (Path(recipe) / "config.toml").is_file()
+    folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
     if not resume and (folder / "config.toml").exists():
         raise ConfigError(
-            f"{folder}: already contains a run. Continue it with --resume, or choose another "
-            "folder with --run."
+            f"{folder}: already contains a run. Continue it with `seqloom train {folder} "
+            "--resume`, or choose another folder with --run."
         )
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training

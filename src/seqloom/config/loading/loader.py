@@ -1,8 +1,8 @@
 """Loads and checks recipes, which are given as a file, a name of a bundled recipe or a
 dictionary."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +24,26 @@ from seqloom.config.loading.error_messages import (
 )
 from seqloom.config.loading.fields import KeyPath, format_path, list_setting_refs
 from seqloom.config.loading.overrides import apply_overrides
-from seqloom.config.loading.presets import apply_preset
+from seqloom.config.loading.presets import (
+    apply_preset,
+    needs_preset,
+    preset_for,
+    scale_warmup,
+)
+from seqloom.config.loading.recipe_files import not_a_recipe
 from seqloom.config.loading.renamed import apply_renames
 from seqloom.config.loading.toml import TomlSyntaxError, parse_toml
+from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
+from seqloom.core.file_kinds import recognise
 
 Origin = Literal["recipe", "--set", "preset", "default"]
 """Where the value of a setting comes from."""
+RECIPE_FILE = "config.toml"
+"""Name of the recipe in a run folder."""
+CountPairs = Callable[[DataConfig], int]
+"""Counts the training pairs of a recipe."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +52,8 @@ class ResolvedRecipe:
 
     config:  the checked recipe with all defaults
     origins: maps the key of each value, as users write it (data.train[0].path), to its origin
-    notes:   messages about settings that have a new name, and about settings of the recipe that
-             an override removed
+    notes:   messages about settings that have a new name, settings of the recipe that an override
+             removed, a preset that was chosen, and a warm-up that was scaled
     """
 
     config: RunConfig
@@ -53,26 +65,35 @@ def load_recipe(
     source: str | Path | Mapping[str, Any],
     overrides: Sequence[str] = (),
     name: str | None = None,
+    count_pairs: CountPairs | None = None,
 ) -> ResolvedRecipe:
     """Load and check a recipe.
 
-    source:    the path of a TOML file, the name of a bundled recipe such as "demo", or the tables
-               of a recipe as a dictionary. A file takes precedence over a bundled recipe
-    overrides: settings to change, of the form "training.steps=500"
-    name:      name of the recipe in error messages. Default: the path of the file, or "recipe" for
-               a dictionary. Not used for a bundled recipe, which has its own name
+    source:      the path of a TOML file or of a run folder, the name of a bundled recipe such as
+                 "demo", or the tables of a recipe as a dictionary. A file takes precedence over a
+                 bundled recipe
+    overrides:   settings to change, of the form "training.steps=500"
+    name:        name of the recipe in error messages. Default: the path of the file, or "recipe"
+                 for a dictionary. Not used for bundled recipes and run folders
+    count_pairs: counts the training pairs of a translation recipe without [model] and preset. The
+                 number determines the preset. Default: None, such a recipe is an error
 
-    Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
-    its message lists all problems.
+        Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
+        its message lists all problems.
     """
     if isinstance(source, Mapping):
-        return _resolve(dict(source), overrides, name or "recipe")
+        return _resolve(dict(source), overrides, name or "recipe", count_pairs)
     path = Path(source)
+    if (path / RECIPE_FILE).is_file():
+        return load_run_recipe(path / RECIPE_FILE, overrides)
     if not path.is_file():
         if str(source) in bundled_recipes():
             return load_bundled_recipe(str(source), overrides)
         raise NotFoundError(f"{path}: {_missing_file_problem(path)}")
-    return _read(_read_bytes(path), overrides, name or str(path))
+    data = _read_bytes(path)
+    if problem := not_a_recipe(path, data):
+        raise ConfigError(f"{path}: {problem}")
+    return _read(data, overrides, name or str(path), count_pairs)
 
 
 def load_run_recipe(path: Path, overrides: Sequence[str] = ()) -> ResolvedRecipe:
@@ -105,7 +126,11 @@ def _read_bytes(path: Path) -> bytes:
 
 def _missing_file_problem(path: Path) -> str:
     if path.is_dir():
-        return "is a folder; give the recipe's file, which ends in .toml"
+        kind = recognise(path)
+        return (
+            f"is {kind.name if kind else 'a folder'}; give a recipe, which is a file that ends in "
+            ".toml, or a run folder"
+        )
     names = sorted(bundled_recipes())
     files_beside = sorted(file.name for file in path.parent.glob("*.toml"))
     similar_name = closest_match(path.stem, names)
@@ -124,8 +149,10 @@ def _missing_file_problem(path: Path) -> str:
     return f"there is no such file{hint}"
 
 
-def _read(data: bytes, overrides: Sequence[str], name: str) -> ResolvedRecipe:
-    return _resolve(_parse(data, name), overrides, name)
+def _read(
+    data: bytes, overrides: Sequence[str], name: str, count_pairs: CountPairs | None = None
+) -> ResolvedRecipe:
+    return _resolve(_parse(data, name), overrides, name, count_pairs)
 
 
 def _parse(data: bytes, name: str) -> dict[str, Any]:
@@ -135,14 +162,41 @@ def _parse(data: bytes, name: str) -> dict[str, Any]:
         raise ConfigError(f"{name} cannot be used:{format_problems([str(error)])}") from error
 
 
-def _resolve(tables: dict[str, Any], overrides: Sequence[str], name: str) -> ResolvedRecipe:
-    """Apply renames, the preset, overrides and defaults to the tables, and validate them."""
+def _resolve(
+    tables: dict[str, Any],
+    overrides: Sequence[str],
+    name: str,
+    count_pairs: CountPairs | None = None,
+) -> ResolvedRecipe:
+    """Apply renames, the preset, overrides and defaults to the tables, and validate them.
+
+    If the recipe has no model and no preset, the number of its training pairs determines the
+    preset.
+    """
+    if count_pairs is None or not needs_preset(tables, overrides):
+        return _resolve_with_preset(tables, overrides, name)
+    # Any preset completes the recipe, so that its [data] section can be checked and counted.
+    draft = _resolve_with_preset({**tables, "preset": "tiny"}, overrides, name)
+    pairs = count_pairs(draft.config.data)
+    preset = preset_for(pairs)
+    resolved = _resolve_with_preset({**tables, "preset": preset}, overrides, name)
+    note = (
+        f"there is no [model], so this recipe uses the preset '{preset}', which suits "
+        f'{pairs:,} training pairs; to choose another one, write preset = "NAME" at its start'
+    )
+    return replace(resolved, notes=(note, *resolved.notes))
+
+
+def _resolve_with_preset(
+    tables: dict[str, Any], overrides: Sequence[str], name: str
+) -> ResolvedRecipe:
     renamed = apply_renames(tables)
     expanded = apply_preset(renamed.tables, overrides)
     overridden = apply_overrides(expanded.tables, expanded.overrides)
+    scaled = scale_warmup(expanded, overridden.tables)
     unknown: list[UnknownKey] = []
     complete = fill_defaults(
-        apply_label_defaults(apply_language_model_defaults(overridden.tables)),
+        apply_label_defaults(apply_language_model_defaults(scaled.tables)),
         RunConfig,
         None,
         (),
@@ -164,7 +218,7 @@ def _resolve(tables: dict[str, Any], overrides: Sequence[str], name: str) -> Res
     if problems or config is None:
         raise ConfigError(f"{name} cannot be used:{format_problems(problems)}")
     origins = _origins(config, expanded.recipe_tables, overridden.tables, overridden.paths)
-    return ResolvedRecipe(config, origins, (*renamed.notes, *overridden.notes))
+    return ResolvedRecipe(config, origins, (*renamed.notes, *overridden.notes, *scaled.notes))
 
 
 def _origins(

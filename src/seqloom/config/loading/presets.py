@@ -18,6 +18,8 @@ from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.loading.toml import parse_toml
 
 KEY = "preset"
+PRESET_LIMITS = (("low-resource", 100_000), ("small", 1_000_000), ("base", float("inf")))
+"""Presets by the maximum number of training pairs that they suit."""
 
 Tables = dict[str, Any]
 
@@ -28,12 +30,14 @@ class ExpandedRecipe:
 
     tables:        the merged tables
     recipe_tables: the tables of the recipe itself, without `preset`
+    preset_tables: the tables of the preset; empty if the recipe has none
     overrides:     the overrides except those that set `preset`
     problems:      messages about a preset that does not exist; empty if there are no problems
     """
 
     tables: Tables
     recipe_tables: Tables
+    preset_tables: Tables
     overrides: Sequence[str]
     problems: list[str] = field(default_factory=list)
 
@@ -49,13 +53,83 @@ def apply_preset(tables: Tables, overrides: Sequence[str]) -> ExpandedRecipe:
     else:
         name = tables.get(KEY)
     if name is None:
-        return ExpandedRecipe(recipe_tables, recipe_tables, other_overrides)
+        return ExpandedRecipe(recipe_tables, recipe_tables, {}, other_overrides)
     presets = bundled_presets()
     if name not in presets:
         problem = _unknown_preset(name, sorted(presets))
-        return ExpandedRecipe(recipe_tables, recipe_tables, other_overrides, [problem])
-    merged = merge_tables(parse_toml(presets[name].read_bytes()), recipe_tables)
-    return ExpandedRecipe(merged, recipe_tables, other_overrides)
+        return ExpandedRecipe(recipe_tables, recipe_tables, {}, other_overrides, [problem])
+    preset_tables = parse_toml(presets[name].read_bytes())
+    merged = merge_tables(preset_tables, recipe_tables)
+    return ExpandedRecipe(merged, recipe_tables, preset_tables, other_overrides)
+
+
+def needs_preset(tables: Tables, overrides: Sequence[str]) -> bool:
+    """True if the recipe is for translation and has neither a model nor a preset."""
+    task = tables.get("task", {})
+    kind = task.get("kind", "translation") if isinstance(task, dict) else None
+    keys = {*tables, *(text.partition("=")[0].partition(".")[0].strip() for text in overrides)}
+    return kind == "translation" and "data" in keys and not keys & {"model", KEY}
+
+
+def preset_for(pairs: int) -> str:
+    """Return the preset that suits a number of training pairs."""
+    return next(name for name, limit in PRESET_LIMITS if pairs <= limit)
+
+
+@dataclass(frozen=True)
+class ScaledTables:
+    """The tables of a recipe after `scale_warmup`.
+
+    notes: a message about the new warm-up; empty if it did not change
+    """
+
+    tables: Tables
+    notes: tuple[str, ...] = ()
+
+
+def scale_warmup(recipe: ExpandedRecipe, tables: Tables) -> ScaledTables:
+    """Scale the warm-up if only the number of steps was changed.
+
+    A recipe that sets the number of steps scales the warm-up of its preset. An override that lowers
+    the number of steps scales the warm-up of the recipe. An override that raises it does not,
+    because it may extend a finished run, whose warm-up is over.
+
+    recipe: the recipe and its preset, without overrides
+    tables: the recipe merged into its preset, with overrides
+    """
+    for base in (recipe.preset_tables, recipe.tables):
+        base_steps, base_warmup = _steps_and_warmup(base)
+        steps, warmup = _steps_and_warmup(tables)
+        _, own_warmup = _steps_and_warmup(recipe.recipe_tables)
+        is_preset = base is recipe.preset_tables
+        is_given = warmup != base_warmup or (is_preset and own_warmup is not None)
+        if is_given or not (base_steps and base_warmup and steps) or steps == base_steps:
+            continue
+        if not is_preset and steps > base_steps:
+            continue
+        scaled = min(max(1, round(base_warmup * steps / base_steps)), steps - 1)
+        training = tables["training"]
+        schedule = {**training["schedule"], "warmup": scaled}
+        note = (
+            f"training.schedule.warmup is {scaled:,} instead of {base_warmup:,}, in proportion to "
+            f"{steps:,} instead of {base_steps:,} steps"
+        )
+        return ScaledTables({**tables, "training": {**training, "schedule": schedule}}, (note,))
+    return ScaledTables(tables)
+
+
+def _steps_and_warmup(tables: Tables) -> tuple[int | None, int | None]:
+    """Return training.steps and training.schedule.warmup; None where they are not set."""
+    training = tables.get("training")
+    if not isinstance(training, dict):
+        return None, None
+    schedule = training.get("schedule")
+    steps = training.get("steps")
+    warmup = schedule.get("warmup") if isinstance(schedule, dict) else None
+    return (
+        steps if isinstance(steps, int) and steps > 0 else None,
+        warmup if isinstance(warmup, int) else None,
+    )
 
 
 def _unknown_preset(name: object, presets: list[str]) -> str:

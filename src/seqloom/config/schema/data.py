@@ -1,6 +1,6 @@
 """[data]: the training, development and test data."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -80,6 +80,9 @@ class DataConfig(Section):
     examples is sampled in proportion to n^(1/temperature). With 1, each example is used once per
     epoch. With 5, small corpora are repeated, and each epoch uses a different part of the large
     ones. Default: 1.0."""
+    invalid_lines: Literal["error", "skip"] = "error"
+    """What to do with lines that cannot be used, for example lines with too few columns or invalid
+    UTF-8: "error" stops with a list of them, "skip" skips and counts them. Default: "error"."""
     expected: ExpectedDataConfig | None = None
     """Files of the public data set that the recipe needs, to check the data folder. Default: no
     check."""

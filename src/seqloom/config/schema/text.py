@@ -41,8 +41,8 @@ class SubwordsConfig(Section):
     """Algorithm that learns the pieces: "bpe" is byte-pair encoding, "unigram" a unigram language
     model. Default: "bpe"."""
     size: int = Field(8_000, gt=4)
-    """Size of the vocabulary, including special tokens. Choose fewer pieces for less data, for
-    example 3000 for ten thousand pairs. Default: 8000."""
+    """Maximum size of the vocabulary, including special tokens. Little text yields fewer pieces.
+    Choose fewer pieces for less data, for example 3000 for ten thousand pairs. Default: 8000."""
 
 
 TokenizerConfig = Annotated[

@@ -14,8 +14,8 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.vocabularies import Tokenizers
-from seqloom.data.example import Example, Split
-from seqloom.data.readers.splits import corpora_of, read_split
+from seqloom.data.example import Example, InvalidLine, Split
+from seqloom.data.readers.splits import InvalidLines, corpora_of, read_split
 from seqloom.text.long_text import encode_target
 from seqloom.text.vocabulary import UNKNOWN
 
@@ -130,6 +130,8 @@ class SplitStatistics:
     targets are compared."""
     first_leak: str = ""
     """file:line of the first example counted in `leaked_sources`."""
+    skipped_lines: InvalidLines = field(default_factory=InvalidLines)
+    """Lines that cannot be used and that data.invalid_lines = "skip" skips."""
     problems: list[SeqloomError] = field(default_factory=list)
     """One error for each corpus that cannot be read completely."""
 
@@ -152,7 +154,7 @@ def collect_statistics(
     if tokenizers is not None:
         statistics.source = None if tokenizers.source is None else TokenStatistics()
         statistics.target = TokenStatistics()
-    for example in _readable_examples(config, split, statistics.problems):
+    for example in _readable_examples(config, split, statistics):
         _count_duplicates(statistics, example, train)
         if tokenizers is not None:
             _count_tokens(statistics, example, tokenizers, config)
@@ -167,15 +169,20 @@ def collect_statistics(
 
 
 def _readable_examples(
-    config: DataConfig, split: Split, problems: list[SeqloomError]
+    config: DataConfig, split: Split, statistics: SplitStatistics
 ) -> Iterator[Example]:
     """Yield the examples of all corpora. If reading a corpus raises an error, add the error to
-    `problems` and continue with the next corpus."""
+    `statistics.problems` and continue with the next corpus."""
+
+    def count_skipped(line: InvalidLine) -> None:
+        statistics.skipped_lines.add(line)
+
     for corpus in corpora_of(config, split):
         try:
-            yield from read_split(config.model_copy(update={split: (corpus,)}), split)
+            one_corpus = config.model_copy(update={split: (corpus,)})
+            yield from read_split(one_corpus, split, count_skipped)
         except SeqloomError as error:
-            problems.append(error)
+            statistics.problems.append(error)
 
 
 def _hash(*texts: str) -> int:

@@ -47,6 +47,7 @@ def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[F
     if config.data.is_long_text:  # the lines of a long text are not examples
         yield from _unknown_tokens(statistics)
         return
+    yield from _skipped_lines(statistics)
     yield from _line_ranges(statistics, config)
     yield from _duplicates(statistics, config)
     yield from _leaks(statistics)
@@ -61,6 +62,19 @@ def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[F
             f"data.{statistics.split}",
             f"the filters drop {filtered.total()} of {statistics.examples} examples ({listed})",
             "relax data.filter to keep more",
+        )
+
+
+def _skipped_lines(statistics: SplitStatistics) -> Iterator[Finding]:
+    skipped = statistics.skipped_lines
+    if skipped.count:
+        lines = "; ".join(f"{line.where}: {line.problem}" for line in skipped.first[:3])
+        more = "; …" if skipped.count > 3 else ""
+        yield Finding(
+            "warning",
+            f"data.{statistics.split}",
+            f"{skipped.count:,} lines cannot be used and are skipped ({lines}{more})",
+            "correct them, or set data.invalid_lines = 'error' to list ten of them",
         )
 
 

@@ -12,12 +12,12 @@ from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import collate_rows
 from seqloom.data.corpus.dataset import CorpusReport, IntArray
 from seqloom.data.corpus.disk_cache import cached_folder
-from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
+from seqloom.data.corpus.filters import INVALID_LINE, PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.corpus.frame_store import VALUES_FILE, FrameScale, FrameStore, FrameWriter
 from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter
 from seqloom.data.corpus.token_store import TokenStore, TokenWriter
-from seqloom.data.example import Example, Split
+from seqloom.data.example import Example, InvalidLine, Split
 from seqloom.data.readers.splits import corpora_of, read_split
 from seqloom.text.long_text import encode_target
 from seqloom.text.tokenizer import Tokenizer
@@ -206,7 +206,12 @@ def _write_examples(
 ) -> None:
     """Write the examples to `sources` and `targets`. In the training split, leave out the examples
     that a filter drops. Add the numbers of kept and dropped examples to `report`."""
-    for example, source, target in _encode(request):
+
+    def count_skipped(line: InvalidLine) -> None:
+        report.read += 1
+        report.dropped[INVALID_LINE] = report.dropped.get(INVALID_LINE, 0) + 1
+
+    for example, source, target in _encode(request, count_skipped):
         report.read += 1
         if report.read % PROGRESS_EVERY == 0:
             progress(report.read)
@@ -248,9 +253,11 @@ def _count_group(counts: list[tuple[str, int]], group: str) -> None:
         counts.append((group, 1))
 
 
-def _encode(request: CorpusRequest) -> Iterator[tuple[Example, list[int], list[int]]]:
+def _encode(
+    request: CorpusRequest, on_skipped: Callable[[InvalidLine], None]
+) -> Iterator[tuple[Example, list[int], list[int]]]:
     """Yield each example with its source ids and target ids."""
-    for example in read_split(request.data, request.split):
+    for example in read_split(request.data, request.split, on_skipped):
         source = example.source.strip()
         target_ids = encode_target(request.target, example.target)
         if example.tag and request.tag_side == "target":

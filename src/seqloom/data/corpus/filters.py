@@ -10,6 +10,7 @@ EMPTY_BOTH = "both sides empty"
 LONG_SOURCE = "source above max_source_tokens"
 LONG_TARGET = "target above max_target_tokens"
 RATIO = "length ratio above max_ratio"
+INVALID_LINE = "invalid line"
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
-from seqloom.data.example import Example
-from seqloom.data.readers.text_files import locate, read_lines, shorten
+from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.text_files import locate, read_lines, read_lines_or_problems, shorten
 
 
-def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
-    """Yield one example per record. Columns that the recipe does not name are ignored.
+def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per record, or a problem. Columns that the recipe does not name are ignored.
 
     A quoted field may contain commas, line breaks and doubled quotes.
 
@@ -23,7 +23,8 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example]:
     columns = _column_indices(config, names, where, table)
     for where, fields in records:
         if len(fields) != len(names):
-            raise DataError(f"{where}: {_field_count_message(fields, names)}")
+            yield _wrong_field_count(where, fields, names)
+            continue
         source, target, *references = (fields[column] for column in columns)
         yield Example(source, target, (target, *references), where)
 
@@ -63,21 +64,23 @@ def _column_indices(config: CsvConfig, names: list[str], where: str, table: str)
     return [names.index(name) for _, name in settings]
 
 
-def _field_count_message(fields: list[str], names: list[str]) -> str:
+def _wrong_field_count(where: str, fields: list[str], names: list[str]) -> InvalidLine:
     if not fields:
-        return "is a blank line; remove it"
+        return InvalidLine(where, "is a blank line", "remove it")
     count = "one field" if len(fields) == 1 else f"{len(fields)} fields"
-    return (
+    return InvalidLine(
+        where,
         f"there are {len(names)} columns, but this record has {count}, starting with "
-        f"{shorten(fields[0])!r}; put fields that contain a comma in quotes"
+        f"{shorten(fields[0])!r}",
+        "put fields that contain a comma in quotes",
     )
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
-def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example]:
-    """Yield one example per line. Columns that the recipe does not select are ignored.
+def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line, or a problem. Columns that the recipe does not select are ignored.
 
     The recipe selects columns by index, counted from 0.
 
@@ -85,21 +88,27 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example]:
     """
     path = locate(config.path, folder)
     selected = (config.source_column, config.target_column, *config.reference_columns)
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines_or_problems(path), start=1):
+        if isinstance(line, InvalidLine):
+            yield line
+            continue
         columns = line.split("\t")
         if len(columns) <= max(selected):
-            message = _missing_column_message(line, columns, max(selected), table)
-            raise DataError(f"{path}:{number}: {message}")
+            yield _missing_column(f"{path}:{number}", columns, max(selected), table)
+            continue
         source, target, *references = (columns[column] for column in selected)
         yield Example(source, target, (target, *references), f"{path}:{number}")
 
 
-def _missing_column_message(line: str, columns: list[str], missing: int, table: str) -> str:
+def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:
+    line = "\t".join(columns)
     ordinal = _ORDINALS[missing] if missing < len(_ORDINALS) else f"{missing + 1}th"
     if not line.strip():
-        return f"is a blank line, which has no {ordinal} column; remove it"
+        return InvalidLine(where, f"is a blank line, which has no {ordinal} column", "remove it")
     count = "only one column" if len(columns) == 1 else f"only {len(columns)} columns"
-    return (
-        f"there is no {ordinal} column, {count} in {shorten(line)!r}; separate columns by tabs, or "
-        f"set {table}.source_column and {table}.target_column, where 0 is the first"
+    return InvalidLine(
+        where,
+        f"there is no {ordinal} column, {count} in {shorten(line)!r}",
+        f"separate columns by tabs, or set {table}.source_column and {table}.target_column, where "
+        "0 is the first",
     )

@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
-from seqloom.data.example import Example
-from seqloom.data.readers.text_files import locate, read_lines
+from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.text_files import locate, read_lines, read_lines_or_problems
 
 
-def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example]:
-    """Yield one example per line, without a source."""
+def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line, without a source, or a problem."""
     path = locate(config.path, folder)
-    for number, line in enumerate(read_lines(path), start=1):
-        yield Example("", line, (line,), f"{path}:{number}")
+    for number, line in enumerate(read_lines_or_problems(path), start=1):
+        if isinstance(line, InvalidLine):
+            yield line
+        else:
+            yield Example("", line, (line,), f"{path}:{number}")
 
 
 def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:

@@ -3,8 +3,8 @@ each example to a group, such as a language pair.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 from typing import assert_never
 
@@ -33,7 +33,7 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.tags import corpus_tag, expand_corpora
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.data.example import Example, Split
+from seqloom.data.example import Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
@@ -46,9 +46,56 @@ from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
 from seqloom.data.readers.synthetic import read_synthetic
 from seqloom.data.readers.text_files import locate
 
+MAX_LISTED_LINES = 10
+"""Maximum number of invalid lines that an error message lists."""
 
-def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
-    """Yield all examples of a split, corpus by corpus, in constant memory."""
+
+@dataclass
+class InvalidLines:
+    """Counts invalid lines and keeps the first ones.
+
+    first: the first MAX_LISTED_LINES invalid lines
+    """
+
+    count: int = 0
+    first: list[InvalidLine] = field(default_factory=list)
+
+    def add(self, line: InvalidLine) -> None:
+        self.count += 1
+        if self.count <= MAX_LISTED_LINES:
+            self.first.append(line)
+
+    def error(self) -> DataError:
+        """Return an error that counts all lines, lists the first ones and says what to do."""
+        skip = "--set data.invalid_lines=skip"
+        if self.count == 1:
+            return DataError(f"{self.first[0]}. To skip such lines: {skip}")
+        more = self.count - len(self.first)
+        advice = dict.fromkeys(line.advice for line in self.first if line.advice)
+        lines = [
+            f"{self.count:,} lines cannot be used:",
+            *(f"  {line.where}: {line.problem}" for line in self.first),
+            *([f"  … and {more:,} more"] if more else []),
+            *(f"To correct them: {text}" for text in advice),
+            f"To skip them: {skip}",
+        ]
+        return DataError("\n".join(lines))
+
+
+def _ignore_line(line: InvalidLine) -> None:
+    """The default of `on_skipped`. It does nothing."""
+
+
+def read_split(
+    config: DataConfig, split: Split, on_skipped: Callable[[InvalidLine], None] = _ignore_line
+) -> Iterator[Example]:
+    """Yield all examples of a split, corpus by corpus, in constant memory.
+
+    The setting data.invalid_lines decides what happens to lines that cannot be used: "error" raises
+    one DataError about all of them at the end of the split, "skip" skips them.
+
+    on_skipped: called with each skipped line
+    """
     corpora = corpora_of(config, split)
     refuse_missing_files(config, split)
     if not corpora:
@@ -57,21 +104,41 @@ def read_split(config: DataConfig, split: Split) -> Iterator[Example]:
             "run, give the data on the command line: seqloom evaluate RUN "
             f'--set \'data.{split}={{kind="tsv", path="{split}.tsv"}}\''
         )
+    invalid = InvalidLines()
+    report = on_skipped if config.invalid_lines == "skip" else invalid.add
     for corpus in _with_one_hold_out(corpora):
         is_empty = True
-        for example in _read_share(config, corpus, split):
-            is_empty = False
-            yield example
-        if is_empty:
+        for record in _read_share(config, corpus, split):
+            if isinstance(record, InvalidLine):
+                report(record)
+            else:
+                is_empty = False
+                yield record
+        if is_empty and not invalid.count:
             raise DataError(_empty_message(config, corpus, split))
+    if invalid.count:
+        raise invalid.error()
 
 
 def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
-    """Yield all examples of one corpus.
+    """Yield all examples of one corpus. If there are invalid lines, raise a DataError at the end.
 
     split: selects the examples of a bundled or generated corpus; ignored for other corpora
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
+    invalid = InvalidLines()
+    for record in _read_records(corpus, folder, split, table):
+        if isinstance(record, InvalidLine):
+            invalid.add(record)
+        else:
+            yield record
+    if invalid.count:
+        raise invalid.error()
+
+
+def _read_records(
+    corpus: CorpusConfig, folder: str, split: Split, table: str
+) -> Iterator[Example | InvalidLine]:
     match corpus:
         case ParallelConfig():
             return read_parallel(corpus, folder, table)
@@ -194,11 +261,11 @@ def _with_one_hold_out(
 
 def _read_share(
     config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
-) -> Iterator[Example]:
-    """Yield the examples of a corpus that belong to `split`.
+) -> Iterator[Example | InvalidLine]:
+    """Yield the examples of a corpus that belong to `split`, and its invalid lines.
 
     A hold-out contains the training examples that are held out for `split`. A training corpus
-    contains the examples that are not held out for dev or test.
+    contains the examples that are not held out for dev or test, and all invalid lines.
     """
     if split != "train" and not isinstance(corpus, HoldOutConfig):
         yield from _read_with_group(config, corpus, split)
@@ -214,23 +281,31 @@ def _read_share(
     }[split]
     origins = training_corpora(config) if isinstance(corpus, HoldOutConfig) else (corpus,)
     for origin in origins:
-        for example in _read_with_group(config, origin, "train"):
+        for record in _read_with_group(config, origin, "train"):
+            if isinstance(record, InvalidLine):
+                if split == "train":
+                    yield record
             # If nothing is held out, hashing is unnecessary.
-            if (low, high) == (0, 1) or low <= _hash_fraction(_untagged(example)) < high:
-                yield example
+            elif (low, high) == (0, 1) or low <= _hash_fraction(_untagged(record)) < high:
+                yield record
 
 
-def _read_with_group(config: DataConfig, corpus: CorpusConfig, split: Split) -> Iterator[Example]:
-    """Yield the examples of a corpus with their group. If the corpus has a tag, add it to the start
-    of each source."""
+def _read_with_group(
+    config: DataConfig, corpus: CorpusConfig, split: Split
+) -> Iterator[Example | InvalidLine]:
+    """Yield the examples of a corpus with their group, and its invalid lines. If the corpus has a
+    tag, add it to the start of each source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
     name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
     group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
-    for example in read_corpus(corpus, config.folder, split, table):
-        if tag:
-            source = f"{tag} {example.source.strip()}" if example.source.strip() else ""
-            example = replace(example, source=source, group=group, tag=tag)
-        yield example if tag or not group else replace(example, group=group)
+    for record in _read_records(corpus, config.folder, split, table):
+        if isinstance(record, InvalidLine):
+            yield record
+        elif tag:
+            source = f"{tag} {record.source.strip()}" if record.source.strip() else ""
+            yield replace(record, source=source, group=group, tag=tag)
+        else:
+            yield replace(record, group=group) if group else record
 
 
 def _untagged(example: Example) -> str:

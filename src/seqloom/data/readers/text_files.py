@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from seqloom.core.errors import DataError, NotFoundError
+from seqloom.data.example import InvalidLine
 
 MAX_BYTES = 1_000_000
 """Maximum length of a line in bytes, without its line ending. If a line is longer, the file has
@@ -37,13 +38,19 @@ def locate(name: str, folder: str) -> Path:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line endings.
 
-    The file may be compressed with gzip, which is detected from its first bytes. Lines that
-    `decode_lines` rejects raise a DataError.
+    The file may be compressed with gzip, which is detected from its first bytes. An invalid line
+    raises a DataError.
     """
+    return map(_raise_if_invalid, read_lines_or_problems(path))
+
+
+def read_lines_or_problems(path: Path) -> Iterator[str | InvalidLine]:
+    """Yield the lines of a file like `read_lines`, and an `InvalidLine` for each line that contains
+    NUL bytes or is not UTF-8."""
     number = 0
     try:
         with _open(path) as file:
-            for line in decode_lines(file, str(path)):
+            for line in _decode_lines(file, str(path)):
                 number += 1
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -61,6 +68,16 @@ def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
     A line ends at \\n. A \\r before the \\n is removed too. A byte order mark at the start of the
     file is removed. Invalid UTF-8, NUL bytes and lines above MAX_BYTES raise a DataError.
     """
+    return map(_raise_if_invalid, _decode_lines(file, name))
+
+
+def _raise_if_invalid(line: str | InvalidLine) -> str:
+    if isinstance(line, InvalidLine):
+        raise DataError(str(line))
+    return line
+
+
+def _decode_lines(file: BinaryIO, name: str) -> Iterator[str | InvalidLine]:
     number = 0
     # The line ending and the byte order mark do not count towards MAX_BYTES.
     while raw := file.readline(MAX_BYTES + 2 + len(BYTE_ORDER_MARK)):
@@ -74,27 +91,30 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb")
 
 
-def _decode(raw: bytes, name: str, number: int) -> str:
+def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
+    where = f"{name}:{number}"
     if number == 1:
         raw = raw.removeprefix(BYTE_ORDER_MARK)
     line = raw.removesuffix(b"\n").removesuffix(b"\r")
     if len(line) > MAX_BYTES:
         raise DataError(
-            f"{name}:{number}: the line is longer than {MAX_BYTES:,} bytes; "
+            f"{where}: the line is longer than {MAX_BYTES:,} bytes; "
             "split the text into one sentence per line"
         )
     if b"\0" in line:
-        raise DataError(
-            f"{name}:{number}: the line contains a NUL byte, so the file is not UTF-8 text; "
-            "convert it, for example with: iconv -f UTF-16 -t UTF-8"
+        return InvalidLine(
+            where,
+            "the line contains a NUL byte, so the file is not UTF-8 text",
+            "convert it, for example with: iconv -f UTF-16 -t UTF-8",
         )
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02x}) is "
-            "not valid UTF-8; convert it, for example with: iconv -f LATIN1 -t UTF-8"
-        ) from error
+        return InvalidLine(
+            where,
+            f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8",
+            "convert it, for example with: iconv -f LATIN1 -t UTF-8",
+        )
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -113,7 +113,7 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
     if weights is None:
         raise NotFoundError(
             f"{folder}: has no weights yet, because training has not reached its first evaluation. "
-            "Continue it with `seqloom train --resume`"
+            f"Continue it with `seqloom train {folder} --resume`"
         )
     model = build_model(config.model, task.signature)
     try:
