@@ -83,7 +83,6 @@ def test_a_recipe_trains_and_predicts_offline(
     config = load_bundled_recipe(name).config
     settings = [
         "training.steps=2",
-        "training.schedule.warmup=1",
         "training.batch_tokens=256",
         "training.evaluate_every=2",
         "training.evaluate_examples=2",
