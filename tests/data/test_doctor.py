@@ -194,7 +194,7 @@ def test_filtered_examples_are_noted_by_filter(folder: Path) -> None:
 def test_splits_are_examined_even_if_the_tokenizers_cannot_be_trained(folder: Path) -> None:
     append(folder, "test", CLEAN[5])
     config = recipe(folder)
-    text = config.text.model_validate({"tokenizer": {"kind": "subwords"}})
+    text = config.text.model_validate({"tokenizer": {"kind": "subwords", "size": 5}})
     check = examine(config.model_copy(update={"text": text}))
     (error,) = [finding for finding in check.findings if finding.level == "error"]
     assert error.where == "text"

@@ -105,10 +105,10 @@ def test_damaged_vocabulary_is_trained_again(tmp_path: Path, isolated_cache: Pat
     assert train_tokenizers(config)[1].digest == target.digest
 
 
-def test_vocabulary_too_large_for_the_text_is_an_error(
+def test_vocabulary_too_small_for_the_characters_is_an_error(
     tmp_path: Path, isolated_cache: Path
 ) -> None:
-    config = recipe(tmp_path, text={"tokenizer": {"kind": "subwords", "size": 8_000}})
-    with pytest.raises(ConfigError, match=r"8.?000 subwords"):
+    config = recipe(tmp_path, text={"tokenizer": {"kind": "subwords", "size": 5}})
+    with pytest.raises(ConfigError, match=r"of 5 subwords is too small"):
         train_tokenizers(config)
     assert not list((isolated_cache / "vocabularies").glob("[!.]*"))

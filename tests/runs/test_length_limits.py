@@ -45,7 +45,7 @@ def test_too_long_prefixes_are_an_error_that_lists_them(
 ) -> None:
     train(tiny_config(*LANGUAGE_MODEL, "training.steps=4"), tmp_path / "run")
     run = load(tmp_path / "run")
-    monkeypatch.setattr(run.model.decoder, "max_length", 4)
+    monkeypatch.setattr(run.model.decoder, "target_limits", {"positions.max_length": 4})
     with pytest.raises(DataError, match=r"Shorten these prefixes[\s\S]*line 2: 5 tokens"):
         run.complete(["abc", "abcd"])
     assert run.complete(["abc"])[0][0].text.startswith("abc")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
-from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.errors import ConfigError, DataError
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.run import Run, load
 from seqloom.training.loop import train
@@ -177,7 +177,7 @@ def test_settings_change_the_recipe_if_the_weights_still_fit(folder: Path, trans
     (output,) = hard.translate(["abcd"])
     assert output.attention is not None
     assert set(output.attention.flatten().tolist()) == {0.0, 1.0}
-    with pytest.raises(StorageError, match=r"does not match the model of config\.toml"):
+    with pytest.raises(ConfigError, match=r"do not fit the settings model\.decoder\.width=9"):
         load(folder / "translator", ["model.decoder.width=9"])
 
 

@@ -9,7 +9,6 @@ from seqloom.config.loading.loader import ResolvedRecipe
 from seqloom.config.loading.loader import load_recipe as load_complete_recipe
 from seqloom.config.loading.presets import PRESET_LIMITS
 from seqloom.config.schema.data import DataConfig
-from seqloom.data.readers.splits import read_split
 
 MAX_COUNTED = int(PRESET_LIMITS[-2][1]) + 1
 """Counting stops at this number of pairs, because more pairs do not change the preset."""
@@ -31,5 +30,7 @@ def load_recipe(
 
 def count_pairs(data: DataConfig) -> int:
     """Count the training pairs of a recipe, up to MAX_COUNTED. Invalid lines do not count."""
+    from seqloom.data.readers.splits import read_split  # imports torch, which takes seconds
+
     skipping = data.model_copy(update={"invalid_lines": "skip"})
     return sum(1 for _ in islice(read_split(skipping, "train"), MAX_COUNTED))
