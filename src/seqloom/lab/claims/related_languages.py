@@ -226,7 +226,7 @@ CLAIM = Claim(
     sizes={
         "tiny": RelatedLanguagesSettings(small=30, large=40, steps=2, width=8, nouns=4, tests=2),
         "small": RelatedLanguagesSettings(
-            small=100, large=1_000, steps=600, width=64, nouns=8, tests=200
+            small=100, large=1_000, steps=500, width=64, nouns=8, tests=200
         ),
         "full": RelatedLanguagesSettings(
             small=500, large=20_000, steps=3_000, width=256, nouns=60, tests=1_000
