@@ -21,7 +21,7 @@ later positions only resemble them.""",
     "related-languages": """In the small size, related data help more than the same amount of unrelated data, so what helps is
 what the pairs have in common and not only the larger amount. In the full size the small pair has five hundred sentences
 and is nearly learned without help, and seeds differ more than the arms. With two pivots, a source language occurs with
-several target languages, so the model has to read the tag that names the target, and most words are right. With one pivot,
+several target languages, so the model has to read the tag that names the target; in the full size most words are right. With one pivot,
 German occurs only with English as its target, and nothing in training distinguishes a model that reads the tag from
 one that answers every German sentence in English.""",
     "reversed-source": """Copying letters through one vector (small) gains from reading in reverse, because the first
