@@ -36,8 +36,8 @@ demo: setup
 	$(BIN)/seqloom demo
 
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 
 # The page tests drive a real browser: Debian's chromium, or the one that CHROMIUM names. axe-core, which

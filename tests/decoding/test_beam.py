@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_decoders import EchoDecoder, TableDecoder, random_memory
 
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.exhaustive import Exhaustive
@@ -14,6 +13,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.text.vocabulary import END
+from toy_decoders import EchoDecoder, TableDecoder, random_memory
 
 A, B, C = 4, 5, 6
 

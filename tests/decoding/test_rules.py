@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_decoders import EchoDecoder, random_memory
 
 from seqloom.config.schema.decoding import SearchRulesConfig
 from seqloom.core.errors import ConfigError
@@ -18,6 +17,7 @@ from seqloom.decoding.rules import (
 )
 from seqloom.decoding.search import SearchRequest
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
+from toy_decoders import EchoDecoder, random_memory
 
 VOCABULARY = 8
 
