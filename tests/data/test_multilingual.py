@@ -83,7 +83,7 @@ def test_doctor_reports_each_missing_file_once(folder: Path) -> None:
 
 def test_tags_of_the_corpora_are_in_the_vocabulary(folder: Path) -> None:
     tokenizer = train_shared_tokenizer(data_config(folder))
-    assert tokenizer.tags.names == ("<2de>", "<2en>", "<2fr>")
+    assert tokenizer.preprocessing.tags.names == ("<2de>", "<2en>", "<2fr>")
     assert tokenizer.pieces(tokenizer.encode("<2fr> dog")) == ["<2fr>", "dog"]
 
 

@@ -16,8 +16,8 @@ from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
 from seqloom.data.corpus.variants import build_variants
+from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
-from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "<U>")
@@ -25,7 +25,7 @@ LINES = ["the cat sat on the mat", "the dog sat on a dog", "a cat and a dog"] * 
 Algorithm = Literal["bpe", "unigram"]
 SIZES: dict[Algorithm, int] = {"bpe": 40, "unigram": 24}
 PLAIN = {
-    algorithm: SubwordTokenizer.train(LINES, Tags(["<U>"]), False, size, algorithm)
+    algorithm: SubwordTokenizer.train(LINES, Preprocessing(Tags(["<U>"])), size, algorithm)
     for algorithm, size in SIZES.items()
 }
 SAMPLING = SubwordSamplingConfig(alpha=0.3, variants=3)
@@ -146,7 +146,7 @@ def test_resumed_stream_continues_with_the_same_segmentations(corpus: Corpus, be
 
 
 def test_sampling_requires_subwords(request_: CorpusRequest) -> None:
-    letters = CharacterTokenizer.train(LINES, Tags(()), False)
+    letters = CharacterTokenizer.train(LINES, Preprocessing())
     request = CorpusRequest(request_.data, "train", None, letters)
     with pytest.raises(
         ConfigError, match=r"text\.sampling: requires a subword tokenizer; remove it"

@@ -44,11 +44,20 @@ def name(config: TokenizerConfig) -> str:
     return config.algorithm if isinstance(config, SubwordsConfig) else config.kind
 
 
-TOKENIZERS = {name(config): train_tokenizer(config, CORPUS, TAGS, False) for config in CONFIGS}
+WITH_UNKNOWN = {name(config): train_tokenizer(config, CORPUS, TAGS, False) for config in CONFIGS}
+WITH_BYTES = {
+    f"{name(config)}-with-bytes": train_tokenizer(
+        config.model_copy(update={"size": config.size + 256}), CORPUS, TAGS, False, "nfc", True
+    )
+    for config in CONFIGS
+    if isinstance(config, SubwordsConfig)
+}
+TOKENIZERS = WITH_UNKNOWN | WITH_BYTES
 every_config = pytest.mark.parametrize("config", CONFIGS, ids=name)
 every_tokenizer = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
 texts = st.lists(st.sampled_from([*WORDS, *TAGS, "<U>Das", "das<2fr>"])).map(" ".join)
-any_ids = st.lists(st.integers(0, min(t.size for t in TOKENIZERS.values()) - 1))
+any_ids = st.lists(st.integers(0, 9_999))
+"""Ids after division by the size of a vocabulary, with remainder."""
 
 
 def test_every_kind_of_tokenizer_is_tested() -> None:
@@ -79,16 +88,17 @@ def test_decoding_skips_special_tokens(tokenizer: Tokenizer, text: str, ends: li
     assert tokenizer.decode([START, *ids, *ends]) == tokenizer.decode(ids)
 
 
-@every_tokenizer
+@pytest.mark.parametrize("tokenizer", WITH_UNKNOWN.values(), ids=WITH_UNKNOWN)
 def test_an_unknown_character_is_shown_as_unk(tokenizer: Tokenizer) -> None:
     assert "<unk>" in tokenizer.decode(tokenizer.encode("Das ☃ mir."))
 
 
 @every_tokenizer
-@given(ids=any_ids)
+@given(numbers=any_ids)
 def test_word_indices_are_in_order_and_within_the_text(
-    tokenizer: Tokenizer, ids: list[int]
+    tokenizer: Tokenizer, numbers: list[int]
 ) -> None:
+    ids = [number % tokenizer.size for number in numbers]
     indices = tokenizer.word_of(ids)
     count = len(tokenizer.decode(ids).split())
     words = [index for index in indices if index >= 0]

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.text.tokenizer import Tags
+from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.vocabulary import UNKNOWN
 from seqloom.text.words import WhitespaceTokenizer
 
-NO_TAGS = Tags(())
+PLAIN = Preprocessing()
 
 
 def train(*lines: str, size: int = 1_000) -> WhitespaceTokenizer:
-    return WhitespaceTokenizer.train(lines, NO_TAGS, False, size)
+    return WhitespaceTokenizer.train(lines, PLAIN, size)
 
 
 def test_tokens_are_never_split_further() -> None:

@@ -98,7 +98,7 @@ def compare_runs(
         ]
         for run, decoding in zip(runs, decodings, strict=True)
     )
-    lowercase = runs[0].task.target_tokenizer.lowercase
+    lowercase = runs[0].task.target_tokenizer.preprocessing.lowercase
     pairs = [
         _compare_outputs(number, example, (first, second), lowercase)
         for number, (example, first, second) in enumerate(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
-from seqloom.text.tokenizer import Tags
+from seqloom.config.schema.text import Normalization
+from seqloom.text.preprocessing import Tags
 
 MAX_LISTED = 5
 """Maximum number of line numbers in the warning."""
@@ -18,22 +19,24 @@ MAX_LISTED = 5
 class SourceTags:
     """The tags of a run. A source text should contain one of them.
 
-    tags: the tags in the setting `text.tags`. Empty if the run has no source text or is
-          multilingual.
+    tags:          the tags in the setting `text.tags`. Empty if the run has no source text or is
+                   multilingual.
+    normalization: the setting `text.normalization`
     """
 
     tags: tuple[str, ...]
+    normalization: Normalization = "none"
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "SourceTags":
         is_expected = config.task.has_text_source and not training_tags(config.data)
-        return cls(config.text.tags if is_expected else ())
+        return cls(config.text.tags if is_expected else (), config.text.normalization)
 
     def missing(self, texts: Sequence[str]) -> list[int]:
         """Return the indices of the texts that contain no tag. Blank texts need none."""
         if not self.tags:
             return []
-        tags = Tags(self.tags)
+        tags = Tags(self.tags, self.normalization)
         return [
             index
             for index, text in enumerate(texts)

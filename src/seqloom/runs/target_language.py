@@ -7,9 +7,10 @@ from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import tag_display_name, training_tags
 from seqloom.config.schema.task import TranslationConfig
+from seqloom.config.schema.text import Normalization
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.runs.prediction import Prediction
-from seqloom.text.tokenizer import Tags
+from seqloom.text.preprocessing import Tags
 
 MAX_LISTED_LINES = 5
 """Maximum number of line numbers that an error message lists."""
@@ -24,17 +25,19 @@ class TargetLanguages:
                       Empty if the run translates in a single direction.
     tag_is_in_source: True if the model reads the tag as part of the source. If False, the tag is
                       removed from the source and the output is forced to start with it.
+    normalization:    the setting `text.normalization`
     """
 
     run: str
     tags: tuple[str, ...]
     tag_is_in_source: bool
+    normalization: Normalization = "none"
 
     @classmethod
     def from_config(cls, run: str, config: RunConfig) -> "TargetLanguages":
         task = config.task
         in_source = isinstance(task, TranslationConfig) and task.tag_side == "source"
-        return cls(run, training_tags(config.data), in_source)
+        return cls(run, training_tags(config.data), in_source, config.text.normalization)
 
     @property
     def names(self) -> str:
@@ -76,7 +79,8 @@ class TargetLanguages:
         """
         if not self.tags:
             return list(texts)
-        has_tag = [bool(Tags(self.tags).first(text.strip())[0]) for text in texts]
+        tags = Tags(self.tags, self.normalization)
+        has_tag = [bool(tags.first(text.strip())[0]) for text in texts]
         if tag is None:
             missing = [i for i, text in enumerate(texts) if text.strip() and not has_tag[i]]
             if missing:

@@ -42,9 +42,9 @@ class Captioning(TokenTask):
         """
         references = [example.references for example in examples]
         return [
-            bleu(outputs, references, lowercase=self.target_tokenizer.lowercase),
+            bleu(outputs, references, lowercase=self.target_tokenizer.preprocessing.lowercase),
             *bleu_by_order(outputs, references),
             bleu_1_with_punctuation(outputs, references),
-            chrf(outputs, references, lowercase=self.target_tokenizer.lowercase),
+            chrf(outputs, references, lowercase=self.target_tokenizer.preprocessing.lowercase),
             exact_match(outputs, references),
         ]

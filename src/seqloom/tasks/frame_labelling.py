@@ -36,7 +36,9 @@ class FrameLabelling(TokenTask):
     ) -> None:
         self.frame_scale = frame_scale
         self.target_tokenizer = target
-        self.metrics = [build_metric(name, target.lowercase) for name in scores if name != "sari"]
+        self.metrics = [
+            build_metric(name, target.preprocessing.lowercase) for name in scores if name != "sari"
+        ]
         self.signature = Signature(Vectors(frame_scale.width), Tokens(target.size), shared=False)
 
     def prepare(self, text: str) -> ModelInput:

@@ -32,7 +32,9 @@ class Translation(TokenTask):
         self.source_tokenizer = source
         self.target_tokenizer = target
         self._score_names = scores
-        self.metrics = [build_metric(name, target.lowercase) for name in scores if name != "sari"]
+        self.metrics = [
+            build_metric(name, target.preprocessing.lowercase) for name in scores if name != "sari"
+        ]
         self._source = source
         self.tag_side = tag_side
         self.signature = Signature(
@@ -51,7 +53,7 @@ class Translation(TokenTask):
         """
         tag, rest = "", text.strip()
         if self.tag_side == "target":
-            tag, rest = self.target_tokenizer.tags.first(rest)
+            tag, rest = self.target_tokenizer.preprocessing.tags.first(rest)
         prefix = tuple(self.target_tokenizer.encode(tag)) if tag else ()
         return ModelInput(tuple(self._source.encode(rest)), prefix, hidden_prefix=len(prefix))
 

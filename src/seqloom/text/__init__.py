@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqloom.text.build import load_tokenizer, train_tokenizer
     from seqloom.text.long_text import LongTextTokenizer
+    from seqloom.text.preprocessing import Preprocessing, Tags
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
-    from seqloom.text.tokenizer import Tags, Tokenizer
+    from seqloom.text.tokenizer import Tokenizer
     from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNKNOWN, Vocabulary
     from seqloom.text.vocabulary_tokenizer import CharacterTokenizer, VocabularyTokenizer
     from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
@@ -22,6 +23,7 @@ __all__ = [
     "UNKNOWN",
     "CharacterTokenizer",
     "LongTextTokenizer",
+    "Preprocessing",
     "SampledSubwordTokenizer",
     "SubwordTokenizer",
     "Tags",
@@ -39,11 +41,12 @@ _MODULES = {
     "END": "vocabulary",
     "LongTextTokenizer": "long_text",
     "PAD": "vocabulary",
+    "Preprocessing": "preprocessing",
     "SPECIAL_TOKENS": "vocabulary",
     "START": "vocabulary",
     "SampledSubwordTokenizer": "subwords",
     "SubwordTokenizer": "subwords",
-    "Tags": "tokenizer",
+    "Tags": "preprocessing",
     "Tokenizer": "tokenizer",
     "UNKNOWN": "vocabulary",
     "Vocabulary": "vocabulary",

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from seqloom.config.schema.text import (
     CharactersConfig,
+    Normalization,
     SubwordsConfig,
     TokenizerConfig,
     WhitespaceConfig,
@@ -13,14 +14,20 @@ from seqloom.config.schema.text import (
 )
 from seqloom.core.errors import DataError
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
+from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SubwordTokenizer
-from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content
+from seqloom.text.tokenizer import Tokenizer, damaged_file_error, read_content
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def train_tokenizer(
-    config: TokenizerConfig, lines: Iterable[str], tags: Sequence[str], lowercase: bool
+    config: TokenizerConfig,
+    lines: Iterable[str],
+    tags: Sequence[str],
+    lowercase: bool,
+    normalization: Normalization = "nfc",
+    byte_fallback: bool = False,
 ) -> Tokenizer:
     """Train a tokenizer. The lines are read once.
 
@@ -28,21 +35,24 @@ def train_tokenizer(
     distinct characters or words. Subword tokenizers learn from all lines. If there are more than
     two million lines, they learn from a random sample of two million.
 
-    lines:     the training text. Blank lines are skipped
-    tags:      strings that are always encoded as a single token
-    lowercase: True to lowercase the training text, and later every text that is encoded
+    lines:         the training text. Blank lines are skipped
+    tags:          strings that are always encoded as a single token
+    lowercase:     True to lowercase the training text, and later every text that is encoded
+    normalization: Unicode normalisation of the training text and of every text that is encoded
+    byte_fallback: True to encode characters that are not in the vocabulary as bytes. Has no effect
+                   on other tokenizers than subwords
     """
-    tag_set = Tags(tags)
+    preprocessing = Preprocessing(Tags(tags, normalization), lowercase)
     text = _non_blank_lines(lines)
     match config:
         case CharactersConfig():
-            return CharacterTokenizer.train(text, tag_set, lowercase)
+            return CharacterTokenizer.train(text, preprocessing)
         case WordsConfig(size=size, min_count=min_count):
-            return WordTokenizer.train(text, tag_set, lowercase, size, min_count)
+            return WordTokenizer.train(text, preprocessing, size, min_count)
         case WhitespaceConfig(size=size):
-            return WhitespaceTokenizer.train(text, tag_set, lowercase, size)
+            return WhitespaceTokenizer.train(text, preprocessing, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
-            return SubwordTokenizer.train(text, tag_set, lowercase, size, algorithm)
+            return SubwordTokenizer.train(text, preprocessing, size, algorithm, byte_fallback)
         case _:
             assert_never(config)
 

@@ -25,8 +25,7 @@ class LongTextTokenizer:
 
     def __init__(self, line_tokenizer: Tokenizer) -> None:
         self.line_tokenizer = line_tokenizer
-        self.lowercase = line_tokenizer.lowercase
-        self.tags = line_tokenizer.tags
+        self.preprocessing = line_tokenizer.preprocessing
         self.newline = line_tokenizer.size
         """Id of the newline token."""
 

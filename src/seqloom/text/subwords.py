@@ -5,6 +5,7 @@ import io
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
@@ -12,9 +13,8 @@ import sentencepiece
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.storage import write_file
+from seqloom.text.preprocessing import SPACE, Preprocessing
 from seqloom.text.tokenizer import (
-    SPACE,
-    Tags,
     content_digest,
     damaged_file_error,
     word_indices,
@@ -30,6 +30,10 @@ MAX_BYTES = 1_000_000
 readers reject them first."""
 
 _BLANKS = re.compile(r"[ \t\n\r\v\f]+")
+_BYTE_NAME = re.compile("<0x[0-9A-F]{2}>")
+"""Name of the piece for a byte in a sentencepiece model."""
+REPLACEMENT = "\ufffd"
+"""Replacement character. It stands for a byte that is not part of a UTF-8 character."""
 
 Result = TypeVar("Result")
 
@@ -38,47 +42,59 @@ class SubwordTokenizer:
     """Splits text into pieces that are learned with byte-pair encoding or a unigram model (Kudo and
     Richardson 2018).
 
-    Every character of the training lines is a piece, so only other characters are UNKNOWN. For a
-    text x of known characters, decode(encode(x)) == x with these exceptions:
+    Every character of the training lines is a piece, so only other characters are UNKNOWN. With byte
+    fallback, another character is encoded as the bytes of its UTF-8 form, and no character is
+    UNKNOWN. For a text x without UNKNOWN, decode(encode(x)) is the preprocessed x with these
+    exceptions:
 
     - each run of white space becomes one space
     - white space at both ends is removed
     - the character ▁ becomes a space, because it stands for a space inside a piece
-    - the text is lowercased if `lowercase` is set
     """
 
     kind: ClassVar[str] = "subwords"
 
-    def __init__(self, model: bytes, tags: Tags, lowercase: bool) -> None:
+    def __init__(self, model: bytes, preprocessing: Preprocessing) -> None:
         """`model` is a serialised sentencepiece model."""
         self.model = model
-        self.tags = tags
-        self.lowercase = lowercase
+        self.preprocessing = preprocessing
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._names = [self._processor.id_to_piece(id_) for id_ in range(self.size)]
+        self._bytes = {
+            id_: int(name[1:-1], 16)
+            for id_, name in enumerate(self._names)
+            if self._processor.is_byte(id_)
+        }
 
     @classmethod
     def train(
         cls,
         lines: Iterable[str],
-        tags: Tags,
-        lowercase: bool,
+        preprocessing: Preprocessing,
         size: int,
         algorithm: Literal["bpe", "unigram"],
+        byte_fallback: bool = False,
     ) -> "SubwordTokenizer":
         """Learn a vocabulary from these lines. The same lines always give the same vocabulary.
 
         At most MAX_SENTENCES lines are held in memory.
 
-        size: maximum size of the vocabulary, including special tokens and tags. The vocabulary is
-              smaller if the lines do not yield as many pieces
+        size:          maximum size of the vocabulary, including special tokens, tags and the pieces
+                       of bytes. The vocabulary is smaller if the lines do not yield as many pieces
+        byte_fallback: add 256 pieces for bytes, so that every character can be encoded
         """
+        byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
+        if byte_fallback and byte_names:
+            raise ConfigError(
+                f"text.tags: {byte_names[0]!r}: is the name of a byte if text.byte_fallback = true; "
+                "choose another name"
+            )
         model = io.BytesIO()
         errors: list[BaseException] = []
 
         def sentences() -> Iterator[str]:
             try:
-                yield from _normalised_lines(lines, tags, lowercase)
+                yield from _prepared_lines(lines, preprocessing)
             except BaseException as error:
                 # sentencepiece replaces an error of its iterator by a RuntimeError.
                 errors.append(error)
@@ -95,9 +111,9 @@ class SubwordTokenizer:
                 bos_id=START,
                 eos_id=END,
                 unk_id=UNKNOWN,
-                user_defined_symbols=list(tags.names),
+                user_defined_symbols=list(preprocessing.tags.names),
                 character_coverage=1.0,
-                byte_fallback=False,
+                byte_fallback=byte_fallback,
                 normalization_rule_name="identity",
                 input_sentence_size=MAX_SENTENCES,
                 shuffle_input_sentence=True,
@@ -108,8 +124,8 @@ class SubwordTokenizer:
         except RuntimeError as error:
             if errors:
                 raise errors[0] from None
-            _raise_training_error(error, size)
-        return cls(model.getvalue(), tags, lowercase)
+            _raise_training_error(error, size, byte_fallback)
+        return cls(model.getvalue(), preprocessing)
 
     @classmethod
     def load(cls, path: Path, content: dict[str, Any]) -> "SubwordTokenizer":
@@ -124,13 +140,12 @@ class SubwordTokenizer:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
         if hashlib.sha256(model).hexdigest() != content["sha256"]:
             raise damaged_file_error(path)
-        return cls(model, Tags(content["tags"]), content["lowercase"])
+        return cls(model, Preprocessing.from_content(content))
 
     def _content(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "lowercase": self.lowercase,
-            "tags": list(self.tags.names),
+            **self.preprocessing.content(),
             "sha256": hashlib.sha256(self.model).hexdigest(),
         }
 
@@ -146,56 +161,91 @@ class SubwordTokenizer:
         return self._processor.encode(self._utf8(text))
 
     def _utf8(self, text: str) -> bytes:
-        """Normalise a text and convert it to UTF-8, which sentencepiece expects."""
+        """Preprocess a text and convert it to UTF-8, which sentencepiece expects."""
         try:
-            return _normalise(text, self.tags, self.lowercase).encode("utf-8")
+            return _prepare(text, self.preprocessing).encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{text!r}: is not valid Unicode: it contains half of a surrogate pair"
             ) from error
 
-    def _surfaces(self, ids: Sequence[int]) -> list[str]:
-        return ["" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " ") for id_ in ids]
+    def _surfaces(self, ids: Sequence[int]) -> Iterator[tuple[str, int]]:
+        """Yield the parts of the decoded text, each with the number of its tokens.
+
+        A part has one token. Only a character that is encoded as bytes may have more.
+        """
+        for is_byte, group in groupby(ids, self._bytes.__contains__):
+            if is_byte:
+                yield from _decode_bytes(bytes(self._bytes[id_] for id_ in group))
+            else:
+                for id_ in group:
+                    yield "" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " "), 1
 
     def decode(self, ids: Sequence[int]) -> str:
         # Remove the space that sentencepiece adds before the first word in order to encode this
         # word like any other.
-        return "".join(self._surfaces(ids)).removeprefix(" ")
+        return "".join(surface for surface, _ in self._surfaces(ids)).removeprefix(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._names[id_] for id_ in ids]
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        return word_indices(self._surfaces(ids))
+        surfaces = list(self._surfaces(ids))
+        indices = word_indices(surface for surface, _ in surfaces)
+        return [
+            index for index, (_, count) in zip(indices, surfaces, strict=True) for _ in range(count)
+        ]
 
     def save(self, folder: Path, name: str) -> None:
         write_file(folder / f"{name}.model", self.model)
         write_content(folder / f"{name}.json", self._content())
 
 
-def _normalise(text: str, tags: Tags, lowercase: bool) -> str:
-    return _BLANKS.sub(" ", tags.lower(text) if lowercase else text)
+def _prepare(text: str, preprocessing: Preprocessing) -> str:
+    return _BLANKS.sub(" ", preprocessing.apply(text))
 
 
-def _normalised_lines(lines: Iterable[str], tags: Tags, lowercase: bool) -> Iterator[str]:
+def _prepared_lines(lines: Iterable[str], preprocessing: Preprocessing) -> Iterator[str]:
     for line in lines:
-        yield _normalise(line, tags, lowercase)
+        yield _prepare(line, preprocessing)
 
 
-def _raise_training_error(error: RuntimeError, size: int) -> NoReturn:
+def _decode_bytes(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the characters of UTF-8 text, each with the number of its bytes.
+
+    A byte that is not part of a character becomes the replacement character. A control character
+    that separates lines or columns becomes a space, as when a text is encoded.
+    """
+    start = 0
+    while start < len(data):
+        character, count = REPLACEMENT, 1
+        for length in range(1, 5):
+            try:
+                character, count = data[start : start + length].decode("utf-8"), length
+                break
+            except UnicodeDecodeError:
+                continue
+        yield _BLANKS.sub(" ", character), count
+        start += count
+
+
+def _raise_training_error(error: RuntimeError, size: int, byte_fallback: bool) -> NoReturn:
     """Raise a ConfigError that explains why sentencepiece could not train.
 
     If the size of the vocabulary is the cause, the message says which setting to change.
 
-    error: the error that sentencepiece raised
-    size:  the size of the vocabulary that the recipe asks for
+    error:         the error that sentencepiece raised
+    size:          the size of the vocabulary that the recipe asks for
+    byte_fallback: True if the vocabulary includes pieces for bytes
     """
     message = str(error)
     setting = "text.tokenizer.size (or text.target_tokenizer.size, if it is set)"
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        fallback = "the 256 bytes of text.byte_fallback, " if byte_fallback else ""
         raise ConfigError(
-            f"a vocabulary of {size} subwords is too small: the special tokens, tags and single "
-            f"characters of the training text alone are {match[1]}; set {setting} well above that"
+            f"a vocabulary of {size} subwords is too small: {fallback}the special tokens, tags and "
+            f"single characters of the training text alone are {match[1]}; set {setting} well above "
+            "that" + (", or set text.byte_fallback = false" if byte_fallback else "")
         ) from error
     raise ConfigError(f"sentencepiece cannot learn from the training text: {message}") from error
 
@@ -213,7 +263,7 @@ class SampledSubwordTokenizer(SubwordTokenizer):
 
         To seed the sampling, call `encode` inside `run_with_sampling_seed`.
         """
-        super().__init__(tokenizer.model, tokenizer.tags, tokenizer.lowercase)
+        super().__init__(tokenizer.model, tokenizer.preprocessing)
         self.alpha = alpha
         self.seed = seed
 

@@ -1,73 +1,22 @@
-"""The interface of all tokenizers, the format of their files, and tags."""
+"""The interface of all tokenizers, and the format of their files."""
 
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from seqloom.core.errors import ConfigError, NotFoundError, StorageError
+from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import write_file
-from seqloom.text.vocabulary import SPECIAL_TOKENS
-
-JOINER = "￭"
-"""Joiner (U+FFED). It is attached to the left or right end of a token to mark that the text has no
-space there."""
-SPACE = "▁"
-"""Stands for a space inside a sentencepiece piece (U+2581)."""
-
-
-class Tags:
-    """Finds tags in texts. A tag is a string that a tokenizer treats as a single token.
-
-    If one tag is a prefix of another, the longer one matches first.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(dict.fromkeys(names))
-        problems = [problem for name in self.names for problem in _problems(name)]
-        if problems:
-            raise ConfigError("text.tags is not valid:\n  " + "\n  ".join(problems))
-        longest_first = sorted(self.names, key=lambda name: (-len(name), name))
-        alternatives = "|".join(re.escape(name) for name in longest_first)
-        self._pattern = re.compile(f"({alternatives})") if self.names else None
-
-    def split(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text into tags and the text between them.
-
-        Yields each non-empty part, with True if the part is a tag and False otherwise.
-        """
-        parts = [text] if self._pattern is None else self._pattern.split(text)
-        # re.split returns the captured tags at odd indices.
-        yield from ((part, index % 2 == 1) for index, part in enumerate(parts) if part)
-
-    def first(self, text: str) -> tuple[str, str]:
-        """Return the tag at the start of the text ("" if there is none) and the text after it."""
-        match = None if self._pattern is None else self._pattern.match(text)
-        return ("", text) if match is None else (match[0], text[match.end() :].lstrip())
-
-    def lower(self, text: str) -> str:
-        """Lowercase a text except for its tags."""
-        return "".join(part if is_tag else part.lower() for part, is_tag in self.split(text))
-
-
-def _problems(name: str) -> Iterator[str]:
-    if not name or any(character.isspace() for character in name):
-        yield f"{name!r}: a tag must not be empty and must have no white space; use a form like '<2fr>'"
-    if name in SPECIAL_TOKENS:
-        yield f"{name!r}: is the name of a special token; choose another name"
-    if JOINER in name or SPACE in name:
-        yield f"{name!r}: {JOINER!r} and {SPACE!r} are reserved characters; remove them"
+from seqloom.text.preprocessing import Preprocessing
 
 
 class Tokenizer(Protocol):
     """Converts text to token ids and back. `encode` adds neither START nor END."""
 
-    tags: Tags
-    """Strings that are always encoded as a single token."""
-    lowercase: bool
-    """True if `encode` lowercases the text. Decoded text then has no capitals, except in tags."""
+    preprocessing: Preprocessing
+    """What `encode` does to a text first, and the strings that it always encodes as a single
+    token."""
 
     @property
     def size(self) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from seqloom.text.tokenizer import Tags, content_digest, word_indices, write_content
+from seqloom.text.preprocessing import Preprocessing
+from seqloom.text.tokenizer import content_digest, word_indices, write_content
 from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN, Vocabulary
 
 
@@ -19,10 +20,9 @@ class VocabularyTokenizer:
 
     kind: ClassVar[str]
 
-    def __init__(self, vocabulary: Vocabulary, tags: Tags, lowercase: bool) -> None:
+    def __init__(self, vocabulary: Vocabulary, preprocessing: Preprocessing) -> None:
         self.vocabulary = vocabulary
-        self.tags = tags
-        self.lowercase = lowercase
+        self.preprocessing = preprocessing
 
     def split(self, text: str) -> Iterable[str]:
         """Split a text into pieces. Some of them may be missing in the vocabulary."""
@@ -38,13 +38,12 @@ class VocabularyTokenizer:
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
         """Create a tokenizer from the content of its JSON file."""
-        return cls(Vocabulary(content["pieces"]), Tags(content["tags"]), content["lowercase"])
+        return cls(Vocabulary(content["pieces"]), Preprocessing.from_content(content))
 
     def _content(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "lowercase": self.lowercase,
-            "tags": list(self.tags.names),
+            **self.preprocessing.content(),
             "pieces": list(self.vocabulary.pieces[len(SPECIAL_TOKENS) :]),
         }
 
@@ -78,28 +77,26 @@ class VocabularyTokenizer:
 class CharacterTokenizer(VocabularyTokenizer):
     """Encodes every Unicode character, including spaces, as a token. Unseen characters are UNKNOWN.
 
-    For a text x of known characters, decode(encode(x)) == x. If `lowercase` is set, the result is x
-    in lower case, except for its tags.
+    For a text x of known characters, decode(encode(x)) is the preprocessed x.
     """
 
     kind: ClassVar[str] = "characters"
 
     @classmethod
-    def train(cls, lines: Iterable[str], tags: Tags, lowercase: bool) -> Self:
+    def train(cls, lines: Iterable[str], preprocessing: Preprocessing) -> Self:
         """Collect the characters of these lines."""
         counts: Counter[str] = Counter()
         for line in lines:
-            counts.update(split_characters(line, tags, lowercase))
-        return cls(Vocabulary.from_counts(counts, tags.names), tags, lowercase)
+            counts.update(split_characters(line, preprocessing))
+        return cls(Vocabulary.from_counts(counts, preprocessing.tags.names), preprocessing)
 
     def split(self, text: str) -> Iterator[str]:
-        return split_characters(text, self.tags, self.lowercase)
+        return split_characters(text, self.preprocessing)
 
 
-def split_characters(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
+def split_characters(text: str, preprocessing: Preprocessing) -> Iterator[str]:
     """Yield the tags and the single characters of a text."""
-    normalised = tags.lower(text) if lowercase else text
-    for part, is_tag in tags.split(normalised):
+    for part, is_tag in preprocessing.split(text):
         if is_tag:
             yield part
         else:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import ClassVar, Self
 from unicodedata import category
 
-from seqloom.text.tokenizer import JOINER, Tags
+from seqloom.text.preprocessing import JOINER, Preprocessing
 from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN, Vocabulary
 from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
 
@@ -23,30 +23,35 @@ class WordTokenizer(VocabularyTokenizer):
     If there is no space between a tag and its neighbour, the joiner is a separate token. A word or
     punctuation mark that contains a joiner character in the text itself is UNKNOWN.
 
-    For a text x of known tokens, decode(encode(x)) == x with these exceptions: each run of white
-    space becomes one space, white space at both ends is removed, and the text is lowercased if
-    `lowercase` is set.
+    For a text x of known tokens, decode(encode(x)) is the preprocessed x with these exceptions: each
+    run of white space becomes one space, and white space at both ends is removed.
     """
 
     kind: ClassVar[str] = "words"
 
     @classmethod
     def train(
-        cls, lines: Iterable[str], tags: Tags, lowercase: bool, size: int, min_count: int
+        cls, lines: Iterable[str], preprocessing: Preprocessing, size: int, min_count: int
     ) -> Self:
         """Count the tokens of these lines and keep the most frequent ones."""
         counts: Counter[str] = Counter()
         for line in lines:
-            counts.update(split_words(line, tags, lowercase))
+            counts.update(split_words(line, preprocessing))
         del counts[NO_PIECE]
-        reserved = (*tags.names, JOINER) if tags.names else ()
-        return cls(Vocabulary.from_counts(counts, reserved, size, min_count), tags, lowercase)
+        reserved = _reserved_pieces(preprocessing)
+        return cls(Vocabulary.from_counts(counts, reserved, size, min_count), preprocessing)
 
     def split(self, text: str) -> Iterator[str]:
-        return split_words(text, self.tags, self.lowercase)
+        return split_words(text, self.preprocessing)
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)
+
+
+def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
+    """Return the pieces that every vocabulary contains. Only tags need a joiner of their own."""
+    names = preprocessing.tags.names
+    return (*names, JOINER) if names else ()
 
 
 NO_PIECE = ""
@@ -72,23 +77,22 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(rf"{letter}+(?:['’]{letter}+)*|\S[{marks}]*")
 
 
-def split_words(text: str, tags: Tags, lowercase: bool) -> Iterator[str]:
+def split_words(text: str, preprocessing: Preprocessing) -> Iterator[str]:
     """Split a text into tags, words and punctuation marks. Add joiners as in `WordTokenizer`."""
-    return split_chunks(text, tags, lowercase, _split_chunk)
+    return split_chunks(text, preprocessing, _split_chunk)
 
 
 def split_chunks(
-    text: str, tags: Tags, lowercase: bool, split: Callable[[str], Iterable[str]]
+    text: str, preprocessing: Preprocessing, split: Callable[[str], Iterable[str]]
 ) -> Iterator[str]:
     """Split a text at tags and white space into chunks, then split each chunk with `split`.
 
     Yields the resulting pieces and the tags in the order of the text. If there is
     no space between a tag and its neighbour, yields a joiner between them.
     """
-    normalised = tags.lower(text) if lowercase else text
     after_space = True
     after_tag = False
-    for part, is_tag in tags.split(normalised):
+    for part, is_tag in preprocessing.split(text):
         touches_previous = not (after_space or part[0].isspace())
         if touches_previous and (is_tag or after_tag):
             yield JOINER
@@ -145,24 +149,24 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     The string "<unk>", which corpora such as WikiText contain, is UNKNOWN. If there is no space
     between a tag and its neighbour, a joiner token is between them, as in `WordTokenizer`.
 
-    For every text x of known tokens, decode(encode(x)) == x with the same exceptions as in
-    `WordTokenizer`.
+    For every text x of known tokens, decode(encode(x)) is the preprocessed x with the same
+    exceptions as in `WordTokenizer`.
     """
 
     kind: ClassVar[str] = "whitespace"
 
     @classmethod
-    def train(cls, lines: Iterable[str], tags: Tags, lowercase: bool, size: int) -> Self:
+    def train(cls, lines: Iterable[str], preprocessing: Preprocessing, size: int) -> Self:
         """Count the tokens of these lines and keep the most frequent ones."""
         counts: Counter[str] = Counter()
         for line in lines:
-            counts.update(split_chunks(line, tags, lowercase, _keep_chunk))
+            counts.update(split_chunks(line, preprocessing, _keep_chunk))
         del counts[NO_PIECE], counts[SPECIAL_TOKENS[UNKNOWN]]
-        reserved = (*tags.names, JOINER) if tags.names else ()
-        return cls(Vocabulary.from_counts(counts, reserved, size), tags, lowercase)
+        reserved = _reserved_pieces(preprocessing)
+        return cls(Vocabulary.from_counts(counts, reserved, size), preprocessing)
 
     def split(self, text: str) -> Iterator[str]:
-        return split_chunks(text, self.tags, self.lowercase, _keep_chunk)
+        return split_chunks(text, self.preprocessing, _keep_chunk)
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)

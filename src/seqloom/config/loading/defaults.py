@@ -96,9 +96,12 @@ def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
     return {"decoding": {"kind": "greedy"}, **tables, "text": text}
 
 
-OLD_BEHAVIOUR: dict[str, dict[str, Any]] = {"decoding": {"length_counts_end": True}}
-"""Settings whose default differs from what seqloom did before the setting existed, with the value
-that stands for the old behaviour."""
+OLD_BEHAVIOUR: dict[str, dict[str, Any]] = {
+    "decoding": {"length_counts_end": True},
+    "text": {"normalization": "none", "byte_fallback": False},
+}
+"""Settings that did not always exist and whose default is or may become a new behaviour, with the
+value that stands for the old behaviour."""
 
 
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:

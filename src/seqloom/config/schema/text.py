@@ -6,6 +6,9 @@ from pydantic import Field, model_validator
 
 from seqloom.config.schema.section import Section
 
+Normalization = Literal["nfc", "nfkc", "none"]
+"""Unicode normalisation forms, by their names in recipes."""
+
 
 class CharactersConfig(Section):
     """Every character is a token."""
@@ -77,6 +80,13 @@ class TextConfig(Section):
     and required by copying and by model.tie = "all". Default: false."""
     lowercase: bool = False
     """Lowercase source and target. Outputs are then lowercase too. Default: false."""
+    normalization: Normalization = "nfc"
+    """Unicode normalisation of source and target. With "nfc", the two ways to write "é" (one character, or "e" and a
+    combining accent) give the same tokens. "nfkc" also replaces compatibility characters: "ﬁ" becomes "fi", "①"
+    becomes "1". "none" keeps every text as it is. Outputs and references are scored in this form. Default: "nfc"."""
+    byte_fallback: bool = False
+    """Encode a character that is not in the vocabulary as the bytes of its UTF-8 form instead of the unknown token.
+    Applies to tokenizers of kind "subwords". Their size includes 256 pieces for the bytes. Default: false."""
     tags: tuple[str, ...] = ()
     """Strings such as '<U>' or '<2fr>' that are always a single token. Predictions have a warning if
     a source text contains none of them. Default: []."""
@@ -95,15 +105,19 @@ class TextConfig(Section):
         invalid = [tag for tag in self.tags if not tag or tag != tag.strip() or " " in tag]
         if invalid:
             raise ValueError(f"tags must be non-empty and without spaces, not {invalid}")
-        other_kinds = [
-            tokenizer.kind
-            for tokenizer in (self.tokenizer, self.target)
-            if tokenizer.kind != "subwords"
-        ]
+        kinds = [tokenizer.kind for tokenizer in (self.tokenizer, self.target)]
+        other_kinds = [kind for kind in kinds if kind != "subwords"]
         if self.sampling is not None and other_kinds:
             raise ValueError(
                 f"sampling needs subwords, but the tokenizer kind is '{other_kinds[0]}'; "
                 "remove sampling, or use kind = 'subwords'"
+            )
+        # If true were the default, it would be the value of every recipe without subwords.
+        is_default = self.byte_fallback == type(self).model_fields["byte_fallback"].default
+        if self.byte_fallback and not is_default and "subwords" not in kinds:
+            raise ValueError(
+                f"byte_fallback needs subwords, but the tokenizer kind is '{kinds[0]}'; "
+                "remove byte_fallback, or use kind = 'subwords'"
             )
         return self
 

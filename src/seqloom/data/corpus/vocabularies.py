@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sentencepiece
 
+from seqloom.config.loading.defaults import OLD_BEHAVIOUR
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
-from seqloom.config.schema.text import TokenizerConfig
+from seqloom.config.schema.text import TextConfig, TokenizerConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.corpus.disk_cache import cached_folder, discard
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
@@ -45,7 +46,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
             FORMAT,
             sentencepiece.__version__,
             fingerprint(config.data, "train"),
-            text.model_dump(mode="json", exclude={"sampling"}) | {"tags": list(tags)},
+            _vocabulary_settings(text) | {"tags": list(tags)},
             target_only,
         ]
     )
@@ -53,12 +54,12 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     def fill(folder: Path) -> None:
         def train(tokenizer: TokenizerConfig, sides: TextSides) -> Tokenizer:
             lines = _training_lines(config, sides)
-            if not config.data.is_long_text:
-                return train_tokenizer(tokenizer, lines, tags, text.lowercase)
-            without_endings = (line.removesuffix("\n") for line in lines)
-            return LongTextTokenizer(
-                train_tokenizer(tokenizer, without_endings, tags, text.lowercase)
+            if config.data.is_long_text:
+                lines = (line.removesuffix("\n") for line in lines)
+            trained = train_tokenizer(
+                tokenizer, lines, tags, text.lowercase, text.normalization, text.byte_fallback
             )
+            return LongTextTokenizer(trained) if config.data.is_long_text else trained
 
         if text.shared and not target_only:
             train(text.tokenizer, "both").save(folder, "target")
@@ -73,6 +74,17 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
         # The cache checks only file sizes, so a damaged file of the right size is detected here.
         discard("vocabularies", digest)
         return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
+
+
+def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
+    """Return the settings that determine the vocabularies.
+
+    A setting that stands for the old behaviour is left out, so that vocabularies in the cache that
+    are older than the setting are found.
+    """
+    settings = text.model_dump(mode="json", exclude={"sampling"})
+    old = OLD_BEHAVIOUR["text"].items()
+    return {name: value for name, value in settings.items() if (name, value) not in old}
 
 
 def _load(folder: Path, target_only: bool, shared: bool) -> Tokenizers:

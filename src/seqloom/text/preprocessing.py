@@ -1,0 +1,166 @@
+"""What tokenizers do to a text before they split it: Unicode normalisation and lowercasing. Tags in
+the text stay intact."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+from unicodedata import normalize
+
+from seqloom.config.schema.text import Normalization
+from seqloom.core.errors import ConfigError
+from seqloom.text.vocabulary import SPECIAL_TOKENS
+
+JOINER = "￭"
+"""Joiner (U+FFED). It is attached to the left or right end of a token to mark that the text has no
+space there."""
+SPACE = "▁"
+"""Stands for a space inside a sentencepiece piece (U+2581)."""
+
+
+def normalise(text: str, form: Normalization) -> str:
+    """Return the text in a Unicode normalisation form, in which characters are composed."""
+    match form:
+        case "nfc":
+            return normalize("NFC", text)
+        case "nfkc":
+            return normalize("NFKC", text)
+        case "none":
+            return text
+        case _:
+            assert_never(form)
+
+
+def decompose(text: str, form: Normalization) -> str:
+    """Return the text with all characters decomposed, so that `normalise` returns the same text
+    for the result as for `text`."""
+    match form:
+        case "nfc":
+            return normalize("NFD", text)
+        case "nfkc":
+            return normalize("NFKD", text)
+        case "none":
+            return text
+        case _:
+            assert_never(form)
+
+
+class Tags:
+    """Finds tags in texts. A tag is a string that a tokenizer treats as a single token.
+
+    If one tag is a prefix of another, the longer one matches first.
+
+    names:         the tags, in the form `normalization`
+    normalization: texts that are equal in this form have the same tags
+    """
+
+    def __init__(self, names: Sequence[str], normalization: Normalization = "none") -> None:
+        self.normalization: Normalization = normalization
+        written = tuple(dict.fromkeys(names))
+        self.names = tuple(normalise(name, normalization) for name in written)
+        problems = [problem for name in self.names for problem in _problems(name)]
+        problems += [
+            f"{name!r}: is the same as an earlier tag if text.normalization = '{normalization}'; "
+            "remove one of them"
+            for index, name in enumerate(written)
+            if self.names.index(self.names[index]) < index
+        ]
+        if problems:
+            raise ConfigError("text.tags is not valid:\n  " + "\n  ".join(problems))
+        # A tag is matched in the decomposed text: in a composed text, a combining mark after the
+        # tag could be part of the last character of the tag.
+        self._names = {decompose(name, normalization): name for name in self.names}
+        longest_first = sorted(self._names, key=lambda name: (-len(name), name))
+        alternatives = "|".join(re.escape(name) for name in longest_first)
+        self._pattern = re.compile(f"({alternatives})") if self.names else None
+
+    def split(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Normalise a text, and split it into tags and the text between them.
+
+        Yields each non-empty part, with True if the part is a tag and False otherwise.
+        """
+        if self._pattern is None:
+            parts = [text]
+        else:
+            parts = self._pattern.split(decompose(text, self.normalization))
+        # re.split returns the captured tags at odd indices.
+        for index, part in enumerate(parts):
+            if index % 2 == 1:
+                yield self._names[part], True
+            elif part:
+                yield normalise(part, self.normalization), False
+
+    def normalise(self, text: str) -> str:
+        """Normalise a text. A combining mark after a tag is not composed with the tag."""
+        return "".join(part for part, _ in self.split(text))
+
+    def first(self, text: str) -> tuple[str, str]:
+        """Return the tag at the start of the text ("" if there is none) and the text after it."""
+        parts = list(self.split(text))
+        if not (parts and parts[0][1]):
+            return "", text
+        return parts[0][0], "".join(part for part, _ in parts[1:]).lstrip()
+
+    def lower(self, text: str) -> str:
+        """Normalise and lowercase a text except for its tags."""
+        # The lower case of a normalised character may be several characters in another form.
+        return "".join(
+            part if is_tag else normalise(part.lower(), self.normalization)
+            for part, is_tag in self.split(text)
+        )
+
+
+def _problems(name: str) -> Iterator[str]:
+    if not name or any(character.isspace() for character in name):
+        yield f"{name!r}: a tag must not be empty and must have no white space; use a form like '<2fr>'"
+    if name in SPECIAL_TOKENS:
+        yield f"{name!r}: is the name of a special token; choose another name"
+    if JOINER in name or SPACE in name:
+        yield f"{name!r}: {JOINER!r} and {SPACE!r} are reserved characters; remove them"
+
+
+NO_TAGS = Tags(())
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What a tokenizer does to every text before it splits the text into tokens.
+
+    tags:      strings that are always encoded as a single token, and the Unicode normalisation of
+               texts
+    lowercase: True to lowercase everything but the tags
+    """
+
+    tags: Tags = NO_TAGS
+    lowercase: bool = False
+
+    @property
+    def normalization(self) -> Normalization:
+        """Unicode normalisation form of the preprocessed text."""
+        return self.tags.normalization
+
+    def apply(self, text: str) -> str:
+        """Return the preprocessed text."""
+        return "".join(part for part, _ in self.split(text))
+
+    def split(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Preprocess a text, and split it into tags and the text between them.
+
+        Yields each non-empty part, with True if the part is a tag and False otherwise.
+        """
+        return self.tags.split(self.tags.lower(text) if self.lowercase else text)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> "Preprocessing":
+        """Create an object from the content of a tokenizer's JSON file."""
+        tags = Tags(content["tags"], content.get("normalization", "none"))
+        return cls(tags, content["lowercase"])
+
+    def content(self) -> dict[str, Any]:
+        """Return the part of a tokenizer's JSON file that describes this object."""
+        content = {"lowercase": self.lowercase, "tags": list(self.tags.names)}
+        # Files from before there was a normalisation have no such key. Without the key, the digest
+        # of a tokenizer stays what it was.
+        if self.normalization != "none":
+            content["normalization"] = self.normalization
+        return content
