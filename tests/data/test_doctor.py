@@ -206,3 +206,36 @@ def test_duplicates_in_synthetic_data_are_no_warning(folder: Path) -> None:
     synthetic = {"kind": "synthetic", "task": "copy", "examples": 200, "max_length": 2}
     check = examine(recipe(folder, train=synthetic, dev=synthetic, test=synthetic))
     assert all(finding.level == "note" for finding in check.findings)
+
+
+@pytest.mark.parametrize(
+    ("form", "level", "advice"),
+    [
+        ("nfc", "note", "text.normalization = 'nfc' normalises them"),
+        ("none", "warning", "set text.normalization = 'nfc'"),
+    ],
+)
+def test_other_unicode_forms_are_reported_with_their_lines(
+    folder: Path, form: str, level: str, advice: str
+) -> None:
+    append(folder, "dev", ("cafe\u0301", "x"), ("y", "cafe\u0301"))
+    config = recipe(folder)
+    text = config.text.model_copy(update={"normalization": form})
+    check = examine(config.model_copy(update={"text": text}))
+    for side in ("sources", "targets"):
+        finding = the_finding(check, f"{side} are not in the Unicode form NFC")
+        assert (finding.level, finding.where) == (level, "data.dev")
+        assert "dev.tsv:" in finding.what
+        assert advice in finding.advice
+
+
+def test_invisible_characters_and_mixed_scripts_are_warnings_with_their_lines(
+    folder: Path,
+) -> None:
+    append(folder, "test", ("a\u200bb", "\u0410pple"))
+    check = examine(recipe(folder))
+    invisible = the_finding(check, "1 of 11 sources have invisible characters")
+    assert "U+200B ZERO WIDTH SPACE" in invisible.what
+    mixed = the_finding(check, "1 of 11 targets have words that mix")
+    assert "test.tsv:11: '\u0410pple'" in mixed.what
+    assert invisible.level == mixed.level == "warning"

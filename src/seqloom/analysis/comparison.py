@@ -13,6 +13,7 @@ from seqloom.metrics.sentence_scores import sentence_chrf
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
+from seqloom.text.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def compare_runs(
         ]
         for run, decoding in zip(runs, decodings, strict=True)
     )
-    lowercase = runs[0].task.target_tokenizer.preprocessing.lowercase
+    preprocessing = runs[0].task.target_tokenizer.preprocessing
     pairs = [
-        _compare_outputs(number, example, (first, second), lowercase)
+        _compare_outputs(number, example, (first, second), preprocessing)
         for number, (example, first, second) in enumerate(
             zip(examples, first_outputs, second_outputs, strict=True), start=1
         )
@@ -118,14 +119,19 @@ def compare_runs(
 
 
 def _compare_outputs(
-    number: int, example: Example, outputs: tuple[Prediction, Prediction], lowercase: bool
+    number: int,
+    example: Example,
+    outputs: tuple[Prediction, Prediction],
+    preprocessing: Preprocessing,
 ) -> OutputPair:
-    first, second = (output.text for output in outputs)
+    normalise, lowercase = preprocessing.tags.normalise, preprocessing.lowercase
+    first, second = (normalise(output.text) for output in outputs)
+    references = [normalise(reference) for reference in example.references]
     qualities = None
-    if example.references:
+    if references:
         qualities = (
-            sentence_chrf(first, example.references, lowercase),
-            sentence_chrf(second, example.references, lowercase),
+            sentence_chrf(first, references, lowercase),
+            sentence_chrf(second, references, lowercase),
         )
     similarity = 100.0 if first == second else sentence_chrf(second, [first], lowercase)
     return OutputPair(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +18,13 @@ def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
     """Return (word F1, character F1), which measure how much the output overlaps a reference.
 
     F1 = 2 |o ∩ r| / (|o| + |r|), where o and r are the multisets of words (or characters) of the
-    output and the reference. If there are several references, each value is the maximum over the
-    references.
+    output and the reference in NFC. If there are several references, each value is the maximum over
+    the references.
 
     Outputs can be sorted by this pair. Outputs with equal word F1 are then in the order of their
     character F1.
     """
+    output, *references = (unicodedata.normalize("NFC", text) for text in (output, *references))
     words = max(_f1(output.split(), reference.split()) for reference in references)
     return words, max(_f1(output, reference) for reference in references)
 

@@ -319,9 +319,8 @@ class Run:
         outputs = evaluate_outputs(engine.apply(self.predictor), examples, chosen, progress)
         scores = outputs.scores
         if lowercase and outputs.texts:
-            scores.append(
-                lowercased_bleu(outputs.texts, [example.references for example in examples])
-            )
+            texts = self.task.scored_texts(outputs.texts, examples)
+            scores += texts.sign_scores([lowercased_bleu(texts.outputs, texts.references)])
         scores += likelihood_scores(self.predictor, pairs, window_shape(source, split))
         return EvaluationReport(
             run=self.name,
@@ -338,6 +337,7 @@ class Run:
             data=source,
             engine=engine.name,
             settings=self.settings,
+            normalization=self.config.text.normalization,
         )
 
 

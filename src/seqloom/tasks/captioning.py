@@ -34,7 +34,7 @@ class Captioning(TokenTask):
     def source_text(self, example: Example) -> str:
         return example.source
 
-    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+    def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return BLEU, chrF, exact match, and the scores that papers on captioning report.
 
         These papers report BLEU-1 to BLEU-4 without punctuation, and BLEU-1 with punctuation. Exact

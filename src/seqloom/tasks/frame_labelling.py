@@ -49,7 +49,7 @@ class FrameLabelling(TokenTask):
     def source_text(self, example: Example) -> str:
         return example.source
 
-    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+    def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         references = [example.references for example in examples]
         return [metric(outputs, references) for metric in self.metrics]
 

@@ -40,6 +40,6 @@ class LanguageModel(TokenTask):
     def source_text(self, example: Example) -> str:
         return ""
 
-    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+    def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return an empty list: generated text has no reference to compare it with."""
         return []

@@ -19,6 +19,7 @@ from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import LIKELIHOOD, Ids, Objective, Reward, minimum_risk_loss, r_drop_loss
+from seqloom.tasks.scored_texts import ScoredTexts, normalise_texts
 from seqloom.tasks.task import ModelInput
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import PAD
@@ -57,7 +58,21 @@ class TokenTask:
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Score outputs against the references of their examples. Return an empty list if the task
-        has no references."""
+        has no references.
+
+        All texts are compared in the Unicode form of the target tokenizer. If this changes a text,
+        the signatures of the scores name the form.
+        """
+        texts = self.scored_texts(outputs, examples)
+        return texts.sign_scores(self.compute_scores(texts.outputs, texts.examples))
+
+    def scored_texts(self, outputs: Sequence[str], examples: Sequence[Example]) -> ScoredTexts:
+        """Return the texts in the Unicode form in which `scores` compares them."""
+        tags = self.target_tokenizer.preprocessing.tags
+        return normalise_texts(outputs, examples, tags, self.source_tokenizer is not None)
+
+    def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+        """Compute the scores of texts that `scored_texts` returned."""
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":

@@ -60,7 +60,7 @@ class Translation(TokenTask):
     def source_text(self, example: Example) -> str:
         return example.source
 
-    def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
+    def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Compute the scores that the recipe lists, in the same order.
 
         SARI compares outputs with sources and references, the other scores only with references.

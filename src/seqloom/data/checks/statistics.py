@@ -12,6 +12,7 @@ import numpy as np
 
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import SeqloomError
+from seqloom.data.checks.characters import CharacterStatistics
 from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Example, InvalidLine, Split
@@ -130,6 +131,10 @@ class SplitStatistics:
     targets are compared."""
     first_leak: str = ""
     """file:line of the first example counted in `leaked_sources`."""
+    source_characters: CharacterStatistics = field(default_factory=CharacterStatistics)
+    """Unusual characters of the sources. Sources that are not text are not examined."""
+    target_characters: CharacterStatistics = field(default_factory=CharacterStatistics)
+    """Unusual characters of the targets."""
     skipped_lines: InvalidLines = field(default_factory=InvalidLines)
     """Lines that cannot be used and that data.invalid_lines = "skip" skips."""
     problems: list[SeqloomError] = field(default_factory=list)
@@ -156,6 +161,9 @@ def collect_statistics(
         statistics.target = TokenStatistics()
     for example in _readable_examples(config, split, statistics):
         _count_duplicates(statistics, example, train)
+        if tokenizers is None or tokenizers.source is not None:
+            statistics.source_characters.add(example.source, example.where)
+        statistics.target_characters.add(example.target, example.where)
         if tokenizers is not None:
             _count_tokens(statistics, example, tokenizers, config)
         statistics.examples += 1

@@ -46,6 +46,7 @@ def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[F
     """Yield the warnings and notes about a split."""
     if config.data.is_long_text:  # the lines of a long text are not examples
         yield from _unknown_tokens(statistics)
+        yield from _unusual_characters(statistics, config)
         return
     yield from _skipped_lines(statistics)
     yield from _line_ranges(statistics, config)
@@ -53,6 +54,7 @@ def split_warnings(statistics: SplitStatistics, config: RunConfig) -> Iterator[F
     yield from _leaks(statistics)
     yield from _empty_examples(statistics)
     yield from _unknown_tokens(statistics)
+    yield from _unusual_characters(statistics, config)
     yield from _extreme_lengths(statistics)
     filtered = statistics.dropped - statistics.empty
     if filtered:
@@ -158,6 +160,41 @@ def _unknown_tokens(statistics: SplitStatistics) -> Iterator[Finding]:
                 f"{tokens.unknown_share:.2%} of {name} tokens are unknown "
                 f"({tokens.unknown} of {tokens.tokens})",
                 "use subwords, raise text.tokenizer.size, or check for unusual characters",
+            )
+
+
+def _unusual_characters(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
+    where, total = f"data.{statistics.split}", statistics.examples
+    form = config.text.normalization
+    for side, characters in (
+        ("source", statistics.source_characters),
+        ("target", statistics.target_characters),
+    ):
+        if lines := characters.not_nfc:
+            yield Finding(
+                "warning" if form == "none" else "note",
+                where,
+                f"{lines.count} of {total} {side}s are not in the Unicode form NFC ({lines})",
+                "set text.normalization = 'nfc': otherwise equal characters may have different "
+                "tokens"
+                if form == "none"
+                else f"nothing: text.normalization = '{form}' normalises them",
+            )
+        if lines := characters.invisible:
+            yield Finding(
+                "warning",
+                where,
+                f"{lines.count} of {total} {side}s have invisible characters ({lines})",
+                "remove them: words that look the same would have different tokens",
+            )
+        if lines := characters.mixed_scripts:
+            yield Finding(
+                "warning",
+                where,
+                f"{lines.count} of {total} {side}s have words that mix Latin letters with Greek or "
+                f"Cyrillic letters that look alike ({lines})",
+                "replace the letters of the wrong script: words that look the same would have "
+                "different tokens",
             )
 
 

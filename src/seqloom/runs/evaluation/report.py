@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqloom import __version__
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.config.schema.text import Normalization
 from seqloom.core.batch import Batch, Images
 from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
@@ -28,9 +29,11 @@ from seqloom.runs.evaluation.groups import GroupScores, mean_scores
 from seqloom.runs.evaluation.perplexity import corpus_loss, long_text_scores, sentence_scores
 from seqloom.runs.folder.integrity import EVALUATION
 from seqloom.runs.predictor import Predictor, ProgressCallback
+from seqloom.tasks.scored_texts import normalise_texts
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import newline_id
+from seqloom.text.preprocessing import Tags
 
 BATCH_TOKENS = 4_096
 """Maximum number of tokens per batch when targets are scored."""
@@ -40,16 +43,17 @@ BATCH_TOKENS = 4_096
 class EvaluationReport:
     """The scores of a run on a split.
 
-    scores:    scores of the outputs, followed by the likelihood scores
-    by_length: scores of the outputs, grouped by the length of the source
-    outputs:   one text per example. Empty for a language model, which has only likelihood scores.
-    cut_off:   number of outputs that reached the length limit before END
-    members:   number of runs in the ensemble. 1 for a single run.
-    engine:    name of the engine that computed the outputs
-    parts:     scores of each group of the split. A group is, for example, a language pair. Empty if
-               there is only one group.
-    settings:  settings of the model that were changed after training, for example
-               "model.decoder.attention.selection=argmax"
+    scores:        scores of the outputs, followed by the likelihood scores
+    by_length:     scores of the outputs, grouped by the length of the source
+    outputs:       one text per example. Empty for a language model, which has only likelihood scores.
+    cut_off:       number of outputs that reached the length limit before END
+    members:       number of runs in the ensemble. 1 for a single run.
+    engine:        name of the engine that computed the outputs
+    parts:         scores of each group of the split. A group is, for example, a language pair. Empty if
+                   there is only one group.
+    settings:      settings of the model that were changed after training, for example
+                   "model.decoder.attention.selection=argmax"
+    normalization: Unicode form in which outputs and references are compared
     """
 
     run: str
@@ -66,6 +70,7 @@ class EvaluationReport:
     engine: str = "torch"
     parts: Sequence[GroupScores] = ()
     settings: tuple[str, ...] = ()
+    normalization: Normalization = "none"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report without sources, references and outputs, which have their own files."""
@@ -155,8 +160,12 @@ def evaluate_outputs(
     predictions = predictor.predict(sources, decoding, progress=progress)
     texts = [hypotheses[0].text for hypotheses in predictions]
     cut_off = sum(not hypotheses[0].finished for hypotheses in predictions)
-    references = [example.references for example in examples]
-    buckets = by_length(task.metrics[0], sources, texts, references) if task.metrics else []
+    scored = task.scored_texts(texts, examples)
+    buckets = (
+        by_length(task.metrics[0], sources, scored.outputs, scored.references)
+        if task.metrics
+        else []
+    )
     return ScoredOutputs(texts, task.scores(texts, examples), buckets, cut_off)
 
 
@@ -273,5 +282,15 @@ def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> lis
             f"{baseline.run} and {system.run} were evaluated on different sentences and cannot be "
             "compared. Evaluate both on the same test set"
         )
-    references = [example.references for example in system.examples]
-    return compare_systems(baseline.outputs, system.outputs, references)
+    # A run that was trained without normalisation is compared in the form of the other run.
+    form = system.normalization if system.normalization != "none" else baseline.normalization
+    tags = Tags((), form)
+    first, second = (
+        normalise_texts(report.outputs, report.examples, tags, sources=False)
+        for report in (baseline, system)
+    )
+    changed = first if first.changed else second
+    return [
+        replace(comparison, signature=changed.sign(comparison.signature) or "")
+        for comparison in compare_systems(first.outputs, second.outputs, second.references)
+    ]

@@ -1,0 +1,57 @@
+"""Texts in the Unicode form in which they are scored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seqloom.config.schema.text import Normalization
+from seqloom.data.example import Example
+from seqloom.metrics.score import Score
+from seqloom.text.preprocessing import Tags
+
+
+@dataclass(frozen=True)
+class ScoredTexts:
+    """Outputs and examples in the form of the target tokenizer, so that two ways to write the same
+    character count as equal.
+
+    form:    the Unicode normalisation form
+    changed: True if an output, a reference or a source was not in this form
+    """
+
+    outputs: list[str]
+    examples: list[Example]
+    form: Normalization
+    changed: bool
+
+    @property
+    def references(self) -> list[tuple[str, ...]]:
+        return [example.references for example in self.examples]
+
+    def sign(self, signature: str | None) -> str | None:
+        """Add the form to the signature of a score if the form changed a text."""
+        if not self.changed:
+            return signature
+        return "|".join(part for part in (signature, f"unicode:{self.form}") if part)
+
+    def sign_scores(self, scores: Sequence[Score]) -> list[Score]:
+        return [replace(score, signature=self.sign(score.signature)) for score in scores]
+
+
+def normalise_texts(
+    outputs: Sequence[str], examples: Sequence[Example], tags: Tags, sources: bool
+) -> ScoredTexts:
+    """Normalise outputs and references, and also sources if `sources` is True.
+
+    tags: the tags of the target tokenizer, with its Unicode normalisation
+    """
+    normalised_outputs = [tags.normalise(output) for output in outputs]
+    normalised_examples = [
+        replace(
+            example,
+            source=tags.normalise(example.source) if sources else example.source,
+            references=tuple(tags.normalise(reference) for reference in example.references),
+        )
+        for example in examples
+    ]
+    changed = normalised_outputs != list(outputs) or normalised_examples != list(examples)
+    return ScoredTexts(normalised_outputs, normalised_examples, tags.normalization, changed)
