@@ -268,6 +268,17 @@ def test_only_subwords_can_be_sampled(kind: str) -> None:
         ]
 
 
+@pytest.mark.parametrize("kind", ["characters", "words", "whitespace"])
+def test_byte_fallback_needs_subwords(kind: str) -> None:
+    assert problems(tables(text={"tokenizer": {"kind": kind}, "byte_fallback": True})) == [
+        f"text: byte_fallback needs subwords, but the tokenizer kind is '{kind}'; "
+        "remove byte_fallback, or use kind = 'subwords'"
+    ]
+    load_recipe(tables(text={"tokenizer": {"kind": kind}, "byte_fallback": False}))
+    only_source = {"target_tokenizer": {"kind": kind}, "byte_fallback": True}
+    assert load_recipe(tables(text=only_source)).config.text.byte_fallback
+
+
 def test_a_table_without_a_kind_has_the_kind_of_its_default() -> None:
     config = load_recipe(tables(decoding={"width": 3}, data={"dev": {"fraction": 0.1}})).config
     assert config.decoding.kind == "beam"

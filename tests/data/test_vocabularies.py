@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.text import TextConfig
 from seqloom.core.errors import ConfigError
-from seqloom.data.corpus.vocabularies import train_tokenizers
+from seqloom.data.corpus.vocabularies import _vocabulary_settings, train_tokenizers
 from seqloom.text.vocabulary import UNKNOWN
 
 LANGUAGE_MODEL_DECODER = {
@@ -76,6 +77,25 @@ def test_tags_and_lowercase_apply_to_the_tokenizers(tmp_path: Path) -> None:
     source, _ = train_tokenizers(recipe(tmp_path, text=text))
     assert source is not None
     assert source.decode(source.encode("<U> EINS")) == "<U> eins"
+
+
+def test_normalization_and_byte_fallback_apply_to_the_tokenizers(tmp_path: Path) -> None:
+    text = {"tokenizer": {"kind": "subwords", "size": 320}, "byte_fallback": True}
+    for form in ("nfc", "nfkc", "none"):
+        config = recipe(tmp_path, text={**text, "normalization": form})
+        for tokenizer in train_tokenizers(config):
+            assert tokenizer is not None
+            assert tokenizer.preprocessing.normalization == form
+            assert UNKNOWN not in tokenizer.encode("☃")
+
+
+def test_settings_with_the_old_behaviour_are_no_part_of_the_cache_key() -> None:
+    """A vocabulary that is older than a setting is found in the cache."""
+    old = {"tokenizer", "target_tokenizer", "shared", "lowercase", "tags"}
+    assert _vocabulary_settings(TextConfig(normalization="none")).keys() == old
+    assert _vocabulary_settings(TextConfig()).keys() == {*old, "normalization"}
+    changed = TextConfig(normalization="none", byte_fallback=True)
+    assert _vocabulary_settings(changed).keys() == {*old, "byte_fallback"}
 
 
 def test_tokenizers_are_cached_until_the_text_changes(

@@ -52,12 +52,17 @@ def test_run_folder_works_after_it_was_moved_without_its_data(tmp_path: Path) ->
         assert (first.text, first.score, first.pieces) == (second.text, second.score, second.pieces)
 
 
-def as_written_before_end_was_a_setting(folder: Path) -> None:
-    """Remove `decoding.length_counts_end` from the stored recipe."""
+def remove_settings(folder: Path, *names: str) -> None:
+    """Remove settings from the stored recipe, as if the run were older than these settings."""
     recipe = (folder / "config.toml").read_text()
-    old = re.sub(r"^length_counts_end = .*\n", "", recipe, flags=re.MULTILINE)
-    assert old != recipe
-    replace_listed_file(folder, "config.toml", old.encode())
+    for name in names:
+        recipe, count = re.subn(rf"^{name} = .*\n", "", recipe, flags=re.MULTILINE)
+        assert count == 1, name
+    replace_listed_file(folder, "config.toml", recipe.encode())
+
+
+def as_written_before_end_was_a_setting(folder: Path) -> None:
+    remove_settings(folder, "length_counts_end")
 
 
 def test_runs_count_end_only_if_they_are_older_than_the_setting(tmp_path: Path) -> None:
@@ -71,6 +76,14 @@ def test_runs_count_end_only_if_they_are_older_than_the_setting(tmp_path: Path) 
     assert changed == config
     other_search, _ = read_setup(tmp_path / "run", ["decoding.kind=greedy"])
     assert other_search.decoding == GreedyConfig(length_counts_end=True)
+
+
+def test_runs_that_are_older_than_normalisation_do_not_normalise(tmp_path: Path) -> None:
+    config = tiny_config()
+    create_run(tmp_path / "run", config, learn_task(config), {})
+    assert (config.text.normalization, config.text.byte_fallback) == ("nfc", False)
+    remove_settings(tmp_path / "run", "normalization", "byte_fallback")
+    assert read_setup(tmp_path / "run")[0] == tiny_config("text.normalization=none")
 
 
 @pytest.mark.slow

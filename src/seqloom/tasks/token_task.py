@@ -38,6 +38,7 @@ class TokenTask:
     metrics:          the metrics that the recipe lists. SARI is not among them, because it also
                       needs the sources. The first metric is also computed separately for different
                       source lengths. Empty if the recipe cannot select the metrics of the task
+    scores_sources:   True if a score also compares outputs with their sources
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -46,6 +47,7 @@ class TokenTask:
     frame_scale: FrameScale | None = None
     tag_side: Literal["source", "target"] = "source"
     metrics: Sequence[Metric] = ()
+    scores_sources: bool = False
     signature: Signature
 
     def prepare(self, text: str) -> ModelInput:
@@ -69,7 +71,7 @@ class TokenTask:
     def scored_texts(self, outputs: Sequence[str], examples: Sequence[Example]) -> ScoredTexts:
         """Return the texts in the Unicode form in which `scores` compares them."""
         tags = self.target_tokenizer.preprocessing.tags
-        return normalise_texts(outputs, examples, tags, self.source_tokenizer is not None)
+        return normalise_texts(outputs, examples, tags, self.scores_sources)
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Compute the scores of texts that `scored_texts` returned."""

@@ -35,6 +35,7 @@ class Translation(TokenTask):
         self.metrics = [
             build_metric(name, target.preprocessing.lowercase) for name in scores if name != "sari"
         ]
+        self.scores_sources = "sari" in scores
         self._source = source
         self.tag_side = tag_side
         self.signature = Signature(
