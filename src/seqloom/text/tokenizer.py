@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import write_file
@@ -70,6 +70,11 @@ class Tokenizer(Protocol):
     """True if `encode` lowercases the text. Decoded text then has no capitals, except in tags."""
 
     @property
+    def unknown_unit(self) -> Literal["character", "word"]:
+        """What the parts in the result of `unknown` are."""
+        ...
+
+    @property
     def size(self) -> int:
         """Size of the vocabulary. Ids range from 0 to size - 1."""
         ...
@@ -81,6 +86,13 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text."""
+        ...
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the characters or words of a text that are encoded as UNKNOWN, in order.
+
+        A part that occurs several times is listed several times.
+        """
         ...
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.serving.api.languages.sentences import single_segment, split_text
+from seqloom.text.sentences import single_segment, split_text
 
 
 def fits_always(text: str) -> bool:
