@@ -48,6 +48,8 @@ class Prediction:
                        in order
     copied:            True if the source contains nothing to translate and was copied to the output
                        without the model. The score is then 0, and there are no pieces.
+    copied_parts:      the parts of the text that were copied from the source, such as URLs, in order.
+                       The model has not generated them.
     segments:          the outputs of the segments, if the text was split into several segments.
                        `runs/texts/joining.py` says how they are joined.
     """
@@ -69,6 +71,7 @@ class Prediction:
     warnings: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     copied: bool = False
+    copied_parts: tuple[str, ...] = ()
     segments: "tuple[Prediction, ...]" = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ _ABBREVIATIONS = frozenset(
 """Words that end in a full stop without ending a sentence."""
 MAX_WORD_LENGTH = 40
 SENTENCE_STOPS = (".", "!", "?", "…")
-_LAST_STOP = re.compile(r"""[.!?…؟۔।॥。！？｡]['"’”»)\]」』）]*$""")
+_LAST_STOP = re.compile(r"""[.!?…؟۔।॥。！？｡]['"’”“»«)\]」』）]*$""")
 _STOP_WITHOUT_SPACE = re.compile("[。！？｡][」』”）]*$")
 _CLAUSE_END = re.compile(r"(?<=[,;:،、；])\s+|\s[–—-]\s")
 _SPACE = re.compile(r"\s+")

@@ -10,9 +10,10 @@ from seqloom.runs.prediction import Prediction
 MAX_LISTED = 5
 """Maximum number of line numbers, and of parts of the source, in a message."""
 
-ProblemKind = Literal["unknown", "position", "number"]
+ProblemKind = Literal["unknown", "position", "number", "empty"]
 """unknown: the vocabulary does not contain a part of the source. position: seqloom chose where a
-protected span was inserted. number: a number of the source is missing in the output."""
+protected span was inserted. number: a number of the source is missing in the output. empty: the
+output of a sentence is empty."""
 
 
 class OutputWarning(str):
@@ -41,6 +42,10 @@ def position_warning(span: str) -> OutputWarning:
 def number_warning(number: str) -> OutputWarning:
     text = f"the number {number} of the source is missing in the output"
     return OutputWarning(text, "number", number)
+
+
+def empty_warning(sentence: str) -> OutputWarning:
+    return OutputWarning(f"the output of {sentence!r} is empty", "empty", sentence)
 
 
 @dataclass
@@ -105,6 +110,10 @@ class InputReport:
             ),
             "number": (
                 f"{have} numbers that are missing in the output",
+                "Check these outputs.",
+            ),
+            "empty": (
+                f"{have} sentences with an empty output",
                 "Check these outputs.",
             ),
         }

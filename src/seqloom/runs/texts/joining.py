@@ -138,6 +138,7 @@ def join_outputs(
         warnings=tuple(dict.fromkeys(_concatenate([each.warnings for each in mapped]))),
         unknown=_concatenate([each.unknown for each in mapped]),
         copied=not with_pieces,
+        copied_parts=_concatenate([each.copied_parts for each in mapped]),
         segments=tuple(outputs),
     )
 

@@ -22,7 +22,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.texts.input_reports import number_warning, position_warning
+from seqloom.runs.texts.input_reports import empty_warning, number_warning, position_warning
 from seqloom.runs.texts.joining import OutputSegment, WordMaps, join_outputs, word_starts, words_at
 from seqloom.runs.texts.protected_outputs import insert_missing_spans
 from seqloom.tasks.task import ModelInput
@@ -254,7 +254,8 @@ def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Predi
 def _copy(segment: PreparedSegment) -> Prediction:
     """Return the output of a segment that contains nothing to translate: the segment itself."""
     text = segment.source.removeprefix(segment.written_tag)
-    return Prediction(text, 0.0, unknown=segment.unknown, copied=True)
+    parts = (text,) if text else ()
+    return Prediction(text, 0.0, unknown=segment.unknown, copied=True, copied_parts=parts)
 
 
 def _complete(
@@ -269,22 +270,32 @@ def _complete(
     body, targets = output.text, word_starts(output.text)
     core = range(len(protected.core))
     positions: Sequence[int] = core  # of each character that the model has read, in the core
+    inserted: list[str] = []
     missing = missing_spans(protected, output.text)
     if missing and repeated is not None:
         tag_words = segment.hidden_words or len(segment.written_tag[segment.unread :].split())
         body, targets = insert_missing_spans(protected, repeated, tag_words)
         positions = protected.without_inner()[1]
+        inserted = protected.inner_texts
         warnings += [position_warning(protected.inner_texts[number]) for number in missing]
         has_attention = output.attention is not None
         output = repeated if has_attention else _without_attention(repeated)
     text = f"{protected.leading}{body}{protected.trailing}"
     if protected.is_active:
         warnings += [number_warning(each) for each in missing_numbers(protected.text, text)]
+        warnings += [] if body.strip() else [empty_warning(protected.core)]
     if protected.leading or protected.trailing or positions is not core:
         output = _map_to_segment(segment, output, text, positions, targets)
     elif segment.hidden_words:
         output = _without_hidden_words(segment, output)
-    return replace(output, text=text, warnings=tuple(warnings), unknown=segment.unknown)
+    parts = [protected.leading.strip(), *inserted, protected.trailing.strip()]
+    return replace(
+        output,
+        text=text,
+        warnings=tuple(warnings),
+        unknown=segment.unknown,
+        copied_parts=tuple(part for part in parts if part),
+    )
 
 
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:

@@ -110,6 +110,10 @@ class Output(BaseModel):
         False,
         description="True if the source contains nothing to translate and was copied.",
     )
+    copied_parts: list[str] = Field(
+        [],
+        description="Parts of the text that were copied from the source, such as URLs, in order.",
+    )
     warnings: list[str] = Field([], description="Problems with the source or the output.")
     alignment: list[tuple[int, int]] | None = Field(
         None, description="Linked words as pairs (source word, output word), counted from 0."
@@ -142,6 +146,7 @@ class Output(BaseModel):
             log_probabilities=[to_json_number(value) for value in prediction.log_probabilities],
             finished=prediction.finished,
             copied=prediction.copied,
+            copied_parts=list(prediction.copied_parts),
             warnings=list(prediction.warnings),
             alignment=list(prediction.alignment) if alignment else None,
             attention=None if mean_weights is None else mean_weights.tolist(),
