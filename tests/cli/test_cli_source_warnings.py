@@ -5,33 +5,28 @@ from pathlib import Path
 import pytest
 from cli_runner import run_cli
 
-from sentence_runs import SENTENCES, train_sentence_run
+from sentence_runs import SENTENCES
 from seqloom.runs.run import Run, load
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_sentence_run(tmp_path_factory.mktemp("runs") / "sentences")
+def run(sentence_run: Path) -> Run:
+    return load(sentence_run)
 
 
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
-    return load(folder)
-
-
-def test_a_line_of_several_sentences_is_translated_completely(folder: Path, run: Run) -> None:
+def test_a_line_of_several_sentences_is_translated_completely(sentence_run: Path, run: Run) -> None:
     line = " ".join(SENTENCES)
-    result = run_cli("translate", folder, stdin=f"{line}\n".encode())
+    result = run_cli("translate", sentence_run, stdin=f"{line}\n".encode())
     expected = " ".join(each.text for each in run.translate(SENTENCES))
     assert (result.stdout, result.stderr) == (f"{expected}\n", "")
-    unsplit = run_cli("translate", folder, "--no-split", stdin=f"{line}\n".encode())
+    unsplit = run_cli("translate", sentence_run, "--no-split", stdin=f"{line}\n".encode())
     assert unsplit.stdout != result.stdout
 
 
-def test_one_warning_lists_the_lines_with_unknown_characters(folder: Path) -> None:
-    result = run_cli("translate", folder, stdin="Dog runs.\n😀😀\nDog ß runs. 😀\n".encode())
+def test_one_warning_lists_the_lines_with_unknown_characters(sentence_run: Path) -> None:
+    result = run_cli("translate", sentence_run, stdin="Dog runs.\n😀😀\nDog ß runs. 😀\n".encode())
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[1] == "😀😀"
@@ -43,16 +38,16 @@ def test_one_warning_lists_the_lines_with_unknown_characters(folder: Path) -> No
     )
 
 
-def test_inserted_parts_are_reported_and_can_be_turned_off(folder: Path) -> None:
+def test_inserted_parts_are_reported_and_can_be_turned_off(sentence_run: Path) -> None:
     line = "Dog runs 😀 here big.\n".encode()
-    assert "position" in run_cli("translate", folder, stdin=line).stderr
-    plain = run_cli("translate", folder, "--no-pass-through", stdin=line)
+    assert "position" in run_cli("translate", sentence_run, stdin=line).stderr
+    plain = run_cli("translate", sentence_run, "--no-pass-through", stdin=line)
     assert "position" not in plain.stderr
     assert "😀" not in plain.stdout
 
 
-def test_scores_report_unknown_sources(folder: Path, tmp_path: Path) -> None:
+def test_scores_report_unknown_sources(sentence_run: Path, tmp_path: Path) -> None:
     (tmp_path / "source").write_text("Dog ß runs.\nDog runs.\n", encoding="utf-8")
     (tmp_path / "target").write_text("Hund.\nHund.\n", encoding="utf-8")
-    result = run_cli("score", folder, tmp_path / "source", tmp_path / "target")
+    result = run_cli("score", sentence_run, tmp_path / "source", tmp_path / "target")
     assert "1 of 2 lines contains characters" in result.error

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import seqloom
-from sentence_runs import SENTENCES, train_sentence_run
+from sentence_runs import SENTENCES
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import DataError
 from seqloom.runs.options import TEXT_ONLY, UNSPLIT, PredictionOptions
@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
-    return load(train_sentence_run(folder / "sentences"))
+def run(sentence_run: Path) -> Run:
+    return load(sentence_run)
 
 
 @pytest.fixture(scope="module")

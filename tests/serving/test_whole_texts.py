@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 import seqloom
 from browsing import visit
-from sentence_runs import SENTENCES, train_sentence_run
+from sentence_runs import SENTENCES
 from seqloom.runs.options import TEXT_ONLY
 from server_process import PROGRAM, ServerProcess, start_server
 
@@ -24,24 +24,19 @@ TEXTS = [
     "😀😀",
     "😀 Dog runs here. Cat sits. https://x.org",
     "Dog runs 😀 here big. Man 1234 sits.",
-    "dog runs here " * 150,
+    "dog runs here " * 30,
 ]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_sentence_run(tmp_path_factory.mktemp("runs") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def sentence_server(folder: Path) -> Iterator[ServerProcess]:
-    server = start_server([folder], "--languages", "en:de")
+def sentence_server(sentence_run: Path) -> Iterator[ServerProcess]:
+    server = start_server([sentence_run], "--languages", "en:de")
     yield server
     assert server.stop() == 0
 
 
-def test_all_interfaces_return_the_same_text(sentence_server: ServerProcess, folder: Path) -> None:
-    run = seqloom.load(folder)
+def test_all_interfaces_return_the_same_text(sentence_server: ServerProcess, sentence_run: Path) -> None:
+    run = seqloom.load(sentence_run)
     expected = [output.text for output in run.translate(TEXTS)]
     assert [outputs[0].text for outputs in run.predict(TEXTS, TEXT_ONLY)] == expected
     response = sentence_server.post_json("/api/translate", texts=TEXTS)
@@ -49,7 +44,7 @@ def test_all_interfaces_return_the_same_text(sentence_server: ServerProcess, fol
     libre = sentence_server.post_json("/translate", q=TEXTS, source="en", target="de")
     assert libre["translatedText"] == expected
     command = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "translate", str(folder)],
+        [sys.executable, "-c", PROGRAM, "translate", str(sentence_run)],
         input="\n".join(TEXTS),
         capture_output=True,
         encoding="utf-8",
