@@ -153,7 +153,12 @@ def test_samples_do_not_depend_on_the_division_of_the_list(run: Run) -> None:
     expected = run.predict(texts, PredictionOptions(), decoding=decoding)
     rest = run.predict(texts[2:], PredictionOptions(first=2), decoding=decoding)
     assert [each[0].text for each in rest] == [each[0].text for each in expected[2:]]
-    assert len({part.text for part in expected[2][0].segments}) > 1
+
+
+def test_equal_sentences_of_a_text_have_different_samples(run: Run) -> None:
+    decoding = SampleConfig(seed=3, samples=1, temperature=3.0)
+    [output] = run.translate(["Dog runs here. " * 6], decoding=decoding)
+    assert len({part.text for part in output.segments}) > 1
 
 
 def test_a_text_with_a_prefix_is_not_split(run: Run) -> None:
@@ -201,27 +206,53 @@ def _fail(*_: object) -> None:
 
 def test_a_leading_tag_is_repeated_for_every_sentence(tagged: Run) -> None:
     first, second = tagged.translate(["<U> Ab ba.", "<U> Ba."], split=True)
-    [output] = tagged.translate(["<U> Ab ba. Ba."], split=True)
-    assert output.text == f"{first.text} {second.text}"
+    [output] = tagged.translate([" <U> Ab ba. Ba."], split=True)
+    assert output.text == f" {first.text} {second.text}"
     assert output.warnings == ()
-    source = ["<U>", "Ab", "ba.", "Ba."]
-    for part, words, offset in zip(output.segments, (3, 1), (0, 3), strict=True):
-        assert all(index < words for index, _ in part.alignment)
-        for index, _ in part.alignment:
-            assert (offset + index, source[offset + index]) in enumerate(source)
+
+
+def test_a_repeated_tag_is_the_first_word_of_the_text(multilingual: Run) -> None:
+    decoding = GreedyConfig(min_length=3)
+    first, second = multilingual.translate(["<2fr> big dog", "<2fr> man here"], decoding=decoding)
+    [output] = multilingual.translate([" <2fr> big dog\nman here"], decoding=decoding, split=True)
+    assert output.text == f" {first.text}\n{second.text}"
+    words = len(first.text.split())
+    links = [(i + 2, words + j) for i, j in second.alignment if i > 0]
+    assert links
+    assert output.alignment == (*first.alignment, *links)
+    # The source words are <2fr>, big, dog, man and here.
+    assert first.source_word_of == (0, 1, 2, -1)
+    assert output.source_word_of == (0, 1, 2, -1, 0, 3, 4, -1)
 
 
 def test_splitting_comes_before_pivot_languages(multilingual: Run) -> None:
     """The outputs have no stops, so that a joined pivot text could not be split again."""
-    lines = ["dog runs", "big man"]
+    sentences = ["dog runs.", "Big man sits."]
     options = PredictionOptions(to=["de", "fr"], split=True)
-    [[joined]] = multilingual.predict(["\n".join(lines)], options)
-    separate = [each[0].text for each in multilingual.predict(lines, options)]
-    assert joined.text == "\n".join(separate)
-    [direct] = multilingual.translate(["dog runs\nbig man"], to="fr", split=True)
-    parts = [each.text for each in multilingual.translate(lines, to="fr")]
-    assert direct.text == "\n".join(parts)
-    assert all(source < 4 for source, _ in direct.alignment)
+    decoding = GreedyConfig(min_length=2)
+    [[joined]] = multilingual.predict([" ".join(sentences)], options, decoding=decoding)
+    outputs = multilingual.predict(sentences, options, decoding=decoding)
+    separate = [each[0].text for each in outputs]
+    assert joined.text == " ".join(separate)
+    assert len(joined.segments) == 2
+
+
+def test_the_tag_of_the_target_language_is_not_a_word_of_the_text(multilingual: Run) -> None:
+    lines = ["dog runs", "big man here"]
+    decoding = GreedyConfig(min_length=3)
+    text = "\n".join(lines)
+    [joined] = multilingual.translate([text], to="fr", decoding=decoding, split=True)
+    first, second = multilingual.translate(lines, to="fr", decoding=decoding)
+    assert joined.text == f"{first.text}\n{second.text}"
+    words = len(first.text.split())
+    links = [(i + 2, words + j) for i, j in second.alignment]
+    assert joined.alignment == (*first.alignment, *links)
+    [[tagged]] = multilingual.predictor.predict(
+        ["<2fr> big man here"], decoding, PredictionOptions()
+    )
+    assert second.alignment
+    assert second.alignment == tuple((i - 1, j) for i, j in tagged.alignment if i)
+    assert second.source_word_of == tagged.source_word_of
 
 
 def test_labels_are_never_split(folder: Path) -> None:

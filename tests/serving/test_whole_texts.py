@@ -35,7 +35,9 @@ def sentence_server(sentence_run: Path) -> Iterator[ServerProcess]:
     assert server.stop() == 0
 
 
-def test_all_interfaces_return_the_same_text(sentence_server: ServerProcess, sentence_run: Path) -> None:
+def test_all_interfaces_return_the_same_text(
+    sentence_server: ServerProcess, sentence_run: Path
+) -> None:
     run = seqloom.load(sentence_run)
     expected = [output.text for output in run.translate(TEXTS)]
     assert [outputs[0].text for outputs in run.predict(TEXTS, TEXT_ONLY)] == expected

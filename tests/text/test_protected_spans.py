@@ -14,6 +14,7 @@ from seqloom.text.protected_spans import (
     clusters,
     find_spans,
     insert_spans,
+    insertion,
     missing_numbers,
     missing_spans,
     protect,
@@ -100,7 +101,7 @@ def test_a_span_is_missing_if_it_occurs_less_often_than_in_the_source() -> None:
 def test_inserting_spans_keeps_the_words_and_their_order(
     words: list[str], places: list[int]
 ) -> None:
-    insertions = [Insertion(f"<{n}>", place, True, True) for n, place in enumerate(sorted(places))]
+    insertions = [Insertion(f"<{n}>", place) for n, place in enumerate(sorted(places))]
     text, starts = insert_spans(" ".join(words), insertions)
     assert [word for word in text.split() if not word.startswith("<")] == words
     assert [word for word in text.split() if word.startswith("<")] == [i.text for i in insertions]
@@ -108,8 +109,12 @@ def test_inserting_spans_keeps_the_words_and_their_order(
 
 
 def test_an_inserted_span_stays_attached_to_its_neighbour() -> None:
-    assert insert_spans("he said yes", [Insertion("„", 2, True, False)])[0] == "he said „yes"
-    assert insert_spans("he said yes", [Insertion("“", 2, False, True)])[0] == "he said“ yes"
+    text = "er sagt „ja“ und https://x.org, gut"
+    protected = protect(text, [(8, 9), (11, 12), (17, 30)])
+    insertions = [insertion(protected, number, number + 1) for number in range(3)]
+    assert insert_spans("one two three four", insertions)[0] == (
+        "one „two“ three https://x.org four"
+    )
 
 
 @pytest.mark.parametrize(

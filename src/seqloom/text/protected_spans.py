@@ -233,15 +233,34 @@ def missing_spans(protected: ProtectedText, output: str) -> list[int]:
 class Insertion:
     """A span that is inserted into an output.
 
-    word:         number of output words before the span
-    space_before: True if the source has white space before the span
-    space_after:  True if the source has white space after the span
+    word:           number of output words before the span
+    joins_previous: True if there is no space between the span and the word before it
+    joins_next:     True if there is no space between the span and the word after it
     """
 
     text: str
     word: int
-    space_before: bool
-    space_after: bool
+    joins_previous: bool = False
+    joins_next: bool = False
+
+
+def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
+    """Return the insertion of an inner span after this number of output words.
+
+    A punctuation mark stays attached to the word beside it, as in the source. Other spans are
+    separated from words by spaces.
+    """
+    start, end = protected.inner[number]
+    text = protected.core[start:end]
+    is_mark = all(category(character)[0] == "P" for character in text)
+    space_before = protected.core[start - 1 : start].isspace()
+    space_after = protected.core[end : end + 1].isspace()
+    return Insertion(
+        text,
+        word,
+        joins_previous=is_mark and space_after and not space_before,
+        joins_next=is_mark and space_before and not space_after,
+    )
 
 
 def insert_spans(output: str, insertions: Sequence[Insertion]) -> tuple[str, list[int]]:
@@ -260,13 +279,11 @@ def insert_spans(output: str, insertions: Sequence[Insertion]) -> tuple[str, lis
         if here:
             text = text.rstrip()
             for each in here:
-                attached_left = not each.space_before and each.space_after
-                if text and not attached_left and not text[-1].isspace():
+                if each.joins_previous:
+                    text = text.rstrip()
+                elif text and not text[-1].isspace():
                     text += " "
-                text += each.text
-                attached_right = each.space_before and not each.space_after
-                if not attached_right:
-                    text += " "
+                text += each.text if each.joins_next else f"{each.text} "
             if number == len(words):
                 text = text.rstrip() + gap
         else:

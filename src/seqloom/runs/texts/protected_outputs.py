@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.texts.joining import word_starts
-from seqloom.text.protected_spans import Insertion, ProtectedText, insert_spans
+from seqloom.text.protected_spans import ProtectedText, insert_spans, insertion
 
 
 def insert_missing_spans(
@@ -28,20 +28,13 @@ def insert_missing_spans(
     links = [(source - tag_words, target) for source, target in output.alignment]
     insertions = []
     previous = 0
-    for (start, end), text in zip(protected.inner, protected.inner_texts, strict=True):
+    for number, (start, _) in enumerate(protected.inner):
         words_before = sum(source < start for source in sources)
         word = _aligned_place(links, words_before)
         if word is None:
             word = _relative_place(words_before, len(sources), target_count)
         previous = max(previous, word)  # spans keep their order
-        insertions.append(
-            Insertion(
-                text,
-                previous,
-                space_before=protected.core[start - 1 : start].isspace(),
-                space_after=protected.core[end : end + 1].isspace(),
-            )
-        )
+        insertions.append(insertion(protected, number, previous))
     return insert_spans(output.text, insertions)
 
 
