@@ -196,7 +196,7 @@ def test_evaluation_does_not_split(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     texts = [example.source for example in expected.examples]
     whole = run.predict(texts, UNSPLIT)
     assert list(expected.outputs) == [each[0].text for each in whole]
-    monkeypatch.setattr("seqloom.runs.texts.segments.split_text", _fail)
+    monkeypatch.setattr("seqloom.runs.texts.preparation.split_text", _fail)
     assert run.evaluate("test").scores == expected.scores
 
 
@@ -298,7 +298,7 @@ def test_a_lost_span_in_the_middle_is_inserted_with_a_warning(run: Run, attentio
 
 
 def test_missing_numbers_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.runs.texts.segments.find_spans", lambda *_: [])
+    monkeypatch.setattr("seqloom.runs.texts.preparation.find_spans", lambda *_: [])
     [output] = run.translate(["Dog runs 1234 here."])
     assert "the number 1234 of the source is missing in the output" in output.warnings
     assert run.translate(["Dog runs 1234 here."], pass_through=False)[0].warnings == ()

@@ -44,14 +44,12 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor, ProgressCallback
 from seqloom.runs.source_tags import SourceTags
 from seqloom.runs.target_language import TargetLanguages
+from seqloom.runs.texts.preparation import Preparation, max_segment_tokens, unknown_parts
 from seqloom.runs.texts.segments import (
-    Preparation,
     PreparedTexts,
     SegmentOutputs,
     add_pivot_reports,
-    max_segment_tokens,
     repeat_options,
-    unknown_parts,
 )
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.sentences import SegmentedText
@@ -258,7 +256,7 @@ class Run:
             use_prefix=use_prefix,
             first=options.first,
         )
-        prepared = preparation.prepare(texts)
+        prepared = PreparedTexts(self.task, preparation.prepare(texts))
         self.predictor.check_input_lengths(prepared.longest_inputs, options.first)
         return prepared
 

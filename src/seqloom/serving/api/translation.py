@@ -12,13 +12,8 @@ from seqloom.runs.options import PredictionOptions, Probabilities
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.runs.texts.input_reports import report_messages
-from seqloom.runs.texts.segments import (
-    Outputs,
-    PreparedText,
-    PreparedTexts,
-    SegmentOutputs,
-    repeat_options,
-)
+from seqloom.runs.texts.preparation import PreparedText
+from seqloom.runs.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
 from seqloom.serving.api.decoding import beam_width, choose_decoding
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.languages.pairs import LanguagePair
