@@ -30,7 +30,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def sentence_server(sentence_run: Path) -> Iterator[ServerProcess]:
-    server = start_server([sentence_run], "--languages", "en:de")
+    server = start_server([sentence_run], "--languages", "en:de", "--limit", "characters=30000")
     yield server
     assert server.stop() == 0
 
@@ -63,6 +63,24 @@ def test_a_stream_ends_with_the_same_text(sentence_server: ServerProcess, text: 
     assert events[-1]["text"] == greedy["translations"][0]["text"]
     steps = [event["step"] for event in events if "step" in event]
     assert steps == sorted(set(steps))
+
+
+def test_a_long_line_without_stops_is_translated_completely(
+    sentence_server: ServerProcess,
+) -> None:
+    line = "dog runs here " * 1_860
+    [translation] = sentence_server.post_json("/api/translate", texts=[line], beam=1)[
+        "translations"
+    ]
+    parts = translation["parts"]
+    assert len(line) > 26_000
+    assert "".join(part["before"] + part["source"] for part in parts) == line.rstrip()
+    assert all(part["outputs"][0]["text"] for part in parts)
+
+
+def test_scores_report_unknown_characters(sentence_server: ServerProcess) -> None:
+    scored = sentence_server.post_json("/api/score", sources=["Dog ß", "Dog"], targets=["a", "b"])
+    assert "1 of 2 sources contains characters" in scored["warnings"][0]
 
 
 def test_the_response_reports_unknown_characters(sentence_server: ServerProcess) -> None:

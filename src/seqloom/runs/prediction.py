@@ -20,7 +20,8 @@ class Prediction:
 
     text:              the output text
     score:             log p / length^length_penalty. With minimum Bayes risk decoding, the expected
-                       utility from 0 to 100. Higher is better.
+                       utility from 0 to 100. Higher is better. For a text of several segments, the
+                       mean of their scores, weighted by their numbers of pieces.
     pieces:            the output tokens as text, followed by "</s>" if END was generated
     source_pieces:     the source tokens as text, followed by "</s>". If the source consists of
                        frames, their numbers, counted from 1, stand for the tokens. Empty for images
@@ -40,7 +41,8 @@ class Prediction:
     word_of:           for each piece, the index of its word in the text. -1 if the piece belongs to
                        no word.
     source_word_of:    for each source piece, the index of its word in the source text, or -1
-    source_text:       the source text, decoded from its pieces
+    source_text:       the source text, decoded from its pieces. For a text of several segments, the
+                       source text as it was given.
     tokens:            token ids of the pieces
     warnings:          problems with the source or the output, for example that the source has no
                        tag although the run was trained with tags
