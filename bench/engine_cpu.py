@@ -13,6 +13,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,12 @@ def _engine_call(
 
     def call() -> list[str]:
         run.engine = config
-        return [best[0].text for best in run.predict(texts, TEXT_ONLY, decoding=decoding)]
+        return [
+            best[0].text
+            for best in run.predict(
+                texts, replace(TEXT_ONLY, split=False, pass_through=False), decoding=decoding
+            )
+        ]
 
     return call
 

@@ -53,7 +53,11 @@ def measure(run: Run, examples: Sequence[Example], width: int, exponent: float) 
     """Mean log p, mean length in tokens, and BLEU of the best outputs."""
     decoding = BeamConfig(width=width, length_penalty=exponent, length_counts_end=True)
     sources = [example.source for example in examples]
-    predictions = run.predict(sources, PredictionOptions(attention=False), decoding=decoding)
+    predictions = run.predict(
+        sources,
+        PredictionOptions(attention=False, split=False, pass_through=False),
+        decoding=decoding,
+    )
     best = [outputs[0] for outputs in predictions]
     return {
         "width": width,

@@ -48,3 +48,11 @@ def isolated_cache(
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder / "seqloom"
+
+
+@pytest.fixture(scope="session")
+def sentence_run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Path:
+    """The folder of a run that is trained on sentences. Tests must not change it."""
+    from sentence_runs import train_sentence_run
+
+    return train_sentence_run(tmp_path_factory.mktemp("sentences") / "run")

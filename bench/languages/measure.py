@@ -99,7 +99,9 @@ def score_pairs(
             if route == PIVOT and "en" in (source, target):
                 continue
             to = ["en", target] if route == PIVOT else target
-            predictions = run.translate(texts, to=to, attention=False)
+            predictions = run.translate(
+                texts, to=to, attention=False, split=False, pass_through=False
+            )
             outputs = [prediction.text for prediction in predictions]
             score = bleu(outputs, references)
             results.setdefault(pair, {})[route] = {

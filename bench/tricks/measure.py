@@ -128,7 +128,11 @@ def decode(
         outputs = [
             prediction.text
             for prediction in run.translate(
-                texts, decoding=_decoding_config(config, name), attention=False
+                texts,
+                decoding=_decoding_config(config, name),
+                attention=False,
+                split=False,
+                pass_through=False,
             )
         ]
         seconds = time.monotonic() - start

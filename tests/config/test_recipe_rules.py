@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.config.loading.loader import load_recipe
+from seqloom.config.loading.loader import load_bundled_recipe, load_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError
 
@@ -87,3 +87,28 @@ def test_the_output_layer_can_be_tied_if_widths_match() -> None:
     for changes in ("model.decoder.embedding.width=9", "model.decoder.readout_input=true"):
         with pytest.raises(ConfigError, match="needs inputs as wide as the embedding"):
             recipe("model.tie=output", changes)
+
+
+@pytest.mark.parametrize("name", ["split_sentences", "pass_through"])
+def test_only_translation_splits_and_passes_through(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"text.{name}: only translation can do this"):
+        recipe(f"text.{name}=true")
+    recipe(f"text.{name}=false")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["text.tokenizer.kind=subwords"], (True, True)),
+        (["text.tokenizer.kind=words"], (True, True)),
+        (["text.tokenizer.kind=characters"], (False, False)),
+        (["text.split_sentences=false"], (False, False)),
+        (["text.split_sentences=true", "text.pass_through=false"], (True, False)),
+        (["text.split_sentences=false", "text.pass_through=true"], (False, True)),
+    ],
+)
+def test_runs_of_earlier_versions_split_words_and_subwords(
+    settings: list[str], expected: tuple[bool, bool]
+) -> None:
+    config = load_bundled_recipe("demo", settings).config
+    assert (config.splits_sentences, config.passes_through) == expected

@@ -30,6 +30,9 @@ def test_json_contains_heads_only_if_requested() -> None:
         "finished",
         "alignment",
         "warnings",
+        "unknown",
+        "copied",
+        "copied_parts",
     }
     with_heads = Prediction("a", 0.0, heads=torch.zeros(1, 2, 2, 1))
     assert with_heads.to_json()["heads"] == [[[[0.0], [0.0]], [[0.0], [0.0]]]]

@@ -99,7 +99,7 @@ def test_long_texts_are_split_and_keep_their_white_space(
 ) -> None:
     """Each sentence is translated as if it were alone."""
     text = "  ab. Cd!\n\n\tdcba\r\n" + "abcd " * 120 + "\n"
-    response = server.post_json("/api/translate", run="reverser", texts=[text])
+    response = server.post_json("/api/translate", run="reverser", texts=[text], split=True)
     [translation] = response["translations"]
     parts = translation["parts"]
     sources = [part["source"] for part in parts]

@@ -29,7 +29,7 @@ TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
         ("/api/translate", {**TRANSLATE, "beam": "5"}, 422, "beam: input should be a valid integer"),
         ("/api/translate", {**TRANSLATE, "n_best": 7}, 422, "n_best: 7 is too large; the limit is 6"),
         ("/api/translate", {**TRANSLATE, "beam": 2, "n_best": 3}, 422, "3 outputs need a beam of 3"),
-        ("/api/translate", {**TRANSLATE, "prefix": "d"}, 422, "prefix: needs a single text"),
+        ("/api/translate", {**TRANSLATE, "prefix": "d", "split": True}, 422, "prefix: needs a single text"),
         ("/api/translate", {**TRANSLATE, "texts": ["a" * 5001]}, 413, "has 5,001 characters"),
         ("/api/translate", {**TRANSLATE, "texts": ["a"] * 65}, 413, "has 65 items; the limit is 64"),
         ("/api/translate", {**TRANSLATE, "texts": ["\ud800"]}, 422, "half of a surrogate pair"),

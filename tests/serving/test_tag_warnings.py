@@ -22,16 +22,18 @@ def tagged_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
 
 def test_translations_of_untagged_texts_have_warnings(tagged_server: ServerProcess) -> None:
     response = tagged_server.post_json("/api/translate", texts=["ab"])
-    assert [warning.startswith(f"the text has {ADVICE}") for warning in response["warnings"]] == [
-        True
-    ]
-    assert tagged_server.post_json("/api/translate", texts=["<U> ab"])["warnings"] == []
+    [warning] = [each for each in response["warnings"] if "tags" in each]
+    assert warning.startswith(f"the text has {ADVICE}")
+    tagged = tagged_server.post_json("/api/translate", texts=["<U> ab"])
+    assert not [each for each in tagged["warnings"] if "tags" in each]
 
 
-def test_the_warning_counts_sentences(tagged_server: ServerProcess) -> None:
-    response = tagged_server.post_json("/api/translate", texts=["<U> Ab. Ba.", "<L> ab"])
-    [warning] = response["warnings"]
-    assert warning.startswith(f"1 of 3 sentences (sentence 2) has {ADVICE}")
+def test_the_warning_counts_texts(tagged_server: ServerProcess) -> None:
+    """The tag of a text is repeated for each of its sentences."""
+    texts = ["<U> Ab. Ba.", "ab"]
+    response = tagged_server.post_json("/api/translate", texts=texts, split=True)
+    [warning] = [each for each in response["warnings"] if "tags" in each]
+    assert warning.startswith(f"1 of 2 texts (text 2) has {ADVICE}")
 
 
 def test_every_route_about_a_source_text_warns(tagged_server: ServerProcess) -> None:

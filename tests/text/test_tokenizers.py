@@ -242,3 +242,23 @@ def test_every_name_of_the_public_face_exists() -> None:
     assert dir(seqloom.text) == sorted(seqloom.text.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
         _ = seqloom.text.Missing
+
+
+@every_tokenizer
+@given(text=texts)
+def test_known_text_has_no_unknown_parts(tokenizer: Tokenizer, text: str) -> None:
+    assert (tokenizer.unknown(text) == []) == (UNKNOWN not in tokenizer.encode(text))
+
+
+@every_tokenizer
+def test_unknown_parts_are_listed_in_order(tokenizer: Tokenizer) -> None:
+    assert tokenizer.unknown("<U> Das 😀 gefällt ß mir. 😀") == ["😀", "ß", "😀"]
+    assert tokenizer.unknown("Das gefällt mir.") == []
+
+
+@every_tokenizer
+@given(text=st.text(max_size=20))
+def test_unknown_parts_are_in_the_text(tokenizer: Tokenizer, text: str) -> None:
+    position = 0
+    for part in tokenizer.unknown(text):
+        position = text.index(part, position) + len(part)

@@ -15,6 +15,7 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import find_damage
+from seqloom.runs.folder.bundle import read_setup
 from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
 from seqloom.runs.folder.weights import read_tensors
 from seqloom.runs.run import load
@@ -194,6 +195,18 @@ def test_another_recipe_is_rejected_before_the_first_checkpoint(
         train(tiny_config(), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"training\.seed: 1 in the run, 2 now"):
         train(tiny_config("training.seed=2"), tmp_path / "run", resume=True)
+
+
+def test_the_decision_to_split_sentences_is_stored_and_kept_when_resuming(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for settings, expected in (
+        (["training.steps=1"], False),
+        (["training.steps=2"], False),
+        (["training.steps=3", "text.split_sentences=true"], True),
+        (["training.steps=4"], True),
+    ):
+        train(tiny_config(*settings), folder, resume=folder.exists())
+        assert read_setup(folder)[0].text.split_sentences is expected
 
 
 def test_resume_needs_a_run_and_a_new_run_needs_an_empty_folder(

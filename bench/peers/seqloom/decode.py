@@ -27,7 +27,9 @@ def main() -> None:
             if source not in texts:
                 texts[source] = tokenizer.decode(source)
             inputs.append(texts[source])
-        return run.translate(inputs, decoding=forced_length(beam), attention=False)
+        return run.translate(
+            inputs, decoding=forced_length(beam), attention=False, split=False, pass_through=False
+        )
 
     start = time.perf_counter()
     for beam in (5, 1):  # compile before the measurement

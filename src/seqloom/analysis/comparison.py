@@ -10,7 +10,7 @@ from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.metrics.score import Score
 from seqloom.metrics.sentence_scores import sentence_chrf
-from seqloom.runs.options import PredictionOptions
+from seqloom.runs.options import UNSPLIT
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.text.preprocessing import Preprocessing
@@ -94,7 +94,9 @@ def compare_runs(
         [
             best
             for [best] in run.predict(
-                _source_texts(run, examples), PredictionOptions(1), decoding=decoding
+                _source_texts(run, examples),
+                UNSPLIT,
+                decoding=decoding,
             )
         ]
         for run, decoding in zip(runs, decodings, strict=True)

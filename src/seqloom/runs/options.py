@@ -29,7 +29,7 @@ class PredictionOptions:
     n_best:        number of outputs per text
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
-                   no effect.
+                   no effect. A text with a prefix is not split, and nothing is passed through.
     first:         if the texts are a part of a longer list, the index of the first text in that
                    list. Line numbers in errors and random samples depend on the index of a text in
                    the longer list. The list can therefore be divided in any way.
@@ -40,6 +40,10 @@ class PredictionOptions:
                    every text must start with a language tag.
     heads:         if this and `attention` are True, the attention weights of every layer and head
                    are returned as well
+    split:         if True, each text is split into sentences, and their outputs are joined. None:
+                   the recipe decides (text.split_sentences).
+    pass_through:  if True, parts that the model cannot translate, such as URLs and emoji, are copied
+                   to the output. None: the recipe decides (text.pass_through).
     """
 
     n_best: int = 1
@@ -49,10 +53,14 @@ class PredictionOptions:
     probabilities: Probabilities = "tokens"
     to: str | Sequence[str] | None = None
     heads: bool = False
+    split: bool | None = None
+    pass_through: bool | None = None
 
 
 TEXT_ONLY = PredictionOptions(attention=False, probabilities="none")
 WITH_ATTENTION = PredictionOptions()
+UNSPLIT = PredictionOptions(split=False, pass_through=False)
+"""The model reads each text as it is."""
 
 
 def check_texts(texts: Sequence[str | Path]) -> None:

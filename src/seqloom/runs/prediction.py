@@ -20,7 +20,8 @@ class Prediction:
 
     text:              the output text
     score:             log p / length^length_penalty. With minimum Bayes risk decoding, the expected
-                       utility from 0 to 100. Higher is better.
+                       utility from 0 to 100. Higher is better. For a text of several segments, the
+                       mean of their scores, weighted by their numbers of pieces.
     pieces:            the output tokens as text, followed by "</s>" if END was generated
     source_pieces:     the source tokens as text, followed by "</s>". If the source consists of
                        frames, their numbers, counted from 1, stand for the tokens. Empty for images
@@ -40,10 +41,19 @@ class Prediction:
     word_of:           for each piece, the index of its word in the text. -1 if the piece belongs to
                        no word.
     source_word_of:    for each source piece, the index of its word in the source text, or -1
-    source_text:       the source text, decoded from its pieces
+    source_text:       the source text, decoded from its pieces. For a text of several segments, the
+                       source text as it was given.
     tokens:            token ids of the pieces
-    warnings:          problems with the source, for example that it has no tag although the run
-                       was trained with tags
+    warnings:          problems with the source or the output, for example that the source has no
+                       tag although the run was trained with tags
+    unknown:           the characters or words of the source that the vocabulary does not contain,
+                       in order
+    copied:            True if the source contains nothing to translate and was copied to the output
+                       without the model. The score is then 0, and there are no pieces.
+    copied_parts:      the parts of the text that were copied from the source, such as URLs, in order.
+                       The model has not generated them.
+    segments:          the outputs of the segments, if the text was split into several segments.
+                       `runs/texts/joining.py` says how they are joined.
     """
 
     text: str
@@ -61,9 +71,16 @@ class Prediction:
     source_text: str = ""
     tokens: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    copied: bool = False
+    copied_parts: tuple[str, ...] = ()
+    segments: "tuple[Prediction, ...]" = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the prediction as JSON-compatible values. `heads` is left out if it is None."""
+        """Return the prediction as JSON-compatible values.
+
+        The segments are left out, and `heads` if it is None.
+        """
         values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
         attention = None if self.attention is None else self.attention.tolist()
         heads = {} if self.heads is None else {"heads": self.heads.tolist()}
@@ -85,7 +102,15 @@ class Prediction:
         )
 
 
-_NOT_IN_JSON = {"heads", "alignment_weights", "word_of", "source_word_of", "source_text", "tokens"}
+_NOT_IN_JSON = {
+    "heads",
+    "alignment_weights",
+    "word_of",
+    "source_word_of",
+    "source_text",
+    "tokens",
+    "segments",
+}
 
 
 def build_prediction(

@@ -94,9 +94,10 @@ class Predictor:
     ) -> list[list[Prediction]]:
         """Return a list of outputs for each text, best first. The texts keep their order.
 
-        An empty text has one empty output, unless it is the prompt of a language model.
+        An empty text has one empty output, unless it is the prompt of a language model. Texts are
+        not split into sentences; `Run.predict` does this.
         """
-        inputs = self._prepare(texts, options.prefixes)
+        inputs = [self.task.prepare(text) for text in texts]
         self.check_input_lengths(inputs, options.first)
         indices = [
             index
@@ -215,21 +216,6 @@ class Predictor:
                 return search(decoder, memory, batch.request)
             search = select_fastest(search, self.device, compiled=self.compiled)
             return search(self.model.decoder, memory, batch.request)
-
-    def _prepare(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[ModelInput]:
-        inputs = [self.task.prepare(text) for text in texts]
-        if prefixes is None:
-            return inputs
-        if len(prefixes) != len(texts):
-            raise DataError(
-                f"got {len(texts):,} texts and {len(prefixes):,} prefixes. Give one prefix per text, "
-                "empty where the output is not constrained"
-            )
-        encode = self.task.target_tokenizer.encode
-        return [
-            replace(one, prefix=(*one.prefix, *encode(prefix.strip())))
-            for one, prefix in zip(inputs, prefixes, strict=True)
-        ]
 
     def score(
         self,

@@ -13,7 +13,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.config.schema.task import LabelsConfig
+from seqloom.config.schema.task import LabelsConfig, TranslationConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource, Pixels
 from seqloom.data.corpus.long_text import window_shape
@@ -44,7 +44,15 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor, ProgressCallback
 from seqloom.runs.source_tags import SourceTags
 from seqloom.runs.target_language import TargetLanguages
+from seqloom.runs.texts.preparation import Preparation, max_segment_tokens, unknown_parts
+from seqloom.runs.texts.segments import (
+    PreparedTexts,
+    SegmentOutputs,
+    add_pivot_reports,
+    repeat_options,
+)
 from seqloom.tasks.token_task import TokenTask
+from seqloom.text.sentences import SegmentedText
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 
@@ -100,6 +108,8 @@ class Run:
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
         to: str | Sequence[str] | None = None,
+        split: bool | None = None,
+        pass_through: bool | None = None,
     ) -> list[Prediction]:
         """Return the best output for each text, in order. An empty text has an empty output.
 
@@ -111,9 +121,18 @@ class Run:
         to:        target language of a multilingual run, for example "fr". With a list such as
                    ["en", "fr"], each text is translated into the first language, the result into
                    the second, and so on.
+        split:     if True, each text is split into sentences, and their outputs are joined.
+                   Sentences that are too long for the model are split into parts. Default: the
+                   setting text.split_sentences of the run. A text with a prefix is not split.
+        pass_through: if True, parts that the model cannot translate, such as URLs and emoji, are
+                   copied to the output. Default: the setting text.pass_through of the run.
         """
         options = PredictionOptions(
-            attention=self._default_attention(attention), prefixes=prefixes, to=to
+            attention=self._default_attention(attention),
+            prefixes=prefixes,
+            to=to,
+            split=split,
+            pass_through=pass_through,
         )
         return [
             outputs[0] for outputs in self.predict(texts, options, beam=beam, decoding=decoding)
@@ -128,12 +147,22 @@ class Run:
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
         prefixes: Sequence[str] | None = None,
+        split: bool | None = None,
+        pass_through: bool | None = None,
     ) -> list[list[Prediction]]:
         """Return the `n_best` best outputs for each text, best first.
 
+        If a text has several segments, output k consists of the k-th output of every segment.
+
         The other parameters are those of `translate`.
         """
-        options = PredictionOptions(n_best, self._default_attention(attention), prefixes)
+        options = PredictionOptions(
+            n_best,
+            self._default_attention(attention),
+            prefixes,
+            split=split,
+            pass_through=pass_through,
+        )
         return self.predict(texts, options, beam=beam, decoding=decoding)
 
     def predict(
@@ -156,26 +185,95 @@ class Run:
         check_texts(texts)
         chosen = resolve_decoding(self.config.decoding, beam, decoding)
         check_n_best(chosen, options.n_best)
-        *pivots, last = self.languages.path(options.to)
-        # Translate through the pivot languages one after another, then into the last language.
-        for pivot in pivots:
-            tagged = self.languages.add_tag(texts, pivot, options.first)
-            pivot_options = replace(TEXT_ONLY, first=options.first)
-            engine = self.engines.choose(self.engine, chosen, pivot_options)
-            predictions = engine.apply(self.predictor).predict(tagged, chosen, pivot_options)
-            texts = [outputs[0].text for outputs in predictions]
-        tagged = self.languages.add_tag(texts, last, options.first)
-        engine = self.engines.choose(self.engine, chosen, options)
-        predictions = [
-            [self.languages.without_tag(output, last) for output in outputs]
-            for outputs in engine.apply(self.predictor).predict(tagged, chosen, options)
-        ]
+        if not self.config.has_text_source:  # the texts are paths of images, or frames
+            engine = self.engines.choose(self.engine, chosen, options)
+            return engine.apply(self.predictor).predict(texts, chosen, options)
+        predictions = self._predict_texts(texts, options, chosen)
         for index in self.source_tags.missing(texts):
             warning = self.source_tags.warning([1], 1, "text")
             predictions[index] = [
-                replace(output, warnings=(warning,)) for output in predictions[index]
+                replace(output, warnings=(warning, *output.warnings))
+                for output in predictions[index]
             ]
         return predictions
+
+    def _predict_texts(
+        self, texts: Sequence[str], options: PredictionOptions, decoding: DecodingConfig
+    ) -> list[list[Prediction]]:
+        """Translate texts, through the pivot languages if there are any."""
+        *pivots, last = self.languages.path(options.to)
+        sources: Sequence[str | SegmentedText] = texts
+        by_pivots: list[tuple[Prediction, ...]] = [() for _ in texts]
+        for pivot in pivots:
+            pivot_options = replace(
+                options, n_best=1, attention=False, heads=False, probabilities="none"
+            )
+            prepared = self.prepare_texts(sources, pivot_options, decoding, pivot, use_prefix=False)
+            outputs = self._search(prepared, replace(pivot_options, prefixes=None), decoding)
+            by_pivots = [
+                (*before, best)
+                for before, [best] in zip(by_pivots, prepared.join(outputs), strict=True)
+            ]
+            # The segments are joined at the end. Lower-case outputs could not be split again.
+            sources = prepared.best_outputs(outputs)
+        prepared = self.prepare_texts(sources, options, decoding, last)
+        predictions = prepared.join(self._search(prepared, options, decoding))
+        return [
+            [add_pivot_reports(output, pivot_outputs) for output in outputs]
+            for outputs, pivot_outputs in zip(predictions, by_pivots, strict=True)
+        ]
+
+    def prepare_texts(
+        self,
+        texts: Sequence[str | SegmentedText],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        tag: str | None,
+        *,
+        use_prefix: bool = True,
+    ) -> PreparedTexts:
+        """Split texts into segments, and tokenise the segments.
+
+        Raises DataError if a segment or a prefix is too long for the model, or if the tag of a
+        multilingual run is missing.
+
+        texts:      texts, or texts that are split already
+        tag:        target language tag that is put in front of each segment; None: the texts have
+                    tags, or the run has none
+        use_prefix: False if the outputs need not start with the prefixes in `options`
+        """
+        self.languages.add_tag(
+            [text if isinstance(text, str) else text.text for text in texts], tag, options.first
+        )
+        config = self.config
+        preparation = Preparation(
+            self.task,
+            max_segment_tokens(decoding, self.model),
+            split=_choose(options.split, config.splits_sentences, config),
+            pass_through=_choose(options.pass_through, config.passes_through, config),
+            tag=tag,
+            prefixes=options.prefixes,
+            use_prefix=use_prefix,
+            first=options.first,
+        )
+        prepared = PreparedTexts(self.task, preparation.prepare(texts))
+        self.predictor.check_input_lengths(prepared.longest_inputs, options.first)
+        return prepared
+
+    def _search(
+        self, prepared: PreparedTexts, options: PredictionOptions, decoding: DecodingConfig
+    ) -> list[SegmentOutputs]:
+        """Return the outputs of the segments of each text."""
+        engine = self.engines.choose(self.engine, decoding, options)
+        first = prepared.search_inputs
+        outputs = engine.apply(self.predictor).predict_inputs(
+            first.inputs, decoding, options, first.sample_indices
+        )
+        second = prepared.repeat(outputs)
+        repeated = self.predictor.predict_inputs(
+            second.inputs, decoding, repeat_options(options), second.sample_indices
+        )
+        return prepared.segment_outputs(outputs, repeated)
 
     def choose_engine(
         self,
@@ -281,12 +379,16 @@ class Run:
                 f"got {len(sources):,} sources and {len(targets):,} targets. Give as many targets as "
                 "sources"
             )
-        return self.predictor.score(
+        predictions = self.predictor.score(
             self.languages.add_tag(sources, None),
             targets,
             PredictionOptions(attention=attention, heads=heads),
             build_normalisation(self.config.decoding),
         )
+        return [
+            replace(prediction, unknown=unknown_parts(self.task, source))
+            for source, prediction in zip(sources, predictions, strict=True)
+        ]
 
     def evaluate(
         self,
@@ -339,6 +441,11 @@ class Run:
             settings=self.settings,
             normalization=self.config.text.normalization,
         )
+
+
+def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
+    """Return the option, or its default if it is None. Only translation runs have these options."""
+    return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 
 
 def load(

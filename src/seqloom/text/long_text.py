@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from seqloom.text.tokenizer import Tokenizer, content_digest, write_content
 
@@ -30,6 +30,10 @@ class LongTextTokenizer:
         """Id of the newline token."""
 
     @property
+    def unknown_unit(self) -> Literal["character", "word"]:
+        return self.line_tokenizer.unknown_unit
+
+    @property
     def size(self) -> int:
         return self.line_tokenizer.size + 1
 
@@ -43,6 +47,9 @@ class LongTextTokenizer:
         for line in other_lines:
             ids += [self.newline, *self.line_tokenizer.encode(line)]
         return ids
+
+    def unknown(self, text: str) -> list[str]:
+        return [part for line in text.split("\n") for part in self.line_tokenizer.unknown(line)]
 
     def decode(self, ids: Sequence[int]) -> str:
         return "\n".join(self.line_tokenizer.decode(line) for line in self._lines(ids))

@@ -53,6 +53,7 @@ class SubwordTokenizer:
     """
 
     kind: ClassVar[str] = "subwords"
+    unknown_unit: ClassVar[Literal["character", "word"]] = "character"
 
     def __init__(self, model: bytes, preprocessing: Preprocessing) -> None:
         """`model` is a serialised sentencepiece model."""
@@ -159,6 +160,21 @@ class SubwordTokenizer:
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self._utf8(text))
+
+    def unknown(self, text: str) -> list[str]:
+        encoded = self._utf8(text)
+        ids = self._processor.encode(encoded)
+        if UNKNOWN not in ids:
+            return []
+        # As strings, sentencepiece returns unknown characters as they are. Adjacent ones are one
+        # string.
+        pieces = self._processor.encode(encoded, out_type=str)
+        return [
+            character
+            for id_, piece in zip(ids, pieces, strict=True)
+            if id_ == UNKNOWN
+            for character in piece
+        ]
 
     def _utf8(self, text: str) -> bytes:
         """Preprocess a text and convert it to UTF-8, which sentencepiece expects."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import write_file
@@ -19,6 +19,11 @@ class Tokenizer(Protocol):
     token."""
 
     @property
+    def unknown_unit(self) -> Literal["character", "word"]:
+        """What the parts in the result of `unknown` are."""
+        ...
+
+    @property
     def size(self) -> int:
         """Size of the vocabulary. Ids range from 0 to size - 1."""
         ...
@@ -30,6 +35,13 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text."""
+        ...
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the characters or words of a text that are encoded as UNKNOWN, in order.
+
+        A part that occurs several times is listed several times.
+        """
         ...
 
     def decode(self, ids: Sequence[int]) -> str:

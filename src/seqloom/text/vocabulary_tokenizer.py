@@ -4,7 +4,7 @@ tokenizer."""
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.tokenizer import content_digest, word_indices, write_content
@@ -19,6 +19,7 @@ class VocabularyTokenizer:
     """
 
     kind: ClassVar[str]
+    unknown_unit: ClassVar[Literal["character", "word"]] = "word"
 
     def __init__(self, vocabulary: Vocabulary, preprocessing: Preprocessing) -> None:
         self.vocabulary = vocabulary
@@ -58,6 +59,15 @@ class VocabularyTokenizer:
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id(piece) for piece in self.split(text)]
 
+    def unknown(self, text: str) -> list[str]:
+        return [
+            self.unknown_text(piece) for piece in self.split(text) if piece not in self.vocabulary
+        ]
+
+    def unknown_text(self, piece: str) -> str:
+        """Return an unknown piece as it is written in a text."""
+        return piece
+
     def _surfaces(self, ids: Sequence[int]) -> list[str]:
         return self.surfaces(["" if i < UNKNOWN else self.vocabulary.piece(i) for i in ids])
 
@@ -81,6 +91,7 @@ class CharacterTokenizer(VocabularyTokenizer):
     """
 
     kind: ClassVar[str] = "characters"
+    unknown_unit: ClassVar[Literal["character", "word"]] = "character"
 
     @classmethod
     def train(cls, lines: Iterable[str], preprocessing: Preprocessing) -> Self:

@@ -44,6 +44,9 @@ class WordTokenizer(VocabularyTokenizer):
     def split(self, text: str) -> Iterator[str]:
         return split_words(text, self.preprocessing)
 
+    def unknown_text(self, piece: str) -> str:
+        return unmarked(piece)
+
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)
 
@@ -124,6 +127,11 @@ def _is_word(piece: str) -> bool:
     return piece[0].isalnum() or piece[0] == "_" or category(piece[0])[0] == "M"
 
 
+def unmarked(piece: str) -> str:
+    """Return a piece without the joiners that `split_words` attached to it."""
+    return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
+
+
 def join_words(pieces: Iterable[str]) -> list[str]:
     """Return the text that each token adds to the decoded text.
 
@@ -167,6 +175,9 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
     def split(self, text: str) -> Iterator[str]:
         return split_chunks(text, self.preprocessing, _keep_chunk)
+
+    def unknown_text(self, piece: str) -> str:
+        return unmarked(piece)
 
     def surfaces(self, pieces: Sequence[str]) -> list[str]:
         return join_words(pieces)

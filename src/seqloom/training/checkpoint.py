@@ -26,6 +26,8 @@ KEPT_CHECKPOINTS = 2
 MAY_CHANGE = (
     "data.folder",
     "data.expected",
+    "text.split_sentences",
+    "text.pass_through",
     "training.steps",
     "training.stopping.patience",
     "training.stopping.max_minutes",
@@ -33,7 +35,8 @@ MAY_CHANGE = (
     "training.evaluate_examples",
     "training.checkpoint_every",
 )
-"""Settings that a resumed run may change: the data folder, durations and intervals."""
+"""Settings that a resumed run may change: the data folder, settings that only predictions use,
+durations and intervals."""
 
 
 def save_checkpoint(session: Session) -> None:

@@ -28,6 +28,7 @@ from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.expected_files import check_expected_files
+from seqloom.data.checks.sentences import resolve_sentence_splitting
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
@@ -97,6 +98,7 @@ def open_session(
     task = read_setup(folder)[1] if resume else learn_task(config)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
+    config = _resolve_splitting(config, folder, resume)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     batching = choose_batching(config, world.device)
@@ -133,6 +135,16 @@ def open_session(
         for text in _small_vocabularies(config, task):
             session.log(Event("note", session.step, {"text": text}))
     return session
+
+
+def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
+    """Replace text.split_sentences = "auto" by true or false. A resumed run keeps its value."""
+    if not resume:
+        return resolve_sentence_splitting(config)
+    if config.text.split_sentences != "auto":
+        return config
+    kept = {"split_sentences": read_setup(folder)[0].text.split_sentences}
+    return config.model_copy(update={"text": config.text.model_copy(update=kept)})
 
 
 def _small_vocabularies(config: RunConfig, task: Task) -> Iterator[str]:

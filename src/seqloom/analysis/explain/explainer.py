@@ -179,7 +179,7 @@ def decode_output(
         return run.complete([text], decoding=decoding or run.config.decoding)[0][0]
     # `translate` computes attention by default. Therefore torch decodes here, and not CTranslate2,
     # which returns no attention.
-    return run.translate([text], decoding=decoding)[0]
+    return run.translate([text], decoding=decoding, split=False, pass_through=False)[0]
 
 
 def check_step(step: int, output: Prediction) -> None:

@@ -85,7 +85,7 @@ def complete(
     separate = any("\n" in output.text for outputs in completions for output in outputs)
     printed = 0
     for prompt, outputs in zip(prompts, completions, strict=True):
-        unknown = _unknown_parts(run, prompt)
+        unknown = list(dict.fromkeys(run.task.target_tokenizer.unknown(prompt)))
         if unknown:
             print_warning(
                 f"prompt '{prompt}': not in the vocabulary of the model: "
@@ -125,15 +125,3 @@ def _decoded_prompt(run: Run, prompt: str) -> str:
     """Return the prompt after encoding and decoding it with the model's tokenizer."""
     tokenizer = run.task.target_tokenizer
     return tokenizer.decode(tokenizer.encode(prompt))
-
-
-def _unknown_parts(run: Run, prompt: str) -> list[str]:
-    """Return the distinct words (or characters) of a prompt that are not in the vocabulary."""
-    from seqloom.text.vocabulary import UNKNOWN
-
-    encode = run.task.target_tokenizer.encode
-    if UNKNOWN not in encode(prompt):
-        return []
-    has_words = run.config.text.target.kind in ("words", "whitespace")
-    parts = prompt.split() if has_words else [part for part in prompt if not part.isspace()]
-    return [part for part in dict.fromkeys(parts) if UNKNOWN in encode(part)]

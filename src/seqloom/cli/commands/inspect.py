@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,7 +114,7 @@ def inspect(
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import MissingTags
-    from seqloom.runs.options import PredictionOptions
+    from seqloom.runs.options import UNSPLIT
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     check_has_text_source(run)
@@ -130,7 +130,7 @@ def inspect(
     missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
         missing_tags.add(portion)
-        options = PredictionOptions(n_best=n_best, first=count, to=to, heads=True)
+        options = replace(UNSPLIT, n_best=n_best, first=count, to=to, heads=True)
         outputs = run.predict(portion, options, decoding=decoding)
         for source, predictions in zip(portion, outputs, strict=True):
             count += 1

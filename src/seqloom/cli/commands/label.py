@@ -41,6 +41,7 @@ def label(
     starts with the name of the sequence and, if each frame has a label, the number of the frame.
     """
     from seqloom.cli.inputs import check_texts, read_portions
+    from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
     from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.runs.run import load
@@ -58,9 +59,11 @@ def label(
         return
     index = 0
     missing_tags = MissingTags(run)
+    source_warnings = SourceWarnings(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
         missing_tags.add(portion)
         for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
+            source_warnings.add(predictions[0])
             if json:
                 labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
                 print_json({"id": index, "source": text, "labels": labels})
@@ -76,6 +79,7 @@ def label(
             index += 1
         flush_output()
     missing_tags.warn()
+    source_warnings.warn()
 
 
 def _label_frames(

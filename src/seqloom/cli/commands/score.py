@@ -32,6 +32,7 @@ def score(
 ) -> None:
     """Print the log-probability of given targets, one number per line."""
     from seqloom.cli.inputs import check_files, read_aligned_lines
+    from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.runs.run import load
 
     run = load([run_folder, *(ensemble or ())])
@@ -42,9 +43,12 @@ def score(
         raise ConfigError(f"{run.name}: give two files, sources and targets.")
     files = [source] if target is None else [source, target]
     check_files(files)
+    source_warnings = SourceWarnings(run)
     for rows in read_aligned_lines(files):
         sources = ["" if is_language_model else row[0] for row in rows]
         for prediction in run.score(sources, [row[-1] for row in rows]):
+            source_warnings.add(prediction)
             steps = prediction.log_probabilities
             print_line(" ".join(f"{step:.6f}" for step in (steps if per_token else [sum(steps)])))
         flush_output()
+    source_warnings.warn()

@@ -33,8 +33,7 @@ def translate(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Text files with one sentence per line. - is standard input. "
-            "Default: standard input.",
+            help="Text files with one text per line. - is standard input. Default: standard input.",
         ),
     ] = None,
     beam: BeamWidth = None,
@@ -71,10 +70,26 @@ def translate(
         str | None,
         typer.Option(metavar="LANGUAGE", help="With --to: translate to this pivot language first."),
     ] = None,
+    split: Annotated[
+        bool | None,
+        typer.Option(
+            "--split/--no-split",
+            help="Split each line into sentences and join their translations. "
+            "Default: split if the run was trained on sentences.",
+        ),
+    ] = None,
+    pass_through: Annotated[
+        bool | None,
+        typer.Option(
+            "--pass-through/--no-pass-through",
+            help="Copy URLs, e-mail addresses, emoji and unknown characters to the output. "
+            "Default: copy if the run was trained on sentences.",
+        ),
+    ] = None,
 ) -> None:
     """Translate text: one output line for each input line, in the same order.
 
-    Blank lines stay blank. With --n-best N, the format of a line is
+    Blank lines stay blank. A line can have several sentences. With --n-best N, the format of a line is
     `id ||| translation ||| log-probabilities ||| score`.
     """
     if through is not None and to is None:
@@ -83,6 +98,7 @@ def translate(
     from seqloom.cli.engine import prepare_engine
     from seqloom.cli.inputs import read_portions
     from seqloom.cli.recipe_settings import change_recipe, load_run
+    from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
     from seqloom.runs.options import PredictionOptions, check_n_best
 
@@ -103,23 +119,28 @@ def translate(
         attention=alignments,
         probabilities=formatter.probabilities,
         to=languages,
+        split=split,
+        pass_through=pass_through,
     )
     prepare_engine(run, options, config.decoding)
 
     line_number = 0
     truncated: list[int] = []
     missing_tags = MissingTags(run)
+    source_warnings = SourceWarnings(run)
     for texts in portions:
         missing_tags.add(texts)
         options = replace(options, first=line_number)
         outputs = run.predict(texts, options, decoding=config.decoding)
         for text, predictions in zip(texts, outputs, strict=True):
             formatter.print(line_number, text, predictions)
+            source_warnings.add(predictions[0])
             line_number += 1
             if not predictions[0].finished:
                 truncated.append(line_number)
         flush_output()
     missing_tags.warn()
+    source_warnings.warn()
     if truncated:
         listed = ", ".join(map(str, truncated[:MAX_LISTED_LINES]))
         more = ", …" if len(truncated) > MAX_LISTED_LINES else ""

@@ -82,9 +82,31 @@ class RunConfig(Section):
         """True if the source is text."""
         return self.task.has_text_source and not self.data.has_frames
 
+    @property
+    def splits_sentences(self) -> bool:
+        """True if predictions split a text into sentences by default.
+
+        Training replaces "auto" by true or false. If the recipe still has the value "auto", for
+        example in a run of an earlier version, this is True for translation with words or subwords.
+        """
+        if not isinstance(self.task, TranslationConfig):
+            return False
+        if self.text.split_sentences == "auto":
+            return self.text.tokenizer.kind in ("subwords", "words")
+        return self.text.split_sentences
+
+    @property
+    def passes_through(self) -> bool:
+        """True if predictions copy parts that the model cannot translate, such as URLs."""
+        if not isinstance(self.task, TranslationConfig):
+            return False
+        setting = self.text.pass_through
+        return self.splits_sentences if setting == "auto" else setting
+
     @model_validator(mode="after")
     def _check_sections(self) -> Self:
         problems = [
+            *self._input_problems(),
             *self._long_text_data_problems(),
             *self._source_problems(),
             *tag_problems(self.data, self.text.tags),
@@ -327,6 +349,20 @@ class RunConfig(Section):
                 "task.random_rotation: rotation needs exactly two columns and no context"
             )
         return problems
+
+    def _input_problems(self) -> list[str]:
+        if isinstance(self.task, TranslationConfig):
+            return []
+        settings = {
+            "split_sentences": self.text.split_sentences,
+            "pass_through": self.text.pass_through,
+        }
+        return [
+            f"text.{name}: only translation can do this, and the task is '{self.task.kind}'; remove "
+            "the setting"
+            for name, value in settings.items()
+            if value is True
+        ]
 
     def _minimum_risk_problems(self) -> list[str]:
         if self.training.minimum_risk is None:

@@ -91,6 +91,16 @@ class TextConfig(Section):
     """Strings such as '<U>' or '<2fr>' that are always a single token. Predictions have a warning if
     a source text contains none of them. Default: []."""
 
+    split_sentences: Literal["auto"] | bool = "auto"
+    """Split each input of a translation run into sentences, translate every sentence, and join the
+    outputs. Training and scoring never split. "auto" splits if the training data consists of single
+    sentences: most sources and targets end with a stop, and few sources contain several sentences.
+    The run folder stores true or false. Default: "auto"."""
+    pass_through: Literal["auto"] | bool = "auto"
+    """Copy parts that the model cannot translate from the input to the output: URLs, e-mail
+    addresses, emoji, and characters that the vocabulary does not contain. "auto" means true if the
+    run splits sentences. Default: "auto"."""
+
     sampling: SubwordSamplingConfig | None = None
     """Subword regularisation: sample the subword segmentation of the training split. Helps with
     little data. Default: off."""

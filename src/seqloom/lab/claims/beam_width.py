@@ -28,7 +28,13 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     sentences = read_test_sentences(run, trial.settings.sentences)
     # The score is log p per token, and END is one of the tokens.
     beam = BeamConfig(width=WIDTHS[trial.condition], length_counts_end=True)
-    outputs = run.translate([each.source for each in sentences], decoding=beam, attention=False)
+    outputs = run.translate(
+        [each.source for each in sentences],
+        decoding=beam,
+        attention=False,
+        split=False,
+        pass_through=False,
+    )
     references = [each.references for each in sentences]
     return {
         BLEU: bleu([output.text for output in outputs], references).value,

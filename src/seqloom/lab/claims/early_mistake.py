@@ -166,9 +166,13 @@ def _decode(run: Run, tests: Sequence[Clause], condition: str) -> list[Predictio
     sources = [sentence(clause, ENGLISH) for clause in tests]
     if condition != SAMPLES:
         decoding = BeamConfig(width=BEAM_WIDTH) if condition == BEAM else GreedyConfig()
-        return run.translate(sources, decoding=decoding, attention=False)
+        return run.translate(
+            sources, decoding=decoding, attention=False, split=False, pass_through=False
+        )
     sampling = SampleConfig(samples=BEAM_WIDTH)
-    candidates = run.translate_n_best(sources, BEAM_WIDTH, decoding=sampling, attention=False)
+    candidates = run.translate_n_best(
+        sources, BEAM_WIDTH, decoding=sampling, attention=False, split=False, pass_through=False
+    )
     return [max(each, key=lambda output: output.score) for each in candidates]
 
 
@@ -189,9 +193,16 @@ class FirstWords:
 def _find_first_words(run: Run, tests: Sequence[Clause]) -> list[FirstWords]:
     """Select the clauses for which the model proposes a valid and a wrong first word."""
     sources = [sentence(clause, ENGLISH) for clause in tests]
-    greedy = run.translate(sources, decoding=GreedyConfig(), attention=False)
+    greedy = run.translate(
+        sources, decoding=GreedyConfig(), attention=False, split=False, pass_through=False
+    )
     samples = run.translate_n_best(
-        sources, CANDIDATES.samples, decoding=CANDIDATES, attention=False
+        sources,
+        CANDIDATES.samples,
+        decoding=CANDIDATES,
+        attention=False,
+        split=False,
+        pass_through=False,
     )
     selected = []
     for clause, output, candidates in zip(tests, greedy, samples, strict=True):

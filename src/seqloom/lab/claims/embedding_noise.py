@@ -90,7 +90,9 @@ def measure(trial: Trial[NoiseSettings]) -> Numbers:
     run = train_once(trial, configure(trial))
     unseen = Random(0).sample(list(read_bundled(_CORPUS, "test")), trial.settings.tests)
     sources = [each.source for each in unseen]
-    outputs = run.translate(sources, decoding=GreedyConfig(), attention=False)
+    outputs = run.translate(
+        sources, decoding=GreedyConfig(), attention=False, split=False, pass_through=False
+    )
     return {
         TRAIN_PERPLEXITY: _perplexity(run, training_sentences[: trial.settings.tests]),
         TEST_PERPLEXITY: _perplexity(run, unseen),

@@ -152,6 +152,8 @@ def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
         [sentence(clause, source) for clause in tests],
         decoding=GreedyConfig(),
         attention=False,
+        split=False,
+        pass_through=False,
         to=target.name,
     )
     outputs = [prediction.text for prediction in predictions]

@@ -35,7 +35,9 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     numbers = {}
     for width, length_ratio, bleu_name in zip(WIDTHS, LENGTH_RATIOS, BLEUS, strict=True):
         decoding = BeamConfig(width=width, length_penalty=exponent, length_counts_end=True)
-        outputs = run.translate(sources, decoding=decoding, attention=False)
+        outputs = run.translate(
+            sources, decoding=decoding, attention=False, split=False, pass_through=False
+        )
         words = sum(len(output.text.split()) for output in outputs)
         numbers[length_ratio] = words / reference_words
         numbers[bleu_name] = bleu([output.text for output in outputs], references).value

@@ -5,6 +5,7 @@ other requests.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fastapi import APIRouter
@@ -16,7 +17,7 @@ from seqloom.analysis.explain.lecture_example import LectureScore, explain_lectu
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.nn.attention import Selection
-from seqloom.runs.options import PredictionOptions
+from seqloom.runs.options import UNSPLIT
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
@@ -122,7 +123,7 @@ async def post_attention(
         if request.output is not None:
             return context.run.score([context.text], [request.output], heads=True)[0]
         [[prediction]] = context.run.predict(
-            [context.text], PredictionOptions(heads=True), decoding=context.decoding()
+            [context.text], replace(UNSPLIT, heads=True), decoding=context.decoding()
         )
         return prediction
 

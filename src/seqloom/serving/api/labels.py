@@ -6,6 +6,7 @@ import math
 from fastapi import APIRouter
 
 from seqloom.runs.options import PredictionOptions, beam_config
+from seqloom.runs.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.errors import ERROR_RESPONSES
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
 from seqloom.serving.server.limits import check_not_blank
@@ -49,5 +50,8 @@ async def label(request: LabelRequest, service: ServiceDependency) -> LabelRespo
             else []
             for text in request.texts
         ],
-        warnings=run.source_tags.warnings(request.texts, "text"),
+        warnings=[
+            *run.source_tags.warnings(request.texts, "text"),
+            *unknown_messages(run.task, request.texts, "text"),
+        ],
     )

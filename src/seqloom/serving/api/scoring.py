@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from seqloom.runs.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.predictions import Output, ScoreRequest, ScoreResponse
 from seqloom.serving.api.translation import choose_direction
@@ -45,5 +46,8 @@ async def score(request: ScoreRequest, service: ServiceDependency) -> ScoreRespo
             )
             for prediction in predictions
         ],
-        warnings=run.source_tags.warnings(sources, "source"),
+        warnings=[
+            *run.source_tags.warnings(sources, "source"),
+            *unknown_messages(run.task, request.sources or (), "source"),
+        ],
     )

@@ -18,6 +18,7 @@ from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.options import PredictionOptions, greedy_config
 from seqloom.runs.prediction import Prediction
+from seqloom.runs.texts.segments import PreparedTexts
 from seqloom.serving.api.completion import (
     check_completion,
     choose_seed,
@@ -31,7 +32,12 @@ from seqloom.serving.api.schemas.predictions import (
     TranslateRequest,
     to_json_number,
 )
-from seqloom.serving.api.translation import check_translation, choose_direction, prepare_texts
+from seqloom.serving.api.translation import (
+    check_translation,
+    choose_direction,
+    prepare_texts,
+    repeat_segments,
+)
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.tasks.task import ModelInput
@@ -61,11 +67,12 @@ router = APIRouter(
 async def stream_translation(
     request: TranslateRequest, service: ServiceDependency
 ) -> StreamingResponse:
-    """Translate one text and stream the tokens. Uses greedy search and no sentence splitting.
+    """Translate one text and stream the tokens. Uses greedy search.
 
-    Beam search cannot be streamed, because its best hypothesis changes until the end.
+    The sentences of the text are translated one after another. Beam search cannot be streamed,
+    because its best hypothesis changes until the end.
     """
-    check_translation(service, request.model_copy(update={"split": False}))
+    check_translation(service, request)
     if len(request.texts) > 1:
         raise invalid_field("texts", "only one text can be streamed per request")
     if request.beam not in (None, 1) or request.n_best > 1:
@@ -79,14 +86,14 @@ async def stream_translation(
 
     async def events() -> AsyncIterator[str]:
         async with service.admission.admit():
-            texts = await prepare_texts(direction, request.texts, False, request.prefix)
+            prepared = await prepare_texts(direction, request, decoding)
             start = {
                 "run": loaded.name,
                 "source": direction.source,
                 "target": direction.target,
-                "warnings": texts.warnings(loaded.token_run),
+                "warnings": loaded.token_run.source_tags.warnings(request.texts, "text"),
             }
-            async for event in _stream_output(loaded, texts.inputs[0], decoding, start):
+            async for event in _stream_segments(loaded, prepared, decoding, start):
                 yield event
 
     return await _respond(events())
@@ -111,61 +118,109 @@ async def stream_completion(
         async with service.admission.admit():
             [prepared] = await asyncio.to_thread(prepare_prompts, loaded.token_run, request)
             start = {"run": loaded.name, "seed": seed if request.temperature else None}
-            async for event in _stream_output(loaded, prepared, decoding, start):
+            yield format_event("start", start)
+            stream = OutputStream(loaded, decoding)
+            async for event in stream.events(prepared, 0):
                 yield event
+            if stream.prediction is not None:
+                yield _done_event(stream.prediction)
 
     return await _respond(events())
 
 
-async def _stream_output(
-    loaded: LoadedRun, prepared: ModelInput, decoding: DecodingConfig, start: dict[str, Any]
+async def _stream_segments(
+    loaded: LoadedRun, prepared: PreparedTexts, decoding: DecodingConfig, start: dict[str, Any]
 ) -> AsyncIterator[str]:
-    """Search for one output and yield the events of the stream.
-
-    Closing the iterator cancels the search.
+    """Translate the segments of one text in turn, and yield the events of the stream.
 
     start: content of the first event
     """
-    loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[tuple[int, float] | None] = asyncio.Queue()
+    [text] = prepared.texts
+    stream = OutputStream(loaded, decoding)
+    outputs: list[list[Prediction]] = []
+    before = ""
+    yield format_event("start", start)
+    for segment in text.segments:
+        before += segment.before if text.keeps_spaces else ""
+        if segment.input is None:
+            before += segment.source
+            continue
+        before += segment.protected.leading
+        async for event in stream.events(segment.input, segment.sample_index, before):
+            yield event
+        if stream.prediction is None:  # the last event was an error
+            return
+        outputs.append([stream.prediction])
+        before += stream.prediction.text + segment.protected.trailing
+    repeated = await repeat_segments(loaded, prepared, outputs, decoding, stream.options)
+    [[prediction]] = prepared.join(prepared.segment_outputs(outputs, repeated))
+    yield _done_event(prediction)
 
-    def on_token(token: int, log_probability: float) -> None:
-        loop.call_soon_threadsafe(queue.put_nowait, (token, log_probability))
 
-    search = asyncio.ensure_future(
-        loaded.search([prepared], decoding, PredictionOptions(attention=False), on_token)
-    )
-    search.add_done_callback(lambda _: queue.put_nowait(None))
-    tokenizer = loaded.token_run.task.target_tokenizer
-    tokens: list[int] = []
-    try:
-        yield format_event("start", start)
-        while (item := await queue.get()) is not None:
-            token, log_probability = item
-            tokens.append(token)
-            if len(tokens) <= len(prepared.prefix):
-                continue  # no events for the prefix, which the client has sent itself
-            yield format_event(
-                "token",
-                {
-                    "step": len(tokens),
-                    "piece": tokenizer.pieces([token])[0],
-                    "log_probability": to_json_number(log_probability),
-                    "text": tokenizer.decode(tokens[prepared.hidden_prefix :]),
-                },
+class OutputStream:
+    """Searches for outputs, and yields an event for each of their tokens.
+
+    prediction: the output of the last search; None if it failed
+    step:       number of tokens of all outputs so far
+    """
+
+    def __init__(self, loaded: LoadedRun, decoding: DecodingConfig) -> None:
+        self.loaded = loaded
+        self.decoding = decoding
+        self.options = PredictionOptions(attention=False)
+        self.prediction: Prediction | None = None
+        self.step = 0
+
+    async def events(
+        self, prepared: ModelInput, sample_index: int, before: str = ""
+    ) -> AsyncIterator[str]:
+        """Search for one output, and yield the events of its tokens, or an error event.
+
+        Closing the iterator cancels the search.
+
+        before: the text of the previous outputs, which the text in the events starts with
+        """
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[tuple[int, float] | None] = asyncio.Queue()
+
+        def on_token(token: int, log_probability: float) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, (token, log_probability))
+
+        search = asyncio.ensure_future(
+            self.loaded.search(
+                [prepared], self.decoding, self.options, on_token, sample_indices=[sample_index]
             )
-        yield _last_event(search)
-    finally:
-        search.cancel()
+        )
+        search.add_done_callback(lambda _: queue.put_nowait(None))
+        tokenizer = self.loaded.token_run.task.target_tokenizer
+        tokens: list[int] = []
+        self.prediction = None
+        try:
+            while (item := await queue.get()) is not None:
+                token, log_probability = item
+                tokens.append(token)
+                if len(tokens) <= len(prepared.prefix):
+                    continue  # no events for the prefix, which the client has sent itself
+                yield format_event(
+                    "token",
+                    {
+                        "step": self.step + len(tokens),
+                        "piece": tokenizer.pieces([token])[0],
+                        "log_probability": to_json_number(log_probability),
+                        "text": before + tokenizer.decode(tokens[prepared.hidden_prefix :]),
+                    },
+                )
+            error = search.exception()
+            if isinstance(error, SeqloomError):
+                yield format_event("error", {"error": str(error), "kind": "unusable"})
+                return
+            [[self.prediction]] = search.result()
+            self.step += len(self.prediction.pieces)
+        finally:
+            search.cancel()
 
 
-def _last_event(search: "asyncio.Future[list[list[Prediction]]]") -> str:
-    error = search.exception()
-    if isinstance(error, SeqloomError):
-        return format_event("error", {"error": str(error), "kind": "unusable"})
-    if error is not None:
-        raise error
-    [[prediction]] = search.result()
+def _done_event(prediction: Prediction) -> str:
     return format_event("done", Output.from_prediction(prediction).model_dump(mode="json"))
 
 

@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fastapi import APIRouter
 
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.decoding.rules import MAX_DEFAULT_LENGTH
-from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions, Probabilities
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
+from seqloom.runs.texts.input_reports import report_messages
+from seqloom.runs.texts.preparation import PreparedText
+from seqloom.runs.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
 from seqloom.serving.api.decoding import beam_width, choose_decoding
 from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.languages.pairs import LanguagePair
-from seqloom.serving.api.languages.sentences import SegmentedText, single_segment, split_text
 from seqloom.serving.api.schemas.predictions import (
     Output,
     TranslatedSegment,
@@ -26,7 +27,6 @@ from seqloom.serving.api.schemas.predictions import (
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
-from seqloom.tasks.task import ModelInput
 
 INLINE_CHARACTERS = 200
 """Requests with at most this many characters are prepared in the event loop, longer ones in another
@@ -40,7 +40,11 @@ router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 async def post_translate(
     request: TranslateRequest, service: ServiceDependency
 ) -> TranslateResponse:
-    """Translate texts. Each text is split into sentences, unless `split` is false."""
+    """Translate texts.
+
+    Each text is split into sentences, unless `split` is false or the run was not trained on
+    sentences.
+    """
     return await translate(service, request)
 
 
@@ -64,23 +68,31 @@ async def translate(
         probabilities=probabilities,
     )
     async with service.admission.admit():
-        prepared = await prepare_texts(direction, request.texts, request.split, request.prefix)
-        predictions = await direction.loaded.search(prepared.inputs, decoding, options)
-    untagged = iter(
-        [run.languages.without_tag(prediction, direction.tag) for prediction in outputs]
-        for outputs in predictions
-    )
+        prepared = await prepare_texts(direction, request, decoding)
+        by_segment = await search_segments(direction.loaded, prepared, decoding, options)
+    # The response contains the attention weights of the segments, not those of whole texts.
+    predictions = prepared.join(by_segment, attention=False)
     return TranslateResponse(
         run=direction.loaded.name,
         source=direction.source,
         target=direction.target,
         beam=beam_width(decoding),
         translations=[
-            _join_segments(text, [next(untagged) for _ in text.segments], request)
-            for text in prepared.texts
+            _translated_text(text, parts, joined, request)
+            for text, parts, joined in zip(prepared.texts, by_segment, predictions, strict=True)
         ],
-        warnings=prepared.warnings(run),
+        warnings=[
+            *run.source_tags.warnings(request.texts, "text"),
+            *output_warnings(run, predictions),
+        ],
     )
+
+
+def output_warnings(run: Run, predictions: Outputs) -> list[str]:
+    """Return warnings about unknown characters, inserted parts and missing numbers."""
+    tokenizer = run.task.source_tokenizer
+    assert tokenizer is not None
+    return report_messages([best for best, *_ in predictions], tokenizer.unknown_unit, "text")
 
 
 def check_translation(service: Service, request: TranslateRequest) -> None:
@@ -92,7 +104,7 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
     if request.prefix is not None:
         limits.check_texts("prefix", [request.prefix])
         if len(request.texts) > 1 or request.split:
-            raise invalid_field("prefix", "needs a single text and split = false")
+            raise invalid_field("prefix", "needs a single text; omit split, or set it to false")
 
 
 @dataclass(frozen=True)
@@ -171,82 +183,76 @@ def _matching_pair(
     return None
 
 
-@dataclass(frozen=True)
-class PreparedTexts:
-    """Texts that are split into segments and tokenised.
-
-    inputs: one model input for each segment, first those of the first text, then of the second, …
-    """
-
-    texts: tuple[SegmentedText, ...]
-    inputs: tuple[ModelInput, ...]
-
-    def warnings(self, run: Run) -> list[str]:
-        """Return the warnings about the texts, for the response."""
-        segments = [segment.text for text in self.texts for segment in text.segments]
-        return run.source_tags.warnings(segments, "sentence" if len(segments) > 1 else "text")
-
-
 async def prepare_texts(
-    direction: Direction, texts: Sequence[str], split: bool, prefix: str | None
+    direction: Direction, request: TranslateRequest, decoding: DecodingConfig
 ) -> PreparedTexts:
-    """Split texts into segments, if `split` is True, and tokenise the segments.
+    """Split the texts of a request into segments, and tokenise the segments.
 
     Raises DataError if a segment or the prefix is too long for the model.
-
-    prefix: text with which every output must start. None: no prefix.
     """
-    run = direction.loaded.token_run
+    run, texts = direction.loaded.token_run, request.texts
+    options = PredictionOptions(
+        prefixes=None if request.prefix is None else [request.prefix],
+        split=request.split,
+        pass_through=request.pass_through,
+    )
 
-    def prepare_segment(text: str) -> ModelInput:
-        return run.task.prepare(run.languages.add_tag([text], direction.tag)[0])
-
-    def prepare_all() -> PreparedTexts:
-        max_tokens = max_segment_tokens(run)
-        segmented = tuple(
-            split_text(text, lambda part: input_tokens(prepare_segment(part)) <= max_tokens)
-            if split
-            else single_segment(text)
-            for text in texts
-        )
-        inputs = [prepare_segment(segment.text) for text in segmented for segment in text.segments]
-        if prefix is not None:
-            tokens = tuple(run.task.target_tokenizer.encode(prefix.strip()))
-            inputs = [replace(item, prefix=(*item.prefix, *tokens)) for item in inputs]
-        run.predictor.check_input_lengths(inputs)
-        return PreparedTexts(segmented, tuple(inputs))
+    def prepare() -> PreparedTexts:
+        return run.prepare_texts(texts, options, decoding, direction.tag)
 
     if sum(map(len, texts)) <= INLINE_CHARACTERS:
-        return prepare_all()
-    return await asyncio.to_thread(prepare_all)
+        return prepare()
+    return await asyncio.to_thread(prepare)
 
 
-def max_segment_tokens(run: Run) -> int:
-    """Return the maximum number of source tokens of a segment, including END.
+async def search_segments(
+    loaded: LoadedRun,
+    prepared: PreparedTexts,
+    decoding: DecodingConfig,
+    options: PredictionOptions,
+) -> list[SegmentOutputs]:
+    """Return the outputs of the segments of each text."""
+    first = prepared.search_inputs
+    outputs = await loaded.search(
+        first.inputs, decoding, options, sample_indices=first.sample_indices
+    )
+    repeated = await repeat_segments(loaded, prepared, outputs, decoding, options)
+    return prepared.segment_outputs(outputs, repeated)
 
-    This is 3/4 of the maximum output length, or the maximum source length of the model if that is
-    less. With 3/4, an output can have a third more tokens than its source before it is cut.
-    """
-    output_limits = [
-        run.config.decoding.max_length or MAX_DEFAULT_LENGTH,
-        run.model.max_target_length,
-    ]
-    max_output = min(limit for limit in output_limits if limit is not None)
-    max_source = run.model.max_source_length
-    return max_output * 3 // 4 if max_source is None else min(max_source, max_output * 3 // 4)
+
+async def repeat_segments(
+    loaded: LoadedRun,
+    prepared: PreparedTexts,
+    outputs: Outputs,
+    decoding: DecodingConfig,
+    options: PredictionOptions,
+) -> Outputs:
+    """Translate the segments again whose outputs lack a protected span, without these spans."""
+    second = prepared.repeat(outputs)
+    return await loaded.search(
+        second.inputs,
+        decoding,
+        repeat_options(options),
+        sample_indices=second.sample_indices,
+        torch_only=True,
+    )
 
 
-def _join_segments(
-    text: SegmentedText, predictions: Sequence[Sequence[Prediction]], request: TranslateRequest
+def _translated_text(
+    text: PreparedText,
+    outputs: Sequence[Sequence[Prediction]],
+    joined: Sequence[Prediction],
+    request: TranslateRequest,
 ) -> TranslatedText:
-    """Join the translations of the segments into the response for one text.
+    """Return the response for one text.
 
-    predictions: n-best list of each segment
+    outputs: n-best list of each segment
+    joined:  n-best list of the text
     """
     parts = [
         TranslatedSegment(
             before=segment.before,
-            source=segment.text,
+            source=segment.source,
             outputs=[
                 Output.from_prediction(
                     prediction,
@@ -254,15 +260,21 @@ def _join_segments(
                     attention=request.attention,
                     heads=request.heads,
                 )
-                for prediction in outputs
+                for prediction in segment_outputs
             ],
+            unknown=list(segment.unknown),
         )
-        for segment, outputs in zip(text.segments, predictions, strict=True)
+        for segment, segment_outputs in zip(text.segments, outputs, strict=True)
     ]
-    versions = [
-        # If a segment has fewer outputs than other segments, its last output is repeated.
-        text.join([outputs[min(rank, len(outputs) - 1)].text for outputs in predictions])
-        for rank in range(request.n_best)
-    ]
-    best, *alternatives = dict.fromkeys(versions)
-    return TranslatedText(text=best, alternatives=alternatives, parts=parts)
+    best, *alternatives = dict.fromkeys(
+        # The response keeps the white space at both ends, even if the text is not split.
+        prediction.text if text.keeps_spaces else text.segmented.join([prediction.text])
+        for prediction in (joined if text.segments else ())
+    ) or (text.text,)
+    return TranslatedText(
+        text=best,
+        alternatives=alternatives,
+        parts=parts,
+        unknown=list(joined[0].unknown),
+        warnings=list(joined[0].warnings),
+    )

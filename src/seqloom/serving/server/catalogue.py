@@ -88,10 +88,26 @@ class LoadedRun:
         decoding: DecodingConfig,
         options: PredictionOptions,
         on_token: OnToken | None = None,
+        *,
+        sample_indices: Sequence[int] | None = None,
+        torch_only: bool = False,
     ) -> list[list[Prediction]]:
-        """Search for the outputs of each input. Inputs of several requests can share a batch."""
-        job_type = SearchJobType(self.token_run, decoding, options, streamed=on_token is not None)
-        payloads = [SearchInput(prepared, index) for index, prepared in enumerate(inputs)]
+        """Search for the outputs of each input. Inputs of several requests can share a batch.
+
+        sample_indices: one number per input, which selects its random samples. Default: 0, 1, …
+        torch_only:     True if only torch may serve the request, whatever engine the run has
+        """
+        if not inputs:
+            return []
+        job_type = SearchJobType(
+            self.token_run,
+            decoding,
+            options,
+            streamed=on_token is not None,
+            torch_only=torch_only,
+        )
+        indices = range(len(inputs)) if sample_indices is None else sample_indices
+        payloads = [SearchInput(*item) for item in zip(inputs, indices, strict=True)]
         sizes = [input_tokens(prepared) for prepared in inputs]
         predictions: list[Any] = await self.batcher.submit(job_type, payloads, sizes, on_token)
         return predictions

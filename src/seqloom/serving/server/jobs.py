@@ -22,7 +22,7 @@ from seqloom.tasks.task import ModelInput
 class SearchInput:
     """Payload of a search job.
 
-    index: index of the input within its request. Sampling derives the seed of the input from it.
+    index: number of the input. Sampling derives the seed of the input from it.
     """
 
     prepared: ModelInput
@@ -35,14 +35,16 @@ class SearchJobType:
 
     Jobs with the same run, decoding configuration and options can share a batch.
 
-    streamed: True if each token is sent to the request as soon as it is generated. The search then
-              uses the engine torch, because the other engines cannot stream.
+    streamed:   True if each token is sent to the request as soon as it is generated. The search
+                then uses the engine torch, because the other engines cannot stream.
+    torch_only: True if the search uses the engine torch in any case
     """
 
     run: Run
     decoding: DecodingConfig
     options: PredictionOptions
     streamed: bool = False
+    torch_only: bool = False
 
     def token_budget(self) -> int:
         device = self.run.predictor.device
@@ -51,7 +53,7 @@ class SearchJobType:
     def process(self, jobs: Sequence[Job]) -> list[list[Prediction]]:
         run = self.run
         choice = TORCH
-        if not self.streamed:
+        if not (self.streamed or self.torch_only):
             choice = run.engines.choose(run.engine, self.decoding, self.options, compile_now=False)
         inputs: list[SearchInput] = [job.payload for job in jobs]
         # A search with captured or compiled steps cannot be cancelled when its client disconnects.

@@ -74,9 +74,19 @@ class TranslateRequest(RunRequest):
         description="Count END in the length of an output. Default: the run's setting.",
     )
     prefix: Text | None = Field(
-        None, description="Start of the output. Needs a single text and split = false."
+        None,
+        description="Start of the output. Needs a single text, which is then not split.",
     )
-    split: bool = Field(True, description="Split texts into sentences and join their translations.")
+    split: bool | None = Field(
+        None,
+        description="Split texts into sentences and join their translations. "
+        "Default: true if the run was trained on sentences.",
+    )
+    pass_through: bool | None = Field(
+        None,
+        description="Copy parts that the model cannot translate, such as URLs and emoji, to the "
+        "output. Default: the run's setting.",
+    )
     alignment: bool = Field(False, description="Return word alignments.")
     attention: bool = Field(False, description="Return the mean attention weights.")
     heads: bool = Field(False, description="Return the attention weights of each layer and head.")
@@ -96,6 +106,15 @@ class Output(BaseModel):
     source_pieces: list[str] = Field(description="Source tokens as text.")
     log_probabilities: list[JsonNumber] = Field(description="Log-probability of each token.")
     finished: bool = Field(description="False if the output was cut at the length limit.")
+    copied: bool = Field(
+        False,
+        description="True if the source contains nothing to translate and was copied.",
+    )
+    copied_parts: list[str] = Field(
+        [],
+        description="Parts of the text that were copied from the source, such as URLs, in order.",
+    )
+    warnings: list[str] = Field([], description="Problems with the source or the output.")
     alignment: list[tuple[int, int]] | None = Field(
         None, description="Linked words as pairs (source word, output word), counted from 0."
     )
@@ -126,10 +145,16 @@ class Output(BaseModel):
             source_pieces=list(prediction.source_pieces),
             log_probabilities=[to_json_number(value) for value in prediction.log_probabilities],
             finished=prediction.finished,
+            copied=prediction.copied,
+            copied_parts=list(prediction.copied_parts),
+            warnings=list(prediction.warnings),
             alignment=list(prediction.alignment) if alignment else None,
             attention=None if mean_weights is None else mean_weights.tolist(),
             heads=None if head_weights is None else head_weights.tolist(),
         )
+
+
+_UNKNOWN = "Characters or words of the source that the vocabulary does not contain, in order."
 
 
 class TranslatedSegment(BaseModel):
@@ -138,6 +163,7 @@ class TranslatedSegment(BaseModel):
     before: str = Field(description="White space before the sentence.")
     source: str
     outputs: list[Output]
+    unknown: list[str] = Field(description=_UNKNOWN)
 
 
 class TranslatedText(BaseModel):
@@ -148,6 +174,8 @@ class TranslatedText(BaseModel):
         description="With n_best > 1: the next best translations, joined in the same way."
     )
     parts: list[TranslatedSegment]
+    unknown: list[str] = Field(description=_UNKNOWN)
+    warnings: list[str] = Field(description="Problems with the text or its translation.")
 
 
 class TranslateResponse(TextResponse):

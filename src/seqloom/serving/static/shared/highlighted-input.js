@@ -3,8 +3,9 @@
 import { make, uniqueId } from "./dom.js";
 
 /**
- * Returns { label, element, input, highlight, setText }.
+ * Returns { label, element, input, highlight, markUnknown, setText }.
  * highlight([{ begin, end }]) highlights parts of the text; an empty list removes the highlights.
+ * markUnknown([{ begin, end }]) marks parts that the model does not know, until the text changes.
  * A copy of the text behind the text area carries the highlights and sets its height.
  */
 export function highlightedInput(labelText, value, { onChange, placeholder = "", maxLength, rows = 3 }) {
@@ -14,25 +15,37 @@ export function highlightedInput(labelText, value, { onChange, placeholder = "",
     id, rows, placeholder, value, maxlength: maxLength, dir: "auto", spellcheck: "false", autocapitalize: "off",
   });
   // The zero-width space gives a trailing line break its height.
-  const copyText = () => background.replaceChildren(`${input.value}\u200b`);
+  let unknown = [], highlighted = [];
+  const copyText = () => {
+    unknown = highlighted = [];
+    render();
+  };
   input.addEventListener("input", () => {
     copyText();
     onChange(input.value);
   });
   copyText();
 
-  function highlight(spans) {
-    if (!spans.length) {
-      copyText();
-      return;
-    }
+  function render() {
     const text = input.value, content = [];
     let position = 0;
-    for (const { begin, end } of [...spans].sort((first, second) => first.begin - second.begin)) {
-      content.push(text.slice(position, begin), make("mark", {}, text.slice(begin, end)));
+    const spans = [...highlighted, ...unknown.map((span) => ({ ...span, isUnknown: true }))];
+    for (const { begin, end, isUnknown } of spans.sort((first, second) => first.begin - second.begin)) {
+      if (begin < position) continue; // the part is highlighted already
+      content.push(text.slice(position, begin), make("mark", { class: isUnknown ? "unknown" : null }, text.slice(begin, end)));
       position = end;
     }
     background.replaceChildren(...content, `${text.slice(position)}\u200b`);
+  }
+
+  function highlight(spans) {
+    highlighted = spans;
+    render();
+  }
+
+  function markUnknown(spans) {
+    unknown = spans;
+    render();
   }
 
   function setText(text) {
@@ -43,5 +56,5 @@ export function highlightedInput(labelText, value, { onChange, placeholder = "",
   }
 
   const label = make("label", { for: id }, labelText);
-  return { label, element: make("div", { class: "highlighted-input words" }, background, input), input, highlight, setText };
+  return { label, element: make("div", { class: "highlighted-input words" }, background, input), input, highlight, markUnknown, setText };
 }

@@ -31,12 +31,25 @@ export function splitWords(text) {
 
 /** The span of each piece in the text of an output; null for a piece that is not in the text, such as END. */
 export function pieceSpans(output) {
+  const text = withoutCopiedParts(output);
   let from = 0;
   return output.pieces.map((piece) => {
-    const span = findPiece(output.text, piece, from);
+    const span = findPiece(text, piece, from);
     from = span?.end ?? from;
     return span;
   });
+}
+
+/** The text of an output with spaces in place of the parts that were copied from the source, which have no pieces. */
+function withoutCopiedParts(output) {
+  let { text } = output, from = 0;
+  for (const part of output.copied_parts ?? []) {
+    const begin = text.indexOf(part, from);
+    if (begin < 0) continue;
+    from = begin + part.length;
+    text = text.slice(0, begin) + " ".repeat(part.length) + text.slice(from);
+  }
+  return text;
 }
 
 /** The words of an output, each with the indices of its pieces and its log-probability. */

@@ -93,9 +93,26 @@ export const translate = {
         },
       });
       result.show(output.element);
+      source.markUnknown(unknownSpans(translation.parts));
       showDetails(translation);
       announce(translation.text);
       if (settings.begin) output.restore(settings.begin);
+    }
+
+    /** The spans of the characters or words of the source that the model does not know. */
+    function unknownSpans(parts) {
+      let position = 0;
+      return parts.flatMap(({ before, source: sentence, unknown }) => {
+        const begin = position + before.length;
+        position = begin + sentence.length;
+        let from = 0;
+        return unknown.flatMap((part) => {
+          const index = sentence.indexOf(part, from);
+          if (index < 0) return [];
+          from = index + part.length;
+          return [{ begin: begin + index, end: begin + from }];
+        });
+      });
     }
 
     /** Highlights words of a sentence in the source text. */

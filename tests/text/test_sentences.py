@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.serving.api.languages.sentences import single_segment, split_text
-
-
-def fits_always(text: str) -> bool:
-    return True
+from seqloom.text.protected_spans import find_spans
+from seqloom.text.sentences import (
+    ends_like_a_sentence,
+    fits_always,
+    single_segment,
+    split_segments,
+    split_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ def fits_always(text: str) -> bool:
         ("What? no way.", ["What? no way."]),
         ("3.5 km. Then 4.", ["3.5 km.", "Then 4."]),
         ("你好。再见！", ["你好。", "再见！"]),
+        ("वह आया। हम गए।", ["वह आया।", "हम गए।"]),
         ("a line\nand another\r\n\r\nand more", ["a line", "and another", "and more"]),
         ("\n \n", []),
     ],
@@ -65,3 +69,34 @@ def test_splitting_takes_linear_time(text: str) -> None:
     start = time.perf_counter()
     split_text(text * 20_000, fits_always)
     assert time.perf_counter() - start < 2
+
+
+def test_a_line_without_stops_is_split_quickly() -> None:
+    for text in ("word " * 5_200, "x" * 26_000, "a\u0301" * 13_000):
+        start = time.perf_counter()
+        split = split_text(text, lambda part: len(part) <= 200)
+        assert time.perf_counter() - start < 2
+        assert split.text == text
+        assert max(len(segment.text) for segment in split.segments) <= 200
+
+
+def test_spans_are_not_split() -> None:
+    url = "https://example.org/" + "a" * 50
+    text = f"xx{url} {url}"
+    split = split_text(text, lambda part: len(part) <= 20, find_spans)
+    assert split.text == text
+    assert [segment.text for segment in split.segments] == ["xx", url, url]
+
+
+def test_segments_that_fit_are_kept() -> None:
+    split = split_text("One. Two three four.")
+    assert split_segments(split, fits_always) == split
+    parts = split_segments(split, lambda part: len(part) < 10)
+    assert parts.text == split.text
+    assert [segment.text for segment in parts.segments] == ["One.", "Two three", "four."]
+
+
+@pytest.mark.parametrize("text", ["Ja.", "Ja!«", "好。", "ja ?", "He said: “Go.”", "हाँ। "])
+def test_a_text_with_a_stop_ends_like_a_sentence(text: str) -> None:
+    assert ends_like_a_sentence(text)
+    assert not ends_like_a_sentence(f"{text} x = 3")

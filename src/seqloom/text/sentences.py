@@ -7,14 +7,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from seqloom.text.protected_spans import Span, cluster_start
+
 Fits = Callable[[str], bool]
 """A function that returns True if a text is short enough for one model input."""
+FindSpans = Callable[[str], Sequence[Span]]
+"""A function that returns the parts of a text that must not be split, such as URLs."""
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
     r"""
-    (?<![.!?…]) [.!?…]++ ['"’”»)\]]*+ (?P<space>\s++) (?=\S)  # a stop, then white space
-    | (?<![。！？｡]) [。！？｡]++ [」』”）]*+ (?=\S)               # or a stop in a script without spaces
+    (?<![.!?…؟۔।॥]) [.!?…؟۔।॥]++ ['"’”»)\]]*+ (?P<space>\s++) (?=\S)  # a stop, then white space
+    | (?<![。！？｡]) [。！？｡]++ [」』”）]*+ (?=\S)  # or a stop in a script without spaces
     """,
     re.VERBOSE,
 )
@@ -64,6 +68,7 @@ _ABBREVIATIONS = frozenset(
 """Words that end in a full stop without ending a sentence."""
 MAX_WORD_LENGTH = 40
 SENTENCE_STOPS = (".", "!", "?", "…")
+_LAST_STOP = re.compile(r"""[.!?…؟۔।॥。！？｡]['"’”“»«)\]」』）]*$""")
 _STOP_WITHOUT_SPACE = re.compile("[。！？｡][」』”）]*$")
 _CLAUSE_END = re.compile(r"(?<=[,;:،、；])\s+|\s[–—-]\s")
 _SPACE = re.compile(r"\s+")
@@ -87,6 +92,16 @@ class SegmentedText:
     segments: tuple[Segment, ...]
     after: str
 
+    @classmethod
+    def of(cls, segments: Sequence[tuple[str, str]], after: str) -> "SegmentedText":
+        """Create a segmented text from pairs (white space before the segment, segment)."""
+        return cls(tuple(Segment(before, text) for before, text in segments), after)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(each.before + each.text for each in self.segments) + self.after
+
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
@@ -95,13 +110,27 @@ class SegmentedText:
         the source sentence ends in a stop such as "。", and its translation ends in a stop such as
         ".".
         """
-        text, previous = "", ""
+        return self.join_with_starts(translations)[0]
+
+    def join_with_starts(self, translations: Sequence[str]) -> tuple[str, list[int]]:
+        """Join the translations. Returns the text and the index of each translation in it."""
+        parts: list[str] = []
+        starts: list[int] = []
+        length, previous, last = 0, "", ""
         for segment, translation in zip(self.segments, translations, strict=True):
             no_space = not segment.before and bool(_STOP_WITHOUT_SPACE.search(previous))
-            insert_space = no_space and text.endswith(SENTENCE_STOPS)
-            text += (" " if insert_space else segment.before) + translation
-            previous = segment.text
-        return text + self.after
+            insert_space = no_space and last.endswith(SENTENCE_STOPS)
+            before = " " if insert_space else segment.before
+            starts.append(length + len(before))
+            parts += [before, translation]
+            length += len(before) + len(translation)
+            previous, last = segment.text, translation
+        return "".join(parts) + self.after, starts
+
+
+def ends_like_a_sentence(text: str) -> bool:
+    """True if the text ends with a stop such as "." or "。". Quotation marks may follow the stop."""
+    return bool(_LAST_STOP.search(text.rstrip()))
 
 
 def single_segment(text: str) -> SegmentedText:
@@ -109,16 +138,41 @@ def single_segment(text: str) -> SegmentedText:
     return _separate_white_space([text])
 
 
-def split_text(text: str, fits: Fits) -> SegmentedText:
+def fits_always(text: str) -> bool:
+    """The function `fits` for texts of any length."""
+    return True
+
+
+def no_spans(text: str) -> Sequence[Span]:
+    """The function `find_spans` for texts that can be split everywhere."""
+    return ()
+
+
+def split_text(
+    text: str, fits: Fits = fits_always, find_spans: FindSpans = no_spans
+) -> SegmentedText:
     """Split a text into lines and the lines into sentences.
 
     Sentences that are too long for one model input are split into parts.
+
+    fits:       decides whether a part is short enough for one model input
+    find_spans: returns the parts of a text that are never split, such as URLs
     """
     pieces: list[str] = []
     for line in _split_lines(text):
         for sentence in _split_sentences(line):
-            pieces += _split_until_fitting(sentence, fits)
+            pieces += split_until_fitting(sentence, fits, find_spans)
     return _separate_white_space(pieces)
+
+
+def split_segments(
+    segmented: SegmentedText, fits: Fits, find_spans: FindSpans = no_spans
+) -> SegmentedText:
+    """Split only the segments that are too long for one model input."""
+    pieces: list[str] = []
+    for segment in segmented.segments:
+        pieces += [segment.before, *split_until_fitting(segment.text, fits, find_spans)]
+    return _separate_white_space([*pieces, segmented.after])
 
 
 def _separate_white_space(pieces: Sequence[str]) -> SegmentedText:
@@ -164,25 +218,36 @@ def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
     return not (len(word) == 1 or word.isdigit() or "." in word or word in _ABBREVIATIONS)
 
 
-def _split_until_fitting(text: str, fits: Fits) -> list[str]:
+def split_until_fitting(text: str, fits: Fits, find_spans: FindSpans = no_spans) -> list[str]:
     """Split the text near its middle, and split each part in the same way until every part fits."""
     if fits(text.strip()) or len(text.strip()) < 2:
         return [text]
-    end = _split_position(text)
-    return [*_split_until_fitting(text[:end], fits), *_split_until_fitting(text[end:], fits)]
+    end = _split_position(text, find_spans)
+    if end is None:
+        return [text]
+    return [
+        *split_until_fitting(text[:end], fits, find_spans),
+        *split_until_fitting(text[end:], fits, find_spans),
+    ]
 
 
-def _split_position(text: str) -> int:
-    """Return the index at which to split the text.
+def _split_position(text: str, find_spans: FindSpans) -> int | None:
+    """Return the index at which to split the text, or None if it cannot be split.
 
-    Only the middle half of the text is searched. If it contains ends of clauses, the result is the
-    one closest to the middle of the text. Otherwise, if it contains white space, the result is the
-    white space closest to the middle. Otherwise the result is the middle itself.
+    If the middle half of the text contains ends of clauses, the result is the one closest to the
+    middle of the text. Otherwise, it is the white space closest to the middle. A text without white
+    space is split at its middle, but neither inside a span nor between a character and its
+    combining marks.
     """
     half = len(text) / 2
-    for pattern in (_CLAUSE_END, _SPACE):
-        ends = [match.end() for match in pattern.finditer(text)]
-        central = [end for end in ends if half / 2 <= end <= 3 * half / 2]
-        if central:
-            return min(central, key=lambda end: abs(end - half))
-    return max(1, int(half))
+    clause_ends = [match.end() for match in _CLAUSE_END.finditer(text)]
+    central = [end for end in clause_ends if half / 2 <= end <= 3 * half / 2]
+    inner_spaces = [match.end() for match in _SPACE.finditer(text.rstrip()) if match.start()]
+    for ends in (central, inner_spaces):
+        if ends:
+            return min(ends, key=lambda end: abs(end - half))
+    middle = cluster_start(text, max(1, int(half)))
+    for start, end in find_spans(text):
+        if start < middle < end:
+            middle = start if start > 0 else end
+    return middle if 0 < middle < len(text) else None

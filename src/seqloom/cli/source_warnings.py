@@ -1,0 +1,30 @@
+"""Prints warnings about input lines: unknown characters, inserted parts and missing numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seqloom.cli.output import print_warning
+
+if TYPE_CHECKING:
+    from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
+
+
+class SourceWarnings:
+    """Collects what the outputs say about their input lines, for a few warnings at the end."""
+
+    def __init__(self, run: Run) -> None:
+        from seqloom.runs.texts.input_reports import InputReport
+
+        tokenizer = run.task.source_tokenizer
+        self._report = InputReport("word" if tokenizer is None else tokenizer.unknown_unit)
+
+    def add(self, output: Prediction) -> None:
+        """Add the best output of the next line."""
+        self._report.add(output)
+
+    def warn(self) -> None:
+        """Print one warning for each kind of problem."""
+        for message in self._report.messages():
+            print_warning(message)

@@ -1,0 +1,1 @@
+"""Preparation of texts for a model, and predictions for whole texts."""

@@ -1,0 +1,227 @@
+"""Splits texts into segments, and converts the segments to model inputs.
+
+A segment is a sentence, or a part of a sentence that is too long for the model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.errors import DataError
+from seqloom.decoding.rules import MAX_DEFAULT_LENGTH
+from seqloom.models.seq2seq import Model
+from seqloom.runs.batching import input_tokens
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.protected_spans import ProtectedText, Span, find_spans, protect, unprotected
+from seqloom.text.sentences import SegmentedText, single_segment, split_segments, split_text
+from seqloom.text.tokenizer import Tags
+from seqloom.text.vocabulary import UNKNOWN
+
+SEGMENT_INDEX_STEP = 2**40
+"""Difference between the sample indices of two adjacent segments of a text. It is larger than any
+number of texts, so that no two segments have the same random samples."""
+
+
+@dataclass(frozen=True)
+class PreparedSegment:
+    """A segment of a text, ready for the model.
+
+    before:       the white space before the segment
+    source:       the segment, as it is written in the text
+    start:        index in `PreparedText.text` of the first character of `source` that the model
+                  reads
+    written_tag:  the tag at the start of `source`, with white space; or ""
+    tag:          the tag that the model reads in front of the segment, with white space; or ""
+    hidden_words: number of words in `tag` that the model reads as source words, but that are not
+                  written in `source`
+    unread:       number of characters at the start of `source` that the model does not read as
+                  source: those of a tag that becomes a target token
+    protected:    `source` without the tag, divided at its protected spans
+    input:        the input of the model; None if there is nothing to translate
+    unknown:      characters or words that the vocabulary does not contain
+    sample_index: number that selects the random samples of the segment
+    """
+
+    before: str
+    source: str
+    start: int
+    written_tag: str
+    tag: str
+    hidden_words: int
+    unread: int
+    protected: ProtectedText
+    input: ModelInput | None
+    unknown: tuple[str, ...]
+    sample_index: int
+
+    @property
+    def read_source(self) -> str:
+        """The part of `source` that the model reads as source words."""
+        return self.source[self.unread :]
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """The segments of a text.
+
+    text:         the text, without a tag that becomes a target token
+    added_tag:    tag that was added in front of the whole text; or ""
+    keeps_spaces: True if the output keeps the white space at both ends of the text
+    """
+
+    text: str
+    segments: tuple[PreparedSegment, ...]
+    after: str
+    added_tag: str
+    keeps_spaces: bool
+
+    @property
+    def segmented(self) -> SegmentedText:
+        return SegmentedText.of([(each.before, each.source) for each in self.segments], self.after)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Splits texts into segments and tokenises them.
+
+    task:         tokenises the segments
+    max_tokens:   maximum number of source tokens of a segment, including END
+    split:        True if texts are split
+    pass_through: True if protected spans are copied to the output
+    tag:          target language tag that is put in front of each segment. If it is None, the tags
+                  at the start of a text are repeated in front of each of its segments.
+    prefixes:     one prefix per text, or None. A text with a prefix is not split, and its spans are
+                  not protected.
+    use_prefix:   True if the outputs must start with the prefixes
+    first:        number of texts that precede these texts in a longer list
+    """
+
+    task: TokenTask
+    max_tokens: int
+    split: bool
+    pass_through: bool
+    tag: str | None = None
+    prefixes: Sequence[str] | None = None
+    use_prefix: bool = True
+    first: int = 0
+
+    def prepare(self, texts: Sequence[str | SegmentedText]) -> tuple[PreparedText, ...]:
+        """Prepare texts. A `SegmentedText` keeps its segments; only too long ones are split."""
+        if self.prefixes is not None and len(self.prefixes) != len(texts):
+            raise DataError(
+                f"got {len(texts):,} texts and {len(self.prefixes):,} prefixes. Give one prefix per "
+                "text, empty where the output is not constrained"
+            )
+        return tuple(self._prepare_text(index, text) for index, text in enumerate(texts))
+
+    def _prepare_text(self, index: int, source: str | SegmentedText) -> PreparedText:
+        prefix = self.prefixes[index].strip() if self.prefixes else ""
+        split, pass_through = self.split and not prefix, self.pass_through and not prefix
+        text = source if isinstance(source, str) else source.text
+        space, tag, rest = self._divide(text)
+
+        def spans(part: str) -> Sequence[Span]:
+            return find_spans(part, self.task.source_tokenizer) if pass_through else ()
+
+        def protect_part(part: str) -> ProtectedText:
+            return protect(part, spans(part)) if pass_through else unprotected(part)
+
+        def fits(part: str) -> bool:
+            core = protect_part(part).core
+            return not core or input_tokens(self.task.prepare(tag + core)) <= self.max_tokens
+
+        if isinstance(source, SegmentedText):
+            segmented = split_segments(source, fits, spans) if split else source
+        else:
+            segmented = split_text(rest, fits, spans) if split else single_segment(rest)
+        if not segmented.segments and tag:  # a tag without a text
+            segmented = SegmentedText.of([("", "")], rest)
+        tag_is_source = self.task.tag_side == "source"
+        written_tag = "" if self.tag else tag
+        read_tag = written_tag if tag_is_source else ""
+        segments = []
+        start = len(space) + len(read_tag)
+        for number, segment in enumerate(segmented.segments):
+            start += len(segment.before)
+            shown_tag, read = (written_tag, read_tag) if number == 0 else ("", "")
+            protected = protect_part(segment.text)
+            model_input = None
+            # A tag without a text is an input, unless it would be copied.
+            if protected.core or (shown_tag and not pass_through):
+                model_input = self.task.prepare(tag + protected.core)
+                tokens = self.task.target_tokenizer.encode(prefix) if self.use_prefix else []
+                model_input = replace(model_input, prefix=(*model_input.prefix, *tokens))
+            segments.append(
+                PreparedSegment(
+                    before=space + segment.before if number == 0 else segment.before,
+                    source=shown_tag + segment.text,
+                    start=start - len(read),
+                    written_tag=shown_tag,
+                    tag=tag,
+                    hidden_words=len(tag.split()) if tag_is_source and not shown_tag else 0,
+                    unread=0 if tag_is_source else len(shown_tag),
+                    protected=protected,
+                    input=model_input,
+                    unknown=self._unknown(segment.text, protected, model_input),
+                    sample_index=self.first + index + number * SEGMENT_INDEX_STEP,
+                )
+            )
+            start += len(segment.text)
+        return PreparedText(
+            text=space + read_tag + segmented.text,
+            segments=tuple(segments),
+            after=segmented.after,
+            added_tag=tag if self.tag and tag_is_source else "",
+            keeps_spaces=split,
+        )
+
+    def _divide(self, text: str) -> tuple[str, str, str]:
+        """Divide a text into white space, the tag that the model reads first, and the rest."""
+        if self.tag is not None:
+            return "", f"{self.tag} ", text
+        return divide_at_tags(self.task, text)
+
+    def _unknown(
+        self, text: str, protected: ProtectedText, model_input: ModelInput | None
+    ) -> tuple[str, ...]:
+        tokenizer = self.task.source_tokenizer
+        is_known = (
+            model_input is not None
+            and UNKNOWN not in (model_input.source or ())
+            and protected.core == text
+        )
+        if tokenizer is None or is_known:
+            return ()
+        return tuple(tokenizer.unknown(text))
+
+
+def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
+    """Divide a text into white space, the tags at its start with white space, and the rest."""
+    rest = text.lstrip()
+    space = text[: len(text) - len(rest)]
+    names = list(task.target_tokenizer.tags.names)
+    if task.source_tokenizer is not None:
+        names += task.source_tokenizer.tags.names
+    tags, after = Tags(names), rest
+    while (found := tags.first(after))[0]:
+        after = found[1]
+    return space, rest[: len(rest) - len(after)], after
+
+
+def unknown_parts(task: TokenTask, text: str) -> tuple[str, ...]:
+    """Return the characters or words of a source text that the vocabulary does not contain."""
+    tokenizer = task.source_tokenizer
+    return () if tokenizer is None else tuple(tokenizer.unknown(divide_at_tags(task, text)[2]))
+
+
+def max_segment_tokens(decoding: DecodingConfig, model: Model) -> int:
+    """Return the maximum number of source tokens of a segment, including END.
+
+    This is 3/4 of the maximum output length, or the maximum source length of the model if that is
+    less. With 3/4, an output can have a third more tokens than its source before it is cut.
+    """
+    output_limits = [decoding.max_length or MAX_DEFAULT_LENGTH, model.max_target_length]
+    max_output = min(limit for limit in output_limits if limit is not None)
+    max_source = model.max_source_length
+    return max_output * 3 // 4 if max_source is None else min(max_source, max_output * 3 // 4)

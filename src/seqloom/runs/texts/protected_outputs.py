@@ -1,0 +1,53 @@
+"""Chooses where protected spans are inserted into the output of a model."""
+
+from collections.abc import Sequence
+
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.texts.joining import word_starts
+from seqloom.text.protected_spans import ProtectedText, insert_spans, insertion
+
+
+def insert_missing_spans(
+    protected: ProtectedText, output: Prediction, tag_words: int
+) -> tuple[str, list[int]]:
+    """Insert the inner spans of a text into the output for the text without these spans.
+
+    A span is inserted after the output words that are aligned with the source word before it, or
+    before those that are aligned with the source word after it. If neither word is aligned, the
+    span has as many words before it, relative to the length of the text, as in the source.
+
+    Returns the new text, and for each word of the output its index in the new text.
+
+    tag_words: number of words that the model has read before the text. `output.alignment` counts
+               them.
+    """
+    _, kept = protected.without_inner()
+    read = "".join(protected.core[position] for position in kept)
+    sources = [kept[start] for start in word_starts(read)]
+    target_count = len(word_starts(output.text))
+    links = [(source - tag_words, target) for source, target in output.alignment]
+    insertions = []
+    previous = 0
+    for number, (start, _) in enumerate(protected.inner):
+        words_before = sum(source < start for source in sources)
+        word = _aligned_place(links, words_before)
+        if word is None:
+            word = _relative_place(words_before, len(sources), target_count)
+        previous = max(previous, word)  # spans keep their order
+        insertions.append(insertion(protected, number, previous))
+    return insert_spans(output.text, insertions)
+
+
+def _aligned_place(links: Sequence[tuple[int, int]], words_before: int) -> int | None:
+    """Return the number of output words before a span, from the alignment; None if unknown."""
+    before = [target for source, target in links if source == words_before - 1]
+    if before:
+        return max(before) + 1
+    after = [target for source, target in links if source == words_before]
+    return min(after) if after else None
+
+
+def _relative_place(words_before: int, source_count: int, target_count: int) -> int:
+    if not source_count:
+        return target_count
+    return round(words_before / source_count * target_count)

@@ -1,0 +1,305 @@
+"""Builds the predictions for texts from the outputs of their segments.
+
+`Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the same text.
+
+The model runs twice at most: on all segments, and on those whose output lacks a protected span:
+
+    prepared = PreparedTexts(task, Preparation(…).prepare(texts))
+    outputs = search(prepared.search_inputs)
+    repeated = search(prepared.repeat(outputs))
+    predictions = prepared.join(prepared.segment_outputs(outputs, repeated))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from seqloom.metrics.subword_merging import NO_WORD
+from seqloom.runs.batching import input_tokens
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.texts.input_reports import empty_warning, number_warning, position_warning
+from seqloom.runs.texts.joining import (
+    OutputSegment,
+    WordMaps,
+    join_outputs,
+    word_starts,
+    words_at,
+)
+from seqloom.runs.texts.preparation import PreparedSegment, PreparedText
+from seqloom.runs.texts.protected_outputs import insert_missing_spans
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.protected_spans import missing_numbers, missing_spans
+from seqloom.text.sentences import SegmentedText
+
+
+@dataclass(frozen=True)
+class SearchInputs:
+    """Model inputs, and one number per input that selects its random samples."""
+
+    inputs: list[ModelInput] = field(default_factory=list)
+    sample_indices: list[int] = field(default_factory=list)
+
+
+Outputs = Sequence[Sequence[Prediction]]
+"""For each model input, its outputs, best first."""
+SegmentOutputs = list[list[Prediction]]
+"""For each segment of a text, its outputs, best first."""
+
+
+@dataclass(frozen=True)
+class PreparedTexts:
+    """Texts that are split into segments and tokenised."""
+
+    task: TokenTask
+    texts: tuple[PreparedText, ...]
+
+    @property
+    def to_translate(self) -> list[PreparedSegment]:
+        """The segments of all texts that the model translates, in order."""
+        return [each for text in self.texts for each in text.segments if each.input is not None]
+
+    @property
+    def search_inputs(self) -> SearchInputs:
+        segments = self.to_translate
+        return SearchInputs(
+            [each.input for each in segments if each.input is not None],
+            [each.sample_index for each in segments],
+        )
+
+    @property
+    def longest_inputs(self) -> list[ModelInput]:
+        """For each text, its longest input. An input without tokens if a text has none."""
+        empty = ModelInput((), ())
+        return [
+            max([each.input or empty for each in text.segments] or [empty], key=input_tokens)
+            for text in self.texts
+        ]
+
+    def repeat(self, outputs: Outputs) -> SearchInputs:
+        """Return the segments to translate again, without their protected spans.
+
+        These are the segments with an output that lacks one of the spans.
+
+        outputs: the outputs of `search_inputs`
+        """
+        segments = [
+            segment
+            for segment, found in zip(self.to_translate, outputs, strict=True)
+            if any(missing_spans(segment.protected, output.text) for output in found)
+        ]
+        return SearchInputs(
+            [
+                self.task.prepare(segment.tag + segment.protected.without_inner()[0])
+                for segment in segments
+            ],
+            [segment.sample_index for segment in segments],
+        )
+
+    def segment_outputs(self, outputs: Outputs, repeated: Outputs) -> list[SegmentOutputs]:
+        """Return the outputs of each segment of each text, with the protected spans.
+
+        outputs:  the outputs of `search_inputs`
+        repeated: the outputs of the segments that `repeat` returns
+        """
+        first, second = iter(outputs), iter(repeated)
+        results = []
+        for text in self.texts:
+            by_segment = []
+            for segment in text.segments:
+                if segment.input is None:
+                    by_segment.append([_copy(segment)])
+                    continue
+                found = next(first)
+                incomplete = any(missing_spans(segment.protected, each.text) for each in found)
+                again = next(second) if incomplete else ()
+                by_segment.append(
+                    [
+                        _complete(
+                            segment, output, again[min(rank, len(again) - 1)] if again else None
+                        )
+                        for rank, output in enumerate(found)
+                    ]
+                )
+            results.append(by_segment)
+        return results
+
+    def join(
+        self, outputs: Sequence[SegmentOutputs], *, attention: bool = True
+    ) -> list[list[Prediction]]:
+        """Return the predictions for each text, best first.
+
+        If some segments of a text have fewer outputs than others, their last output is repeated.
+
+        outputs:   the result of `segment_outputs`
+        attention: if False, texts of several segments have no attention weights. The memory for
+                   these weights grows with the square of the length of a text.
+        """
+        return [
+            _join_text(text, by_segment, attention)
+            for text, by_segment in zip(self.texts, outputs, strict=True)
+        ]
+
+    def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
+        """Return the best output of each segment, as the segments of a text to translate again.
+
+        outputs: the result of `segment_outputs`
+        """
+        return [
+            SegmentedText.of(
+                [
+                    (segment.before, found[0].text)
+                    for segment, found in zip(text.segments, by_segment, strict=True)
+                ],
+                text.after,
+            )
+            for text, by_segment in zip(self.texts, outputs, strict=True)
+        ]
+
+
+def repeat_options(options: PredictionOptions) -> PredictionOptions:
+    """Return the options for the segments that are translated again.
+
+    They need attention, because the alignment decides where protected spans are inserted.
+    """
+    return replace(options, attention=True, probabilities="tokens")
+
+
+def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
+    """Add the warnings about translations into pivot languages to the final output.
+
+    The unknown characters are those of the first source, which the user has written.
+    """
+    if not pivots:
+        return output
+    warnings = [warning for each in (*pivots, output) for warning in each.warnings]
+    return replace(output, warnings=tuple(dict.fromkeys(warnings)), unknown=pivots[0].unknown)
+
+
+def _copy(segment: PreparedSegment) -> Prediction:
+    """Return the output of a segment that contains nothing to translate: the segment itself."""
+    text = segment.source.removeprefix(segment.written_tag)
+    parts = (text,) if text else ()
+    return Prediction(text, 0.0, unknown=segment.unknown, copied=True, copied_parts=parts)
+
+
+def _complete(
+    segment: PreparedSegment, output: Prediction, repeated: Prediction | None
+) -> Prediction:
+    """Return the output of a segment with the protected spans and the warnings about it.
+
+    repeated: the output for the segment without its inner spans; None if it is not needed
+    """
+    protected = segment.protected
+    warnings = list(output.warnings)
+    body, targets = output.text, word_starts(output.text)
+    core = range(len(protected.core))
+    positions: Sequence[int] = core  # of each character that the model has read, in the core
+    inserted: list[str] = []
+    missing = missing_spans(protected, output.text)
+    if missing and repeated is not None:
+        tag_words = segment.hidden_words or len(segment.written_tag[segment.unread :].split())
+        body, targets = insert_missing_spans(protected, repeated, tag_words)
+        positions = protected.without_inner()[1]
+        inserted = protected.inner_texts
+        warnings += [position_warning(protected.inner_texts[number]) for number in missing]
+        has_attention = output.attention is not None
+        output = repeated if has_attention else _without_attention(repeated)
+    text = f"{protected.leading}{body}{protected.trailing}"
+    if protected.is_active:
+        warnings += [number_warning(each) for each in missing_numbers(protected.text, text)]
+        warnings += [] if body.strip() else [empty_warning(protected.core)]
+    if protected.leading or protected.trailing or positions is not core:
+        output = _map_to_segment(segment, output, text, positions, targets)
+    elif segment.hidden_words:
+        output = _without_hidden_words(segment, output)
+    parts = [protected.leading.strip(), *inserted, protected.trailing.strip()]
+    return replace(
+        output,
+        text=text,
+        warnings=tuple(warnings),
+        unknown=segment.unknown,
+        copied_parts=tuple(part for part in parts if part),
+    )
+
+
+def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:
+    """Remove links to a tag that is not written in the segment. The word after it gets index 0."""
+    hidden = segment.hidden_words
+    links = ((source - hidden, target) for source, target in output.alignment if source >= hidden)
+    return replace(output, alignment=tuple(links))
+
+
+def _map_to_segment(
+    segment: PreparedSegment,
+    output: Prediction,
+    text: str,
+    positions: Sequence[int],
+    targets: Sequence[int],
+) -> Prediction:
+    """Change the word indices of an output from the model's texts to those of the segment.
+
+    text:      the output with its protected spans
+    positions: for each character of the core that the model has read, its index in the core
+    targets:   for each word that the model has generated, its index in `text` without `leading`
+    """
+    protected = segment.protected
+    visible_tag = "" if segment.unread else segment.written_tag
+    read = "".join(protected.core[position] for position in positions)
+    offset = len(visible_tag) + len(protected.leading)
+    starts = [
+        *word_starts(visible_tag),
+        *(offset + positions[start] for start in word_starts(read)),
+    ]
+    words = words_at(segment.read_source, starts)
+    # source_word_of also counts the words of a tag that is not written in the segment.
+    hidden = segment.hidden_words
+    maps = WordMaps(
+        aligned=[*[NO_WORD] * hidden, *words],
+        source=[*range(hidden), *(hidden + word for word in words)],
+        target=words_at(text, [len(protected.leading) + start for start in targets]),
+    )
+    source_text = f"{segment.tag if hidden else ''}{segment.read_source}"
+    return replace(maps.apply(output), source_text=source_text if output.source_text else "")
+
+
+def _without_attention(output: Prediction) -> Prediction:
+    return replace(
+        output,
+        attention=None,
+        heads=None,
+        alignment_weights=None,
+        alignment=(),
+        word_of=(),
+        source_word_of=(),
+        source_text="",
+    )
+
+
+def _join_text(text: PreparedText, outputs: SegmentOutputs, attention: bool) -> list[Prediction]:
+    """Return the predictions for a text from the outputs of its segments."""
+    if not text.segments:
+        return [Prediction(text.text if text.keeps_spaces else "", 0.0)]
+    ranks = max(len(each) for each in outputs)
+    return [
+        _join_rank(text, [each[min(rank, len(each) - 1)] for each in outputs], attention)
+        for rank in range(ranks)
+    ]
+
+
+def _join_rank(text: PreparedText, outputs: Sequence[Prediction], attention: bool) -> Prediction:
+    if len(outputs) == 1 and not text.keeps_spaces:
+        return outputs[0]
+    joined, starts = text.segmented.join_with_starts([output.text for output in outputs])
+    if len(outputs) == 1:
+        return replace(outputs[0], text=joined)
+    segments = []
+    # A tag that is repeated in front of every segment is the first word of the source text.
+    tag_at = 0 if text.added_tag else len(text.text) - len(text.text.lstrip())
+    for segment, output, start in zip(text.segments, outputs, starts, strict=True):
+        places = [segment.start + each for each in word_starts(segment.read_source)]
+        hidden = [tag_at + each for each in word_starts(segment.tag)[: segment.hidden_words]]
+        source_places = [*hidden, *(len(text.added_tag) + place for place in places)]
+        segments.append(OutputSegment(output, places, source_places, start))
+    source_text = f"{text.added_tag}{text.text}"
+    return join_outputs(joined, text.text, source_text, segments, attention=attention)

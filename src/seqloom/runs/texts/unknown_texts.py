@@ -1,0 +1,19 @@
+"""Messages about texts with unknown characters, for routes that do not split texts."""
+
+from collections.abc import Sequence
+
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.texts.input_reports import report_messages
+from seqloom.runs.texts.preparation import unknown_parts
+from seqloom.tasks.token_task import TokenTask
+
+
+def unknown_messages(task: TokenTask, texts: Sequence[str], unit: str) -> list[str]:
+    """Return a message if some texts contain characters or words that the vocabulary lacks.
+
+    unit: what a text is called, for example "text"
+    """
+    if task.source_tokenizer is None:
+        return []
+    found = [Prediction("", 0.0, unknown=unknown_parts(task, text)) for text in texts]
+    return report_messages(found, task.source_tokenizer.unknown_unit, unit)

@@ -1,0 +1,152 @@
+"""Protected spans are found, removed and inserted without changing the rest of a text."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom.config.schema.text import CharactersConfig, SubwordsConfig, WordsConfig
+from seqloom.text.build import train_tokenizer
+from seqloom.text.protected_spans import (
+    Insertion,
+    cluster_start,
+    clusters,
+    find_spans,
+    insert_spans,
+    insertion,
+    missing_numbers,
+    missing_spans,
+    protect,
+)
+
+FAMILY = "👨\u200d👩\u200d👧"
+PARTS = ["Hallo", "welt.", "https://x.org/a?b=c", "a.b@c.de", "😀", FAMILY, "🇩🇪", "12", "!", "Ž"]
+texts = st.lists(st.sampled_from([*PARTS, " ", "  "]), max_size=12).map("".join).map(str.strip)
+any_text = st.text(max_size=40).map(str.strip)
+
+
+def spans_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in find_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("Siehe https://x.org/a?b=c#d. Gut.", ["https://x.org/a?b=c#d"]),
+        ("(www.example.com), ja", ["www.example.com"]),
+        ("Mail an a.b+c@mail.example.org!", ["a.b+c@mail.example.org"]),
+        ("gut 😀😀 ja", ["😀😀"]),
+        (f"{FAMILY} 👍🏽 🇩🇪 3️⃣ ok ❤️", [f"{FAMILY} 👍🏽 🇩🇪 3️⃣", "❤️"]),
+        ("um 12:30 @ home, 5 * 3 # 1", []),
+        ("Ein ganz gewöhnlicher Satz.", []),
+    ],
+)
+def test_urls_addresses_and_emoji_are_found(text: str, spans: list[str]) -> None:
+    assert spans_of(text) == spans
+
+
+@pytest.mark.parametrize("config", [SubwordsConfig(size=60), CharactersConfig()])
+def test_unknown_characters_are_protected_and_letters_protect_their_word(
+    config: SubwordsConfig | CharactersConfig,
+) -> None:
+    tokenizer = train_tokenizer(config, ["Der Hund sieht uns an.", "Eine Katze"] * 3, (), False)
+    text = "Žižek sieht ☭ uns an."
+    assert [text[start:end] for start, end in find_spans(text, tokenizer)] == ["Žižek", "☭"]
+    assert find_spans("Der Hund sieht uns an.", tokenizer) == []
+
+
+def test_unknown_words_of_a_word_vocabulary_are_not_protected() -> None:
+    tokenizer = train_tokenizer(WordsConfig(), ["Der Hund"] * 3, (), False)
+    assert find_spans("Der Kater 😀", tokenizer) == [(10, 11)]
+
+
+@given(st.one_of(texts, any_text))
+def test_protecting_keeps_the_whole_text(text: str) -> None:
+    spans = find_spans(text)
+    assert spans == sorted(spans)
+    protected = protect(text, spans)
+    assert protected.text == text
+    without, kept = protected.without_inner()
+    assert without == "".join(protected.core[index] for index in kept)
+    for start, end in protected.inner:
+        assert not set(kept) & set(range(start, end))
+    if not spans and any(character.isalpha() for character in text):
+        assert (protected.core, without) == (text, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["😀😀", "12:30", "https://x.org", "…", "42 %", "a@b.de 😀", "— 7"]
+)
+def test_a_text_without_letters_outside_its_spans_has_no_core(text: str) -> None:
+    assert protect(text, find_spans(text)).core == ""
+
+
+def test_spans_at_the_ends_are_removed_with_their_white_space() -> None:
+    text = "😀  Guten Tag 👍 heute\t https://x.org"
+    protected = protect(text, find_spans(text))
+    assert (protected.leading, protected.trailing) == ("😀  ", "\t https://x.org")
+    assert (protected.core, protected.inner_texts) == ("Guten Tag 👍 heute", ["👍"])
+    assert protected.without_inner()[0] == "Guten Tag heute"
+
+
+def test_a_span_is_missing_if_it_occurs_less_often_than_in_the_source() -> None:
+    text = "eins 😀 zwei 😀 drei"
+    protected = protect(text, find_spans(text))
+    assert missing_spans(protected, "one 😀 two three") == [1]
+    assert missing_spans(protected, "one 😀 two 😀 three") == []
+
+
+@given(st.lists(st.sampled_from(["one", "two.", "drei"])), st.lists(st.integers(0, 5), max_size=3))
+def test_inserting_spans_keeps_the_words_and_their_order(
+    words: list[str], places: list[int]
+) -> None:
+    insertions = [Insertion(f"<{n}>", place) for n, place in enumerate(sorted(places))]
+    text, starts = insert_spans(" ".join(words), insertions)
+    assert [word for word in text.split() if not word.startswith("<")] == words
+    assert [word for word in text.split() if word.startswith("<")] == [i.text for i in insertions]
+    assert [text[start:].split()[0] for start in starts] == words
+
+
+def test_an_inserted_span_stays_attached_to_its_neighbour() -> None:
+    text = "er sagt „ja“ und https://x.org, gut"
+    protected = protect(text, [(8, 9), (11, 12), (17, 30)])
+    insertions = [insertion(protected, number, number + 1) for number in range(3)]
+    assert insert_spans("one two three four", insertions)[0] == (
+        "one „two“ three https://x.org four"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "missing"),
+    [
+        ("Er zahlt 1.234 Euro.", "He pays 1,234 euros.", []),
+        ("Er zahlt 1 234 Euro.", "He pays 1234 euros.", []),
+        ("Er zahlt 1234 Euro.", "He pays euros.", ["1234"]),
+        ("2 von 15", "two of 15", []),
+        ("am 3.5.2020", "on 5/3", ["3.5.2020"]),
+        ("१२३ लोग", "123 people", []),
+    ],
+)
+def test_missing_numbers_are_found(source: str, output: str, missing: list[str]) -> None:
+    assert missing_numbers(source, output) == missing
+
+
+@given(any_text)
+def test_clusters_cover_the_text(text: str) -> None:
+    assert "".join(text[start:end] for start, end in clusters(text)) == text
+
+
+def test_a_text_is_not_cut_inside_a_visible_character() -> None:
+    text = f"a{FAMILY}b🇩🇪e\u0301"
+    starts = {start for start, _ in clusters(text)} | {len(text)}
+    assert len(starts) == 6
+    assert all(cluster_start(text, index) in starts for index in range(1, len(text)))
+
+
+@pytest.mark.parametrize("text", ["a.b@", "https://", "a.", "😀", "1 ", "a\u0301", "www."])
+def test_finding_spans_takes_linear_time(text: str) -> None:
+    start = time.perf_counter()
+    protect(text * 8_000, find_spans(text * 8_000)).without_inner()
+    missing_numbers(text * 8_000, text)
+    assert time.perf_counter() - start < 3
