@@ -1,19 +1,14 @@
-"""Tables, consoles and progress bars in a terminal."""
+"""Tables and consoles in a terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from seqloom.cli.output import allows_colour
-
-if TYPE_CHECKING:
-    from seqloom.runs.predictor import ProgressCallback
 
 _METRIC_LABELS = {
     "bleu": "BLEU",
@@ -60,32 +55,3 @@ def make_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 def metric_label(name: str) -> str:
     """Return the display name of a metric: "BLEU" for "bleu", "exact match" for "exact_match"."""
     return _METRIC_LABELS.get(name, name.replace("_", " ").replace("-", " "))
-
-
-@contextmanager
-def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
-    """Context manager that shows a progress bar on stderr while the block runs.
-
-    Yields a function with the parameters (done, total), which updates the bar. If stderr is not a
-    terminal, shows no bar and yields None.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=stderr_console(), transient=True) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

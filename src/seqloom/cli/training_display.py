@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
 from seqloom.cli.output import print_message, program_name
+from seqloom.cli.process.progress import BAR_WIDTH, format_duration
 from seqloom.cli.tables import metric_label, stderr_console
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ PLAIN_INTERVAL = 10.0
 """Minimum number of seconds between two plain lines about training steps."""
 HIDDEN_METRICS = ("TER", "token accuracy")
 """Metrics that are written to metrics.jsonl but not printed, to keep the printed line short."""
-BAR_WIDTH = 20
 MIN_WIDTH_FOR_BAR = 105
 """Minimum width of the terminal, in columns, at which the bar fits beside the numbers."""
 STOP_REASONS = {
@@ -179,7 +179,7 @@ def step_fields(data: dict[str, Any]) -> list[str]:
         f"loss {data['loss']:.3f}",
         *([f"ppl {data['perplexity']:.4g}"] if "perplexity" in data else []),
         f"{data['tokens_per_second']:,.0f} tokens/s",
-        f"{_format_duration(data['seconds_left'])} left",
+        f"{format_duration(data['seconds_left'])} left",
     ]
 
 
@@ -201,12 +201,6 @@ def _main_score(data: dict[str, Any]) -> str:
     """Return BLEU if the evaluation has it, else the loss."""
     name = "bleu" if "bleu" in data else "loss"
     return f"{metric_label(name)} {data[name]:.4g}"
-
-
-def _format_duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def summary_lines(config: RunConfig, summary: Summary) -> list[str]:

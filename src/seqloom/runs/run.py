@@ -143,10 +143,14 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
+        progress: ProgressCallback | None = None,
     ) -> list[list[Prediction]]:
         """Return the outputs for each text, best first.
 
         This is the general form of `translate`, with all options.
+
+        progress: called with the number of finished texts and the number of all texts. With pivot
+                  languages, it reports the translation into the last language only.
         """
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -168,7 +172,7 @@ class Run:
         engine = self.engines.choose(self.engine, chosen, options)
         predictions = [
             [self.languages.without_tag(output, last) for output in outputs]
-            for outputs in engine.apply(self.predictor).predict(tagged, chosen, options)
+            for outputs in engine.apply(self.predictor).predict(tagged, chosen, options, progress)
         ]
         for index in self.source_tags.missing(texts):
             warning = self.source_tags.warning([1], 1, "text")
@@ -202,10 +206,12 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
+        progress: ProgressCallback | None = None,
     ) -> list[Prediction]:
         """Return a caption for each image.
 
-        images: files or archive members (photos.zip/dog.jpg)
+        images:   files or archive members (photos.zip/dog.jpg)
+        progress: called with the number of finished images and the number of all images
 
         The other parameters are those of `translate`.
         """
@@ -217,9 +223,8 @@ class Run:
         check_texts(images)
         options = PredictionOptions(attention=self._default_attention(attention))
         paths = [str(image) for image in images]
-        return [
-            outputs[0] for outputs in self.predict(paths, options, beam=beam, decoding=decoding)
-        ]
+        predicted = self.predict(paths, options, beam=beam, decoding=decoding, progress=progress)
+        return [outputs[0] for outputs in predicted]
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1

@@ -12,10 +12,15 @@ from rich.text import Text
 
 from seqloom.cli.options import Settings
 from seqloom.cli.output import print_line, print_message, program_name
+from seqloom.cli.process.interrupts import (
+    current_command,
+    set_interruption_message,
+    training_interrupted,
+)
+from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import (
     make_table,
     metric_label,
-    progress_bar,
     stdout_console,
     supports_unicode,
 )
@@ -50,6 +55,9 @@ def demo(
     from seqloom.config.loading.loader import load_bundled_recipe
 
     config = load_bundled_recipe("demo", settings or ()).config
+    set_interruption_message(
+        lambda: training_interrupted(run_folder, current_command(), current_command())
+    )
 
     from seqloom.cli.training_display import (
         exit_code,
@@ -67,6 +75,12 @@ def demo(
         for line in summary_lines(config, summary):
             print_message(line)
         raise typer.Exit(code)
+    set_interruption_message(
+        lambda: (
+            f"Interrupted. The trained model is in {run_folder}. To repeat the evaluation, run: "
+            f"{current_command()}"
+        )
+    )
     run = load(run_folder)
     console = stdout_console()
     _evaluate(console, run)

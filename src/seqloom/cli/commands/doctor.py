@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +11,10 @@ from rich.text import Text
 
 from seqloom.cli.options import Json, Recipe, Settings
 from seqloom.cli.output import print_json
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.recipe_settings import resolve_recipe
-from seqloom.cli.tables import stderr_console, stdout_console, supports_unicode
+from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.core.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -36,34 +35,24 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
     the memory of the largest batch. Exit code: 66 if a file is missing, 65 for other errors.
     """
+    set_interruption_message(
+        lambda: (
+            "Interrupted. The check is incomplete and has no result. To repeat it, run: "
+            f"{current_command()}"
+        )
+    )
     config = resolve_recipe(recipe, settings).config
 
     from seqloom.data.checks.doctor import examine
 
-    with _example_counter() as count_examples:
-        findings = examine(config, count_examples)
+    with progress_bar("learning vocabularies", "examples") as show:
+        findings = examine(config, lambda split, done: show(done, None, f"reading {split}"))
         memory = _measure_memory(config, findings.worst_batch)
     if json:
         print_json(_to_json(findings, memory), indent=2)
     else:
         _print_findings(stdout_console(), findings, memory)
     raise typer.Exit(findings.exit_code)
-
-
-@contextmanager
-def _example_counter() -> Iterator[Callable[[int], None]]:
-    """Context manager that yields a function. The function shows how many examples were read.
-
-    If stderr is not a terminal, the function shows nothing.
-    """
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
-    console = stderr_console()
-    console.quiet = not sys.stderr.isatty()
-    columns = (SpinnerColumn(), TextColumn("reading: {task.completed:,} examples"))
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        yield lambda examples: progress.update(task, completed=examples)
 
 
 def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:

@@ -20,7 +20,9 @@ from seqloom.cli.options import (
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, print_warning
-from seqloom.cli.tables import make_table, metric_label, progress_bar, stdout_console
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import progress_bar
+from seqloom.cli.tables import make_table, metric_label, stdout_console
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, StorageError
 
@@ -77,6 +79,9 @@ def evaluate(
     Uses the data of the recipe. Use --set data.folder=… if the data has moved, and --set
     data.test=… for another test set. The outputs and scores are saved in the run folder.
     """
+    saved: list[Path] = []
+    set_interruption_message(lambda: _interruption_message(saved))
+
     from seqloom.cli.recipe_settings import change_recipe, load_run, split_model_settings
     from seqloom.runs.evaluation.report import compare_reports
     from seqloom.runs.forecaster import is_forecaster, load_forecaster
@@ -101,7 +106,7 @@ def evaluate(
             engine=engine,
             sections=("decoding", "engine", "data"),
         )
-        reports.append(_evaluate_run(run, config, split, lowercase))
+        reports.append(_evaluate_run(run, config, split, lowercase, saved))
     console = stdout_console()
     if against is None:
         [report] = reports
@@ -134,8 +139,21 @@ def _check_same_task(runs: Sequence[Run]) -> None:
         )
 
 
-def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) -> EvaluationReport:
-    """Evaluate a run on a split and save the report in its folder."""
+def _interruption_message(saved: Sequence[Path]) -> str:
+    """Return the message about Ctrl-C. `saved` are the folders of the reports that were saved."""
+    kept = "No scores were stored."
+    if saved:
+        kept = f"The scores in {' and '.join(map(str, saved))} are complete."
+    return f"Interrupted. {kept} To repeat the evaluation, run: {current_command()}"
+
+
+def _evaluate_run(
+    run: Run, config: RunConfig, split: Split, lowercase: bool, saved: list[Path]
+) -> EvaluationReport:
+    """Evaluate a run on a split and save the report in its folder.
+
+    saved: the folder of the report is appended to this list
+    """
     from seqloom.cli.engine import prepare_engine
     from seqloom.runs.options import TEXT_ONLY
 
@@ -153,7 +171,8 @@ def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) ->
     try:
         different = " and ".join(report.changed_settings(run.folder))
         replaced = f" (replaced a report with different {different})" if different else ""
-        print_message(f"outputs and scores are in {report.save(run.folder)}{replaced}")
+        saved.append(report.save(run.folder))
+        print_message(f"outputs and scores are in {saved[-1]}{replaced}")
     except StorageError as error:
         print_warning(f"outputs and scores could not be saved: {error}")
     return report

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -12,6 +13,7 @@ from seqloom.data.example import InvalidLine
 MAX_BYTES = 1_000_000
 """Maximum length of a line in bytes, without its line ending. If a line is longer, the file has
 probably no line breaks or is not text."""
+BLOCK_BYTES = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -60,6 +62,19 @@ def read_lines_or_problems(path: Path) -> Iterator[str | InvalidLine]:
         ) from error
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def count_file_lines(path: Path) -> int:
+    """Count the lines of a file, which may be compressed with gzip, without decoding them.
+
+    Returns the number of lines up to the damaged place if the gzip data is damaged.
+    """
+    lines, last = 0, b"\n"
+    with suppress(EOFError, gzip.BadGzipFile, zlib.error), _open(path) as file:
+        while block := file.read(BLOCK_BYTES):
+            lines += block.count(b"\n")
+            last = block[-1:]
+    return lines + (last != b"\n")
 
 
 def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
