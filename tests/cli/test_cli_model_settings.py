@@ -101,7 +101,7 @@ def test_the_engine_is_torch_with_a_stated_reason(transformer: Path) -> None:
     result = run_cli("translate", transformer, *set_options(ARGMAX), stdin=STDIN)
     assert result.exit_code == 0
     reason = "model.decoder.attention.selection: only 'softmax' is supported"
-    assert f"engine: torch ({reason}" in result.stderr
+    assert f"Engine: torch ({reason}" in result.stderr
     forced = run_cli(
         "translate", transformer, "--engine", "ctranslate2", *set_options(ARGMAX), stdin=STDIN
     )

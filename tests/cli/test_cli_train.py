@@ -15,7 +15,7 @@ def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Pat
     assert (result.exit_code, result.stdout) == (0, "")
     assert "parameters" in result.stderr
     assert "step 30  dev loss" in result.stderr
-    assert f"the run is in {folder}; next:" in result.stderr
+    assert f"The run is in {folder}. Next, try:" in result.stderr
     assert f"seqloom translate '{folder}'" in result.stderr
     taken = run_cli("train", recipe, "--run", folder)
     assert taken.exit_code == 78

@@ -19,6 +19,7 @@ from seqloom.cli.process.interrupts import (
 )
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import (
+    format_score,
     make_table,
     metric_label,
     stdout_console,
@@ -86,7 +87,7 @@ def demo(
     _evaluate(console, run)
     _translate(console, run)
     folder = shlex.quote(str(run_folder))
-    print_message(f"the run is in {run_folder}; next:")
+    print_message(f"The run is in {run_folder}. Next, try:")
     for command in next_commands(config, folder):
         print_message(f"  {command.replace('…', 'Wie geht es dir?')}")
     print_message(f"  {program_name()} serve {folder}")
@@ -101,7 +102,9 @@ def _evaluate(console: Console, run: Run) -> None:
     report.save(run.folder)
     print_line("")
     console.print(Text(f"{report.sentences:,} test sentences", "bold"))
-    rows = [(metric_label(score.name), f"{score.value:.2f}") for score in report.scores]
+    rows = [
+        (metric_label(score.name), format_score(score.name, score.value)) for score in report.scores
+    ]
     console.print(make_table(("score", "value"), rows))
     for score in report.scores[:1]:
         console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)

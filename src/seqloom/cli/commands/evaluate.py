@@ -22,7 +22,7 @@ from seqloom.cli.options import (
 from seqloom.cli.output import print_json, print_message, print_warning
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
-from seqloom.cli.tables import make_table, metric_label, stdout_console
+from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, StorageError
 
@@ -170,9 +170,9 @@ def _evaluate_run(
         )
     try:
         different = " and ".join(report.changed_settings(run.folder))
-        replaced = f" (replaced a report with different {different})" if different else ""
+        replaced = f" They replace a report with other settings of {different}." if different else ""
         saved.append(report.save(run.folder))
-        print_message(f"outputs and scores are in {saved[-1]}{replaced}")
+        print_message(f"Outputs and scores are in {saved[-1]}.{replaced}")
     except StorageError as error:
         print_warning(f"outputs and scores could not be saved: {error}")
     return report
@@ -187,7 +187,7 @@ def _evaluate_forecaster(
     """
     report = forecaster.evaluate(split, data=config.data)
     try:
-        print_message(f"forecasts and scores are in {report.save(forecaster.folder)}")
+        print_message(f"Forecasts and scores are in {report.save(forecaster.folder)}.")
     except StorageError as error:
         print_warning(f"forecasts and scores could not be saved: {error}")
     if json:
@@ -199,8 +199,11 @@ def _evaluate_forecaster(
     rows = [
         (
             score.name,
-            f"{score.value:.4g}",
-            *(f"{scores[index].value:.4g}" for scores in report.baselines.values()),
+            format_score(score.name, score.value),
+            *(
+                format_score(score.name, scores[index].value)
+                for scores in report.baselines.values()
+            ),
         )
         for index, score in enumerate(report.scores)
     ]
@@ -217,7 +220,9 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
     from seqloom.cli.examples import print_examples, worst_examples
 
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
-    rows = [(metric_label(score.name), f"{score.value:.4g}") for score in report.scores]
+    rows = [
+        (metric_label(score.name), format_score(score.name, score.value)) for score in report.scores
+    ]
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(make_table(("score", "value"), rows))
     if report.settings:
@@ -232,7 +237,7 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
             (
                 _format_range(bucket.shortest, bucket.longest),
                 f"{bucket.sentences:,}",
-                f"{bucket.score.value:.4g}",
+                format_score(bucket.score.name, bucket.score.value),
             )
             for bucket in report.by_length
         ]
@@ -257,26 +262,34 @@ def _print_group_scores(console: Console, report: EvaluationReport) -> None:
         return
     metrics = [metric_label(score.name) for score in report.parts[0].scores]
     rows = [
-        (group.part, f"{group.sentences:,}", *(f"{score.value:.4g}" for score in group.scores))
+        (
+            group.part,
+            f"{group.sentences:,}",
+            *(format_score(score.name, score.value) for score in group.scores),
+        )
         for group in report.parts
     ]
-    means = [f"{score.value:.4g}" for score in mean_scores(report.parts)]
+    means = [format_score(score.name, score.value) for score in mean_scores(report.parts)]
     console.print()
     console.print(make_table(("group", "sentences", *metrics), [*rows, ("mean", "", *means)]))
 
 
 def _print_signatures(console: Console, report: EvaluationReport) -> None:
+    """Print how the scores were computed. Scores that were computed alike share a line."""
+    names: dict[str, list[str]] = {}
     for score in report.scores:
         if score.signature:
-            line = f"{metric_label(score.name)}: {score.signature}"
-            console.print(Text(line, "dim"), soft_wrap=True)
+            names.setdefault(score.signature, []).append(metric_label(score.name))
+    for signature, labels in names.items():
+        console.print(Text(f"{', '.join(labels)}: {signature}", "dim"), soft_wrap=True)
 
 
 def _print_truncated(console: Console, *reports: EvaluationReport) -> None:
     for report in reports:
         if report.cut_off:
             console.print(
-                f"{report.run}: {report.cut_off:,} outputs reached the length limit",
+                f"{report.run}: {report.cut_off:,} outputs reached the length limit. Raise it with "
+                "--set decoding.max_length=…",
                 soft_wrap=True,
             )
 
@@ -291,9 +304,15 @@ def _print_comparison(
     from seqloom.cli.examples import differing_examples, print_examples
 
     title = f"{baseline.sentences:,} sentences of {baseline.split}"
-    baseline_scores = {score.name: f"{score.value:.4g}" for score in baseline.scores}
+    baseline_scores = {
+        score.name: format_score(score.name, score.value) for score in baseline.scores
+    }
     rows = [
-        (metric_label(score.name), baseline_scores.get(score.name, ""), f"{score.value:.4g}")
+        (
+            metric_label(score.name),
+            baseline_scores.get(score.name, ""),
+            format_score(score.name, score.value),
+        )
         for score in report.scores
     ]
     console.print(Text(title, "bold"), soft_wrap=True)
