@@ -480,7 +480,7 @@ class LanguagesConfig(Section):
     path: str
     """Path of the files, in which '{language}' stands for the language: 'train.{language}.gz'. If
     each pair has its own files, '{pair}' stands for its languages in alphabetical order:
-    'train.{pair}.{language}'."""
+    'train.{pair}.{language}'. A pattern such as 'news/*.{language}' stands for several files."""
     pairs: Annotated[tuple[str, ...], Field(min_length=1)]
     """Pairs of source and target language, for example ["en-de", "de-en"]."""
 
