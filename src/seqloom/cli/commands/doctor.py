@@ -105,7 +105,7 @@ def _print_findings(
         console.print(problem, soft_wrap=True)
         console.print(Text(f"  {finding.advice}", "dim"), soft_wrap=True)
     if not findings.findings:
-        console.print(Text("no problems found", "green"))
+        console.print(Text("No problems were found.", "green"))
 
 
 def _file_lines(config: RunConfig, split: Split) -> list[str]:
