@@ -79,7 +79,7 @@ def test_replaced_report_with_other_data_or_decoding_is_mentioned(
     for options, message in (
         ((), saved),
         ((), saved),
-        (other, f"{saved} They replace a report with other settings of data and decoding."),
+        (other, f"{saved} They replace a report that differs in data and decoding."),
         (other, saved),
     ):
         assert run_cli("evaluate", run, *options).stderr.splitlines()[-1] == message

@@ -92,7 +92,7 @@ def test_evaluate_reports_the_changed_setting(run: Path) -> None:
     hard = json.loads(result.stdout)
     assert (soft["settings"], hard["settings"]) == ([], [ARGMAX])
     assert hard["scores"] != soft["scores"]
-    assert "replaced a report with different settings" in result.stderr
+    assert "They replace a report that differs in settings." in result.stderr
     assert f"with the settings {ARGMAX}" in run_cli("evaluate", run, *set_options(ARGMAX)).stdout
     assert load(run).evaluate().changed_settings(run) == ["settings"]
 
