@@ -170,9 +170,7 @@ def _evaluate_run(
         )
     try:
         different = " and ".join(report.changed_settings(run.folder))
-        replaced = (
-            f" They replace a report that differs in {different}." if different else ""
-        )
+        replaced = f" They replace a report that differs in {different}." if different else ""
         saved.append(report.save(run.folder))
         print_message(f"Outputs and scores are in {saved[-1]}.{replaced}")
     except StorageError as error:

@@ -217,7 +217,7 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
     agreement = measure_agreement(model, CTranslate2Engine.load(folder, model, "float32"))
     if not agreement.is_exact:
         raise ConfigError(
-            f"the converted CTranslate2 model differs from the torch model ({agreement}). Use --engine "
+            f"the converted CTranslate2 model differs from the torch model. {agreement}. Use --engine "
             "torch (engine='torch' in Python)"
         )
     if precision != "float32":
