@@ -185,10 +185,11 @@ def test_parallel_files_without_a_partner_are_an_error(
 
 
 def test_fingerprint_depends_on_which_parallel_files_belong_together(tmp_path: Path) -> None:
-    write_pairs(tmp_path, "a.de", "a.en", "b.de", "b.en")
-    sources = (["a.de", "b.de"], ["b.de", "a.de"])
+    write_pairs(tmp_path, *(f"{name}.{language}" for name in "abc" for language in ("de", "en")))
+    sources = (["a.de", "b.de", "c.de"], ["a.de", "c.de", "b.de"])
+    target = ["a.en", "b.en", "c.en"]
     configs = [
-        data_config(tmp_path, {"kind": "parallel", "source": source, "target": ["a.en", "b.en"]})
+        data_config(tmp_path, {"kind": "parallel", "source": source, "target": target})
         for source in sources
     ]
     assert fingerprint(configs[0], "train") != fingerprint(configs[1], "train")

@@ -108,7 +108,8 @@ def test_output_is_identical_after_kills_within_a_line(folder: Path, tmp_path: P
             if lines < 8:
                 write(self, line)
             else:
-                self._partial.write(line.encode()[:1] + b"\xc3")
+                # The torn line is longer than all lines that follow.
+                self._partial.write(line.encode()[:1] + b"\xc3" * 10_000)
                 self._partial.flush()
                 kill()
 
