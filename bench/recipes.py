@@ -158,7 +158,9 @@ def moses_score(outputs: Sequence[str], config: RunConfig) -> tuple[float, str] 
     from seqloom.data.readers.splits import read_split
 
     corpus = config.data.test[0] if config.data.test else None
-    if not isinstance(corpus, ParallelConfig) or "test_2016" not in corpus.target:
+    if not isinstance(corpus, ParallelConfig) or not isinstance(corpus.target, str):
+        return None
+    if "test_2016" not in corpus.target:
         return None
     references = [example.target for example in read_split(config.data, "test")]
     return moses_bleu(outputs, references, corpus.target.split(".")[1])

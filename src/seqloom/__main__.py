@@ -1,6 +1,6 @@
 """`python -m seqloom`: the command line."""
 
-from seqloom.cli.main import run
+from seqloom.cli.process.entry import run
 
 if __name__ == "__main__":
     run()

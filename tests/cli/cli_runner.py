@@ -21,10 +21,22 @@ class CliResult:
         return " ".join(self.stderr.replace("│", " ").split())
 
 
-def run_cli(*arguments: object, stdin: bytes = b"") -> CliResult:
-    """Run `seqloom` with these arguments and this standard input."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
-    err = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
+class TerminalStream(io.TextIOWrapper):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def run_cli(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> CliResult:
+    """Run `seqloom` with these arguments and this standard input.
+
+    terminal: stderr claims to be a terminal
+    """
+    buffers = (io.BytesIO(), io.BytesIO())
+    out = io.TextIOWrapper(buffers[0], encoding="ascii", newline="")
+    stream = TerminalStream if terminal else io.TextIOWrapper
+    err = stream(buffers[1], encoding="ascii", newline="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["seqloom", *(str(argument) for argument in arguments)])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -36,7 +48,7 @@ def run_cli(*arguments: object, stdin: bytes = b"") -> CliResult:
         err.flush()
     code = caught.value.code
     assert code is None or isinstance(code, int)
-    stdout, stderr = (stream.buffer.getvalue().decode() for stream in (out, err))
+    stdout, stderr = (buffer.getvalue().decode() for buffer in buffers)
     return CliResult(code or 0, stdout, stderr)
 
 

@@ -30,20 +30,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_translate_prints_an_unexpected_engine_in_one_line(run: Path) -> None:
     fast = run_cli("translate", run, stdin=b"abc\n\nbl\n")
     assert fast.exit_code == 0
-    assert fast.stderr.startswith(f"engine: ctranslate2 {DEFAULT_PRECISION} (mean")
+    assert fast.stderr.startswith(f"Engine: CTranslate2 with {DEFAULT_PRECISION} weights. On ")
     assert len(fast.stderr.splitlines()) == 1
     assert fast.stdout.count("\n") == 3
     assert fast.stdout.splitlines()[1] == ""
     assert run_cli("translate", run, "--engine", "torch", stdin=b"abc\n").stderr == ""
     exact = run_cli("translate", run, "--set", "engine.precision=float32", stdin=b"abc\n")
-    assert exact.stderr.startswith("engine: ctranslate2 float32")
+    assert exact.stderr.startswith("Engine: CTranslate2 with float32 weights")
 
 
 def test_unsupported_request_is_an_error_only_for_an_explicit_engine(run: Path) -> None:
     sampled = ("--set", "decoding.kind=sample")
     auto = run_cli("translate", run, *sampled, stdin=b"abc\n")
     assert auto.exit_code == 0
-    assert auto.stderr.startswith("engine: torch (decoding.kind: 'sample'")
+    assert auto.stderr.startswith("Engine: torch (decoding.kind: 'sample'")
     named = run_cli("translate", run, *sampled, "--engine", "ctranslate2", stdin=b"abc\n")
     assert named.exit_code == 78
     assert "decoding.kind: 'sample'" in named.stderr
@@ -64,7 +64,7 @@ def test_evaluate_uses_torch_by_default(run: Path) -> None:
     assert json.loads(plain.stdout)["engine"] == "torch"
     fast = run_cli("evaluate", run, "--json", "--engine", "ctranslate2")
     assert json.loads(fast.stdout)["engine"] == f"ctranslate2 {DEFAULT_PRECISION}"
-    assert f"engine: ctranslate2 {DEFAULT_PRECISION}" in fast.stderr
+    assert f"Engine: CTranslate2 with {DEFAULT_PRECISION} weights" in fast.stderr
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam"])
@@ -72,7 +72,7 @@ def test_ctranslate2_has_the_scores_of_torch(run: Path, kind: str) -> None:
     options = ("--scores", "--set", f"decoding.kind={kind}", "--set", "engine.precision=float32")
     fast = run_cli("translate", run, *options, stdin=b"abc\nblla\n")
     expected = run_cli("translate", run, *options, "--engine", "torch", stdin=b"abc\nblla\n")
-    assert fast.stderr.startswith("engine: ctranslate2 float32")
+    assert fast.stderr.startswith("Engine: CTranslate2 with float32 weights")
     assert len(expected.stdout.splitlines()) == 2
     for line, expected_line in zip(
         fast.stdout.splitlines(), expected.stdout.splitlines(), strict=True

@@ -75,11 +75,11 @@ def test_replaced_report_with_other_data_or_decoding_is_mentioned(
     shutil.rmtree(run / "evaluation", ignore_errors=True)
     (tmp_path / "x.tsv").write_text("ab\tba\n", encoding="utf-8")
     other = ("--set", f'data.test={{kind="tsv", path="{tmp_path}/x.tsv"}}', "--beam", "2")
-    saved = f"outputs and scores are in {run}/evaluation/test"
+    saved = f"Outputs and scores are in {run}/evaluation/test."
     for options, message in (
         ((), saved),
         ((), saved),
-        (other, f"{saved} (replaced a report with different data and decoding)"),
+        (other, f"{saved} They replace a report that differs in data and decoding."),
         (other, saved),
     ):
         assert run_cli("evaluate", run, *options).stderr.splitlines()[-1] == message

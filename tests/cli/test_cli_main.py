@@ -77,7 +77,7 @@ def test_override_that_drops_settings_gives_a_warning(tmp_path: Path) -> None:
     ("error", "exit_code", "message"),
     [
         (DataError("a.txt:3: is bad"), 65, "error: a.txt:3: is bad\n"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "Interrupted.\n"),
         (PermissionError(13, "Permission denied", "/x"), 74, "error: /x: Permission denied\n"),
         (OSError(28, "No space left on device"), 74, "error: No space left on device\n"),
     ],

@@ -92,7 +92,7 @@ def test_evaluate_reports_the_changed_setting(run: Path) -> None:
     hard = json.loads(result.stdout)
     assert (soft["settings"], hard["settings"]) == ([], [ARGMAX])
     assert hard["scores"] != soft["scores"]
-    assert "replaced a report with different settings" in result.stderr
+    assert "They replace a report that differs in settings." in result.stderr
     assert f"with the settings {ARGMAX}" in run_cli("evaluate", run, *set_options(ARGMAX)).stdout
     assert load(run).evaluate().changed_settings(run) == ["settings"]
 
@@ -101,7 +101,7 @@ def test_the_engine_is_torch_with_a_stated_reason(transformer: Path) -> None:
     result = run_cli("translate", transformer, *set_options(ARGMAX), stdin=STDIN)
     assert result.exit_code == 0
     reason = "model.decoder.attention.selection: only 'softmax' is supported"
-    assert f"engine: torch ({reason}" in result.stderr
+    assert f"Engine: torch ({reason}" in result.stderr
     forced = run_cli(
         "translate", transformer, "--engine", "ctranslate2", *set_options(ARGMAX), stdin=STDIN
     )

@@ -15,7 +15,8 @@ SURFACE = {
     "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
-        *("--with", "--engine", "--to", "--through", "--split", "--pass-through"),
+        *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
+        "--overwrite",
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),

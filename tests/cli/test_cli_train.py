@@ -15,7 +15,7 @@ def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Pat
     assert (result.exit_code, result.stdout) == (0, "")
     assert "parameters" in result.stderr
     assert "step 30  dev loss" in result.stderr
-    assert f"the run is in {folder}; next:" in result.stderr
+    assert f"The run is in {folder}. Next, try:" in result.stderr
     assert f"seqloom translate '{folder}'" in result.stderr
     taken = run_cli("train", recipe, "--run", folder)
     assert taken.exit_code == 78
@@ -60,11 +60,31 @@ def test_doctor_prints_no_counts_for_files_of_unequal_length(recipes: Path, tmp_
     settings = ("--set", train, "--set", 'data.dev={kind="hold-out"}')
     result = run_cli("doctor", recipes / "reverse.toml", *settings)
     assert result.exit_code == 65
-    assert "train: cannot be read completely\ndev: cannot" in result.stdout
+    listed = f"train: cannot be read completely\n  {tmp_path}/a\n  {tmp_path}/b\ndev: cannot"
+    assert listed in result.stdout.replace(" \n", "\n")
     assert "test: 20 examples" in result.stdout
     assert result.stdout.count("error  data.train: ") == 1
     record = json.loads(run_cli("doctor", recipes / "reverse.toml", *settings, "--json").stdout)
     assert [split["examples"] for split in record["splits"]] == [None, None, 20]
+    assert [split["files"] for split in record["splits"]] == [
+        [f"{tmp_path}/a", f"{tmp_path}/b"],
+        [],
+        [],
+    ]
+
+
+def test_doctor_lists_the_files_of_a_pattern(recipes: Path, tmp_path: Path) -> None:
+    for number in range(25):
+        (tmp_path / f"{number:02}.tsv").write_text(f"a{number % 4}\tb\n", encoding="utf-8")
+    train = f'data.train={{kind="tsv", path="{tmp_path}/*.tsv"}}'
+    result = run_cli("doctor", recipes / "reverse.toml", "--set", train)
+    start, _, rest = result.stdout.partition("\n  source: ")
+    assert start.splitlines() == [
+        "train: 25 examples",
+        *(f"  {tmp_path}/{number:02}.tsv" for number in range(20)),
+        "  … and 5 more files",
+    ]
+    assert rest
 
 
 def test_demo_trains_evaluates_translates_and_draws(

@@ -137,12 +137,12 @@ def test_a_section_must_be_a_table() -> None:
 def test_paths_have_an_index_only_if_the_user_wrote_a_list() -> None:
     wrong = {"kind": "tsv", "path": 3}
     assert problems(tables(data={"train": wrong})) == [
-        "data.train.path: must be a string in quotes, not 3"
+        "data.train.path: must be a string in quotes or a list of such strings, not 3"
     ]
     assert problems(tables(data={"train": [wrong, wrong | {"kid": 1}]})) == [
         "data.train[1].kid: there is no such setting; did you mean 'kind'?",
-        "data.train[0].path: must be a string in quotes, not 3",
-        "data.train[1].path: must be a string in quotes, not 3",
+        "data.train[0].path: must be a string in quotes or a list of such strings, not 3",
+        "data.train[1].path: must be a string in quotes or a list of such strings, not 3",
     ]
 
 

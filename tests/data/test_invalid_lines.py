@@ -123,12 +123,12 @@ def test_a_corpus_counts_its_skipped_lines(tmp_path: Path) -> None:
 
 
 def test_doctor_reports_invalid_lines_once_and_warns_about_skipped_ones(tmp_path: Path) -> None:
-    check = examine(recipe(tmp_path), lambda examples: None)
+    check = examine(recipe(tmp_path), lambda split, examples: None)
     errors = [finding for finding in check.findings if finding.level == "error"]
     assert check.exit_code == DataError.exit_code == 65
     assert len(errors) == 1
     assert "2 lines cannot be used" in errors[0].what
-    skipping = examine(recipe(tmp_path, "data.invalid_lines=skip"), lambda examples: None)
+    skipping = examine(recipe(tmp_path, "data.invalid_lines=skip"), lambda split, examples: None)
     assert any(
         finding.level == "warning" and "2 lines cannot be used and are skipped" in finding.what
         for finding in skipping.findings

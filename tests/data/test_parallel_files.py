@@ -78,7 +78,7 @@ def test_range_past_the_end_is_an_error(tmp_path: Path) -> None:
     for lines in ({"first_line": 4}, {"last_line": 4}):
         ((name, _),) = lines.items()
         config = ParallelConfig(source="de", target="en", **lines)
-        message = rf"de: has 3 lines, so data\.dev\.{name} = 4 is past its end; .* 3 or less"
+        message = rf"de: has 3 lines, so data\.dev\.{name} = 4 is past the end; .* 3 or less"
         with pytest.raises(DataError, match=message):
             list(read_corpus(config, str(tmp_path), "train", "data.dev"))
     with pytest.raises(ValidationError, match=r"first_line .*3.* last_line .*2"):

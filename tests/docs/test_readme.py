@@ -40,7 +40,7 @@ def run_shell(command: str, folder: Path) -> str:
     binaries.mkdir(exist_ok=True)
     program = binaries / "seqloom"
     program.write_text(
-        f"#!{sys.executable}\nfrom seqloom.cli.main import run\nrun()\n", encoding="utf-8"
+        f"#!{sys.executable}\nfrom seqloom.cli.process.entry import run\nrun()\n", encoding="utf-8"
     )
     program.chmod(0o755)
     environment = {

@@ -40,7 +40,7 @@ def test_compiled_search_gives_the_same_outputs_as_torch(folder: Path) -> None:
     texts = ["abcd", "b", "", "dlkjihgfedcba"]
     choice = compiled.choose_engine(TEXT_ONLY)
     assert choice.compiled
-    assert choice.note.startswith("engine: torch compiled (compiled in ")
+    assert choice.note.startswith("Engine: compiled torch. It was compiled in ")
     for text in texts:
         [first], [second] = (run.translate([text], attention=False) for run in (compiled, plain))
         assert first.text == second.text

@@ -43,8 +43,8 @@ def test_ctranslate2_is_the_default_for_a_transformer_on_a_cpu(folder: Path) -> 
     choice = load(folder).choose_engine(TEXT_ONLY)
     assert choice.engine is not None
     assert choice.name.startswith("ctranslate2 ")
-    assert "mean |Δ log p|" in choice.note
-    assert load(folder, engine="torch").choose_engine(TEXT_ONLY).note == "engine: torch"
+    assert "Its log-probabilities differ by " in choice.note
+    assert load(folder, engine="torch").choose_engine(TEXT_ONLY).note == "Engine: torch."
     assert load(folder, ["engine.kind=torch"]).choose_engine(TEXT_ONLY).engine is None
 
 

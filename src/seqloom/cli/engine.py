@@ -8,11 +8,12 @@ from seqloom.cli.output import print_message
 
 if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
+    from seqloom.runs.engine.select import EngineChoice
     from seqloom.runs.options import PredictionOptions
     from seqloom.runs.run import Run
 
 
-def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> None:
+def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> EngineChoice:
     """Load the engine for predictions with these options, and print a note about the engine.
 
     The note says which engine was chosen and why. There is no note if the user chose torch, or if
@@ -24,3 +25,4 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
     choice = run.choose_engine(options, decoding=decoding)
     if choice.reason and not choice.expected:
         print_message(choice.note)
+    return choice

@@ -12,6 +12,8 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from seqloom.cli.process.interrupts import explained_interruption
+
 
 class _Argument(TyperArgument):
     """A positional argument. The help shows its metavar, but not its type."""
@@ -53,6 +55,11 @@ class CommandGroup(TyperGroup):
         parameters = super().get_params(ctx)
         _hide_python_types(parameters)
         return parameters
+
+    def invoke(self, ctx: Any) -> Any:
+        # typer turns a KeyboardInterrupt into exit code 130 without a message.
+        with explained_interruption():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, commands = args[0], self.list_commands(ctx)

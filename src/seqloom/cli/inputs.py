@@ -39,6 +39,13 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
     return iter(lambda: list(islice(lines, size)), [])
 
 
+def skip_lines(portions: Iterator[list[str]], count: int) -> Iterator[list[str]]:
+    """Return the portions after the first `count` lines, which are complete portions."""
+    while count > 0:
+        count -= len(next(portions))
+    return portions
+
+
 def _read_lines(path: Path) -> Iterator[str]:
     from seqloom.data.readers.text_files import decode_lines, read_lines
 

@@ -30,6 +30,8 @@ from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.help import Command, CommandGroup
 from seqloom.cli.output import print_error, print_line, print_message, use_utf8
+from seqloom.cli.process.interrupts import EXIT_CODE as INTERRUPTED_EXIT_CODE
+from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core.errors import SeqloomError, StorageError
@@ -116,16 +118,16 @@ def run() -> None:
     use_utf8()
     prepare_for_torch()
     try:
-        with checked_stdout():
+        with catch_interrupts(), checked_stdout():
             app(prog_name="seqloom")
     except SeqloomError as error:
         print_error(error)
         sys.exit(error.exit_code)
     except StdoutClosedError:
         sys.exit(SIGPIPE_EXIT_CODE)
-    except KeyboardInterrupt:
-        print_message("stopped")
-        sys.exit(130)
+    except CommandInterrupted as interruption:
+        print_message(str(interruption))
+        sys.exit(INTERRUPTED_EXIT_CODE)
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
         print_error(StorageError(f"{path}{error.strerror or error}"))

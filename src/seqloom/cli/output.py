@@ -48,16 +48,21 @@ def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
+def format_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON, in one line unless `indent` is given."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
 def print_json(value: Any, indent: int | None = None) -> None:
     """Write a value as JSON to stdout, in one line unless `indent` is given."""
-    print_line(json.dumps(value, ensure_ascii=False, indent=indent))
+    print_line(format_json(value, indent))
 
 
 def write_json(path: Path, value: Any, indent: int | None = None) -> None:
     """Write a value as JSON to a file."""
     from seqloom.core.storage import write_file
 
-    write_file(path, json.dumps(value, ensure_ascii=False, indent=indent).encode())
+    write_file(path, format_json(value, indent).encode())
 
 
 def flush_output() -> None:

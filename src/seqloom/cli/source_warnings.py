@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 class SourceWarnings:
     """Collects what the outputs say about their input lines, for a few warnings at the end."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, first_line: int = 0) -> None:
+        """`first_line` is the number of input lines before the first output that is added."""
         from seqloom.runs.texts.input_reports import InputReport
 
         tokenizer = run.task.source_tokenizer
-        self._report = InputReport("word" if tokenizer is None else tokenizer.unknown_unit)
+        self._report = InputReport(
+            "word" if tokenizer is None else tokenizer.unknown_unit, total=first_line
+        )
 
     def add(self, output: Prediction) -> None:
         """Add the best output of the next line."""

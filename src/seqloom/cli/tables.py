@@ -1,19 +1,15 @@
-"""Tables, consoles and progress bars in a terminal."""
+"""Tables and consoles in a terminal."""
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from seqloom.cli.output import allows_colour
-
-if TYPE_CHECKING:
-    from seqloom.runs.predictor import ProgressCallback
 
 _METRIC_LABELS = {
     "bleu": "BLEU",
@@ -22,6 +18,19 @@ _METRIC_LABELS = {
     "ter": "TER",
     "macro-f1": "macro F1",
 }
+_PERCENTAGES = {
+    "accuracy",
+    "token accuracy",
+    "exact match",
+    "exact match tokenised",
+    "word error rate",
+    "phoneme error rate",
+}
+"""Metrics that are shares of sentences or tokens."""
+_TWO_DECIMALS = ("bleu", "chrf", "ter", "rouge", "sari", "macro f1")
+"""Starts of the names of metrics on a scale from 0 to 100."""
+MAX_PERPLEXITY = 1_000_000
+"""Larger perplexities are shown as "> 1,000,000"."""
 
 
 def stdout_console() -> Console:
@@ -62,30 +71,31 @@ def metric_label(name: str) -> str:
     return _METRIC_LABELS.get(name, name.replace("_", " ").replace("-", " "))
 
 
-@contextmanager
-def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
-    """Context manager that shows a progress bar on stderr while the block runs.
+def format_score(name: str, value: float) -> str:
+    """Format a score for people: never in scientific notation, with a sensible number of digits.
 
-    Yields a function with the parameters (done, total), which updates the bar. If stderr is not a
-    terminal, shows no bar and yields None.
+    name: name of the metric, such as "BLEU" or "exact-match"
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    if not math.isfinite(value):
+        return str(value)
+    key = name.lower().replace("-", " ").replace("_", " ")
+    if key in _PERCENTAGES:
+        return f"{_format_decimals(value, 2)}%"
+    if key.startswith("perplexity"):
+        return format_perplexity(value)
+    return _format_decimals(value, 2 if key.startswith(_TWO_DECIMALS) else 3)
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=stderr_console(), transient=True) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+def format_perplexity(value: float) -> str:
+    """Format a perplexity with at least three significant digits, up to MAX_PERPLEXITY."""
+    if value > MAX_PERPLEXITY:
+        return f"> {MAX_PERPLEXITY:,}"
+    return f"{value:.2f}" if value < 10 else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _format_decimals(value: float, decimals: int) -> str:
+    """Format a number. If a number other than 0 would be shown as 0, show "< 0.01" instead."""
+    smallest = 10**-decimals
+    if 0 < abs(value) < smallest / 2:
+        return f"< {smallest:.{decimals}f}" if value > 0 else f"> -{smallest:.{decimals}f}"
+    return f"{value:,.{decimals}f}"

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
 from seqloom.cli.output import print_message, program_name
-from seqloom.cli.tables import metric_label, stderr_console
+from seqloom.cli.process.progress import BAR_WIDTH, format_duration
+from seqloom.cli.tables import format_perplexity, format_score, metric_label, stderr_console
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
@@ -26,13 +27,12 @@ PLAIN_INTERVAL = 10.0
 """Minimum number of seconds between two plain lines about training steps."""
 HIDDEN_METRICS = ("TER", "token accuracy")
 """Metrics that are written to metrics.jsonl but not printed, to keep the printed line short."""
-BAR_WIDTH = 20
 MIN_WIDTH_FOR_BAR = 105
 """Minimum width of the terminal, in columns, at which the bar fits beside the numbers."""
 STOP_REASONS = {
-    "done": "done",
-    "patience": "stopped early: the score did not improve",
-    "time": "stopped: time limit reached",
+    "done": "Training is complete",
+    "patience": "Training stopped early, because the dev score did not improve,",
+    "time": "Training stopped at its time limit",
 }
 
 
@@ -141,7 +141,7 @@ def event_lines(event: Event, total_steps: int) -> list[str]:
             return [f"step {event.step:,}/{total_steps:,}  {'  '.join(step_fields(data))}"]
         case "evaluate":
             scores = "  ".join(
-                f"{metric_label(key)} {value:.2f}"
+                f"{metric_label(key)} {format_score(key, value)}"
                 for key, value in data.items()
                 if isinstance(value, float) and metric_label(key) not in HIDDEN_METRICS
             )
@@ -177,9 +177,9 @@ def step_fields(data: dict[str, Any]) -> list[str]:
     """Return loss, perplexity (if the event has it), speed and remaining time, in this order."""
     return [
         f"loss {data['loss']:.3f}",
-        *([f"ppl {data['perplexity']:.4g}"] if "perplexity" in data else []),
+        *([f"ppl {format_perplexity(data['perplexity'])}"] if "perplexity" in data else []),
         f"{data['tokens_per_second']:,.0f} tokens/s",
-        f"{_format_duration(data['seconds_left'])} left",
+        f"{format_duration(data['seconds_left'])} left",
     ]
 
 
@@ -193,20 +193,14 @@ def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
     if not groups:
         return []
     metric = next(iter(next(iter(groups.values()))))
-    scores = [f"{name} {scores[metric]:.2f}" for name, scores in groups.items()]
+    scores = [f"{name} {format_score(metric, scores[metric])}" for name, scores in groups.items()]
     return [f"  {metric_label(metric)}: {'  '.join(scores)}"]
 
 
 def _main_score(data: dict[str, Any]) -> str:
     """Return BLEU if the evaluation has it, else the loss."""
     name = "bleu" if "bleu" in data else "loss"
-    return f"{metric_label(name)} {data[name]:.4g}"
-
-
-def _format_duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return f"{metric_label(name)} {format_score(name, data[name])}"
 
 
 def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
@@ -214,15 +208,18 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
     folder = shlex.quote(str(summary.folder))
     if summary.reason == "signal":
         return [
-            f"interrupted; saved at step {summary.step:,}. To resume:",
+            f"Interrupted. {summary.folder} has a checkpoint of step {summary.step:,}. To resume, "
+            "run:",
             f"  {program_name()} train {folder} --resume",
         ]
     metric = config.training.stopping.score
-    best = "" if summary.best is None else f", best {metric} {summary.best:.4g}"
-    reason = STOP_REASONS[summary.reason]
+    best = ""
+    if summary.best is not None:
+        score = f"{metric_label(metric)} {format_score(metric, summary.best)}"
+        best = f" The best dev score is {score}, at step {summary.best_step:,}."
     return [
-        f"{reason} at step {summary.step:,}{best} (step {summary.best_step:,})",
-        f"the run is in {summary.folder}; next:",
+        f"{STOP_REASONS[summary.reason]} at step {summary.step:,}.{best}",
+        f"The run is in {summary.folder}. Next, try:",
         *(f"  {command}" for command in next_commands(config, folder)),
     ]
 

@@ -16,9 +16,12 @@ class Example:
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the language pair or corpus of the example; "" if the split has only one
-                group
+    group:      the language pair or the name of the corpus, for scores by group; "" if no corpus of
+                the split has a name or a tag
     tag:        the tag at the start of the source; "" if there is none
+    corpus:     the corpus of the example, for data.temperature: `group` or, if no corpus of the
+                split has a name or a tag, its table in the recipe (data.train[1]); "" if the split
+                has only one corpus
     """
 
     source: str
@@ -27,6 +30,7 @@ class Example:
     where: str
     group: str = ""
     tag: str = ""
+    corpus: str = ""
 
 
 @dataclass(frozen=True, slots=True)

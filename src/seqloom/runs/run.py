@@ -172,10 +172,14 @@ class Run:
         *,
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
+        progress: ProgressCallback | None = None,
     ) -> list[list[Prediction]]:
         """Return the outputs for each text, best first.
 
         This is the general form of `translate`, with all options.
+
+        progress: called with the number of finished texts and the number of all texts. With pivot
+                  languages, it reports the translation into the last language only.
         """
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -187,8 +191,8 @@ class Run:
         check_n_best(chosen, options.n_best)
         if not self.config.has_text_source:  # the texts are paths of images, or frames
             engine = self.engines.choose(self.engine, chosen, options)
-            return engine.apply(self.predictor).predict(texts, chosen, options)
-        predictions = self._predict_texts(texts, options, chosen)
+            return engine.apply(self.predictor).predict(texts, chosen, options, progress)
+        predictions = self._predict_texts(texts, options, chosen, progress)
         for index in self.source_tags.missing(texts):
             warning = self.source_tags.warning([1], 1, "text")
             predictions[index] = [
@@ -198,7 +202,11 @@ class Run:
         return predictions
 
     def _predict_texts(
-        self, texts: Sequence[str], options: PredictionOptions, decoding: DecodingConfig
+        self,
+        texts: Sequence[str],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        progress: ProgressCallback | None,
     ) -> list[list[Prediction]]:
         """Translate texts, through the pivot languages if there are any."""
         *pivots, last = self.languages.path(options.to)
@@ -217,7 +225,7 @@ class Run:
             # The segments are joined at the end. Lower-case outputs could not be split again.
             sources = prepared.best_outputs(outputs)
         prepared = self.prepare_texts(sources, options, decoding, last)
-        predictions = prepared.join(self._search(prepared, options, decoding))
+        predictions = prepared.join(self._search(prepared, options, decoding, progress))
         return [
             [add_pivot_reports(output, pivot_outputs) for output in outputs]
             for outputs, pivot_outputs in zip(predictions, by_pivots, strict=True)
@@ -261,13 +269,24 @@ class Run:
         return prepared
 
     def _search(
-        self, prepared: PreparedTexts, options: PredictionOptions, decoding: DecodingConfig
+        self,
+        prepared: PreparedTexts,
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        progress: ProgressCallback | None = None,
     ) -> list[SegmentOutputs]:
         """Return the outputs of the segments of each text."""
         engine = self.engines.choose(self.engine, decoding, options)
         first = prepared.search_inputs
+
+        def report(done: int, total: int) -> None:
+            # Segments are decoded in the order of their lengths, so the number of complete texts is
+            # an estimate until the last segment.
+            if progress is not None:
+                progress(len(prepared.texts) * done // total, len(prepared.texts))
+
         outputs = engine.apply(self.predictor).predict_inputs(
-            first.inputs, decoding, options, first.sample_indices
+            first.inputs, decoding, options, first.sample_indices, progress=report
         )
         second = prepared.repeat(outputs)
         repeated = self.predictor.predict_inputs(
@@ -300,10 +319,12 @@ class Run:
         beam: int | None = None,
         decoding: DecodingConfig | None = None,
         attention: bool | None = None,
+        progress: ProgressCallback | None = None,
     ) -> list[Prediction]:
         """Return a caption for each image.
 
-        images: files or archive members (photos.zip/dog.jpg)
+        images:   files or archive members (photos.zip/dog.jpg)
+        progress: called with the number of finished images and the number of all images
 
         The other parameters are those of `translate`.
         """
@@ -315,9 +336,8 @@ class Run:
         check_texts(images)
         options = PredictionOptions(attention=self._default_attention(attention))
         paths = [str(image) for image in images]
-        return [
-            outputs[0] for outputs in self.predict(paths, options, beam=beam, decoding=decoding)
-        ]
+        predicted = self.predict(paths, options, beam=beam, decoding=decoding, progress=progress)
+        return [outputs[0] for outputs in predicted]
 
     def complete(
         self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1

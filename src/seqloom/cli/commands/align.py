@@ -11,6 +11,7 @@ import typer
 
 from seqloom.cli.options import EnsembleMembers, Json, RunFolder, existing_run
 from seqloom.cli.output import flush_output, print_json, print_line, print_message, print_warning
+from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import ConfigError, DataError
 
@@ -107,10 +108,15 @@ def align(
         reverse = load(reverse_folder)
         _check_run(reverse)
     if gold is None:
-        for pairs in _read_pairs(files):
-            alignments = _align_pairs(run, pairs)
-            links = _choose_links(alignments, pairs, reverse, method)
-            _print_alignments(pairs, alignments, links, soft=soft, json=json)
+        finished = 0
+        with progress_bar("aligning", "lines", prints=True) as show:
+            total = count_lines(files[:1], prints=True)
+            for pairs in _read_pairs(files):
+                alignments = _align_pairs(run, pairs)
+                links = _choose_links(alignments, pairs, reverse, method)
+                _print_alignments(pairs, alignments, links, soft=soft, json=json)
+                finished += len(pairs)
+                show(finished, total)
         return
     pairs = [pair for portion in _read_pairs(files) for pair in portion]
     gold_links = _read_gold(gold, pairs)

@@ -9,6 +9,7 @@ import typer
 
 from seqloom.cli.options import BeamWidth, EnsembleMembers, Json, RunFolder, RunSettings
 from seqloom.cli.output import print_json, print_line, print_message
+from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def caption(
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     decoding = change_decoding(run.config, settings)
-    captions = run.caption(images, beam=beam, decoding=decoding, attention=True)
+    with progress_bar("captioning", "images") as advance:
+        captions = run.caption(
+            images, beam=beam, decoding=decoding, attention=True, progress=advance
+        )
     for image, prediction in zip(images, captions, strict=True):
         if json:
             print_json({"image": image, **prediction.to_json()})

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from seqloom.cli.options import BeamWidth, Json, RunSettings, Split, existing_run
 from seqloom.cli.output import print_json, print_message, write_json
-from seqloom.cli.tables import make_table, metric_label, stdout_console
+from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 
 if TYPE_CHECKING:
     from seqloom.analysis.comparison import OutputPair, RunComparison
@@ -105,12 +105,16 @@ def _print_comparison(console: Console, comparison: RunComparison, shown: int) -
     first_scores, second_scores = comparison.scores
     if first_scores:
         rows = [
-            (metric_label(first.name), f"{first.value:.2f}", f"{second.value:.2f}")
+            (
+                metric_label(first.name),
+                format_score(first.name, first.value),
+                format_score(second.name, second.value),
+            )
             for first, second in zip(first_scores, second_scores, strict=True)
         ]
         second_better = sum(pair.gain > 0 for pair in differing)
         first_better = sum(pair.gain < 0 for pair in differing)
-        rows.append(("better by chrF", f"{first_better:,}", f"{second_better:,}"))
+        rows.append(("sentences better by chrF", f"{first_better:,}", f"{second_better:,}"))
         console.print(make_table(("", *comparison.names), rows))
     for pair in (differing or comparison.pairs)[:shown]:
         console.print()

@@ -12,10 +12,16 @@ from rich.text import Text
 
 from seqloom.cli.options import Settings
 from seqloom.cli.output import print_line, print_message, program_name
+from seqloom.cli.process.interrupts import (
+    current_command,
+    set_interruption_message,
+    training_interrupted,
+)
+from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import (
+    format_score,
     make_table,
     metric_label,
-    progress_bar,
     stdout_console,
     supports_unicode,
 )
@@ -50,6 +56,9 @@ def demo(
     from seqloom.config.loading.loader import load_bundled_recipe
 
     config = load_bundled_recipe("demo", settings or ()).config
+    set_interruption_message(
+        lambda: training_interrupted(run_folder, current_command(), current_command())
+    )
 
     from seqloom.cli.training_display import (
         exit_code,
@@ -67,12 +76,18 @@ def demo(
         for line in summary_lines(config, summary):
             print_message(line)
         raise typer.Exit(code)
+    set_interruption_message(
+        lambda: (
+            f"Interrupted. The trained model is in {run_folder}. To repeat the evaluation, run: "
+            f"{current_command()}"
+        )
+    )
     run = load(run_folder)
     console = stdout_console()
     _evaluate(console, run)
     _translate(console, run)
     folder = shlex.quote(str(run_folder))
-    print_message(f"the run is in {run_folder}; next:")
+    print_message(f"The run is in {run_folder}. Next, try:")
     for command in next_commands(config, folder):
         print_message(f"  {command.replace('…', 'Wie geht es dir?')}")
     print_message(f"  {program_name()} serve {folder}")
@@ -87,7 +102,9 @@ def _evaluate(console: Console, run: Run) -> None:
     report.save(run.folder)
     print_line("")
     console.print(Text(f"{report.sentences:,} test sentences", "bold"))
-    rows = [(metric_label(score.name), f"{score.value:.2f}") for score in report.scores]
+    rows = [
+        (metric_label(score.name), format_score(score.name, score.value)) for score in report.scores
+    ]
     console.print(make_table(("score", "value"), rows))
     for score in report.scores[:1]:
         console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)

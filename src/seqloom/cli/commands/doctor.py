@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +11,22 @@ from rich.text import Text
 
 from seqloom.cli.options import Json, Recipe, Settings
 from seqloom.cli.output import print_json
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.recipe_settings import resolve_recipe
-from seqloom.cli.tables import stderr_console, stdout_console, supports_unicode
+from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.core.errors import SeqloomError
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
     from seqloom.data.checks.doctor import DatasetCheck, WorstBatch
     from seqloom.data.checks.statistics import SplitStatistics, TokenStatistics
+    from seqloom.data.example import Split
     from seqloom.training.memory_estimate import StepMemory
 
 LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+MAX_LISTED_FILES = 20
+"""Maximum number of files that are listed for a split."""
 BAR_WIDTH = 40
 """Width of the longest bar of a histogram, in columns."""
 
@@ -36,34 +38,24 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
     the memory of the largest batch. Exit code: 66 if a file is missing, 65 for other errors.
     """
+    set_interruption_message(
+        lambda: (
+            "Interrupted. The check is incomplete and has no result. To repeat it, run: "
+            f"{current_command()}"
+        )
+    )
     config = resolve_recipe(recipe, settings).config
 
     from seqloom.data.checks.doctor import examine
 
-    with _example_counter() as count_examples:
-        findings = examine(config, count_examples)
+    with progress_bar("learning vocabularies", "examples") as show:
+        findings = examine(config, lambda split, done: show(done, None, f"reading {split}"))
         memory = _measure_memory(config, findings.worst_batch)
     if json:
-        print_json(_to_json(findings, memory), indent=2)
+        print_json(_to_json(config, findings, memory), indent=2)
     else:
-        _print_findings(stdout_console(), findings, memory)
+        _print_findings(stdout_console(), config, findings, memory)
     raise typer.Exit(findings.exit_code)
-
-
-@contextmanager
-def _example_counter() -> Iterator[Callable[[int], None]]:
-    """Context manager that yields a function. The function shows how many examples were read.
-
-    If stderr is not a terminal, the function shows nothing.
-    """
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
-    console = stderr_console()
-    console.quiet = not sys.stderr.isatty()
-    columns = (SpinnerColumn(), TextColumn("reading: {task.completed:,} examples"))
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        yield lambda examples: progress.update(task, completed=examples)
 
 
 def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
@@ -92,11 +84,15 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
     return step_memory(model, task, blank_batch(task.signature, batch.rows, *lengths))
 
 
-def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory | None) -> None:
+def _print_findings(
+    console: Console, config: RunConfig, findings: DatasetCheck, memory: StepMemory | None
+) -> None:
     for statistics in findings.statistics:
         complete = _is_complete(statistics, findings)
         count = f"{statistics.examples:,} examples" if complete else "cannot be read completely"
         console.print(Text(f"{statistics.split}: {count}", "bold"))
+        for line in _file_lines(config, statistics.split):
+            console.print(Text(line, "dim"), soft_wrap=True)
         for name, side in _sides(statistics) if complete else ():
             for line in histogram_lines(name, side, unicode=supports_unicode()):
                 console.print(line, soft_wrap=True)
@@ -109,7 +105,17 @@ def _print_findings(console: Console, findings: DatasetCheck, memory: StepMemory
         console.print(problem, soft_wrap=True)
         console.print(Text(f"  {finding.advice}", "dim"), soft_wrap=True)
     if not findings.findings:
-        console.print(Text("no problems found", "green"))
+        console.print(Text("No problems were found.", "green"))
+
+
+def _file_lines(config: RunConfig, split: Split) -> list[str]:
+    """Return a line for each text file of a split. Many files are shortened to one line."""
+    from seqloom.data.readers.splits import split_files
+
+    files = split_files(config.data, split)
+    lines = [f"  {path}" for path in files[:MAX_LISTED_FILES]]
+    more = len(files) - MAX_LISTED_FILES
+    return [*lines, f"  … and {more:,} more files"] if more > 0 else lines
 
 
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
@@ -178,20 +184,29 @@ def _mebibytes(size: int) -> str:
     return f"{size / 2**20:,.0f}"
 
 
-def _to_json(findings: DatasetCheck, memory: StepMemory | None) -> dict[str, Any]:
+def _to_json(
+    config: RunConfig, findings: DatasetCheck, memory: StepMemory | None
+) -> dict[str, Any]:
     return {
         "findings": [asdict(finding) for finding in findings.findings],
-        "splits": [_split_to_json(statistics, findings) for statistics in findings.statistics],
+        "splits": [
+            _split_to_json(config, statistics, findings) for statistics in findings.statistics
+        ],
         "worst_batch": None if findings.worst_batch is None else asdict(findings.worst_batch),
         "memory_bytes": None if memory is None else asdict(memory),
     }
 
 
-def _split_to_json(statistics: SplitStatistics, findings: DatasetCheck) -> dict[str, Any]:
+def _split_to_json(
+    config: RunConfig, statistics: SplitStatistics, findings: DatasetCheck
+) -> dict[str, Any]:
     from seqloom.data.checks.statistics import LengthHistogram
+    from seqloom.data.readers.splits import split_files
 
+    files = [str(path) for path in split_files(config.data, statistics.split)]
+    record: dict[str, Any] = {"split": statistics.split, "files": files, "examples": None}
     if not _is_complete(statistics, findings):
-        return {"split": statistics.split, "examples": None}
+        return record
     sides = {
         name: {
             "tokens": side.tokens,
@@ -202,4 +217,4 @@ def _split_to_json(statistics: SplitStatistics, findings: DatasetCheck) -> dict[
         }
         for name, side in _sides(statistics)
     }
-    return {"split": statistics.split, "examples": statistics.examples, **sides}
+    return {**record, "examples": statistics.examples, **sides}

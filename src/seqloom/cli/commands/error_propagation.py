@@ -12,7 +12,8 @@ from rich.text import Text
 
 from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split
 from seqloom.cli.output import print_json, print_message, print_warning, write_json
-from seqloom.cli.tables import make_table, progress_bar, stdout_console
+from seqloom.cli.process.progress import progress_bar
+from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import DataError
 
 if TYPE_CHECKING:

@@ -20,7 +20,9 @@ from seqloom.cli.options import (
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, print_warning
-from seqloom.cli.tables import make_table, metric_label, progress_bar, stdout_console
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import progress_bar
+from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, StorageError
 
@@ -77,6 +79,9 @@ def evaluate(
     Uses the data of the recipe. Use --set data.folder=… if the data has moved, and --set
     data.test=… for another test set. The outputs and scores are saved in the run folder.
     """
+    saved: list[Path] = []
+    set_interruption_message(lambda: _interruption_message(saved))
+
     from seqloom.cli.recipe_settings import change_recipe, load_run, split_model_settings
     from seqloom.runs.evaluation.report import compare_reports
     from seqloom.runs.forecaster import is_forecaster, load_forecaster
@@ -101,7 +106,7 @@ def evaluate(
             engine=engine,
             sections=("decoding", "engine", "data"),
         )
-        reports.append(_evaluate_run(run, config, split, lowercase))
+        reports.append(_evaluate_run(run, config, split, lowercase, saved))
     console = stdout_console()
     if against is None:
         [report] = reports
@@ -134,8 +139,21 @@ def _check_same_task(runs: Sequence[Run]) -> None:
         )
 
 
-def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) -> EvaluationReport:
-    """Evaluate a run on a split and save the report in its folder."""
+def _interruption_message(saved: Sequence[Path]) -> str:
+    """Return the message about Ctrl-C. `saved` are the folders of the reports that were saved."""
+    kept = "No scores were stored."
+    if saved:
+        kept = f"The scores in {' and '.join(map(str, saved))} are complete."
+    return f"Interrupted. {kept} To repeat the evaluation, run: {current_command()}"
+
+
+def _evaluate_run(
+    run: Run, config: RunConfig, split: Split, lowercase: bool, saved: list[Path]
+) -> EvaluationReport:
+    """Evaluate a run on a split and save the report in its folder.
+
+    saved: the folder of the report is appended to this list
+    """
     from seqloom.cli.engine import prepare_engine
     from seqloom.runs.options import TEXT_ONLY
 
@@ -152,8 +170,9 @@ def _evaluate_run(run: Run, config: RunConfig, split: Split, lowercase: bool) ->
         )
     try:
         different = " and ".join(report.changed_settings(run.folder))
-        replaced = f" (replaced a report with different {different})" if different else ""
-        print_message(f"outputs and scores are in {report.save(run.folder)}{replaced}")
+        replaced = f" They replace a report that differs in {different}." if different else ""
+        saved.append(report.save(run.folder))
+        print_message(f"Outputs and scores are in {saved[-1]}.{replaced}")
     except StorageError as error:
         print_warning(f"outputs and scores could not be saved: {error}")
     return report
@@ -168,7 +187,7 @@ def _evaluate_forecaster(
     """
     report = forecaster.evaluate(split, data=config.data)
     try:
-        print_message(f"forecasts and scores are in {report.save(forecaster.folder)}")
+        print_message(f"Forecasts and scores are in {report.save(forecaster.folder)}.")
     except StorageError as error:
         print_warning(f"forecasts and scores could not be saved: {error}")
     if json:
@@ -180,8 +199,11 @@ def _evaluate_forecaster(
     rows = [
         (
             score.name,
-            f"{score.value:.4g}",
-            *(f"{scores[index].value:.4g}" for scores in report.baselines.values()),
+            format_score(score.name, score.value),
+            *(
+                format_score(score.name, scores[index].value)
+                for scores in report.baselines.values()
+            ),
         )
         for index, score in enumerate(report.scores)
     ]
@@ -198,7 +220,9 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
     from seqloom.cli.examples import print_examples, worst_examples
 
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
-    rows = [(metric_label(score.name), f"{score.value:.4g}") for score in report.scores]
+    rows = [
+        (metric_label(score.name), format_score(score.name, score.value)) for score in report.scores
+    ]
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(make_table(("score", "value"), rows))
     if report.settings:
@@ -213,7 +237,7 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
             (
                 _format_range(bucket.shortest, bucket.longest),
                 f"{bucket.sentences:,}",
-                f"{bucket.score.value:.4g}",
+                format_score(bucket.score.name, bucket.score.value),
             )
             for bucket in report.by_length
         ]
@@ -238,26 +262,34 @@ def _print_group_scores(console: Console, report: EvaluationReport) -> None:
         return
     metrics = [metric_label(score.name) for score in report.parts[0].scores]
     rows = [
-        (group.part, f"{group.sentences:,}", *(f"{score.value:.4g}" for score in group.scores))
+        (
+            group.part,
+            f"{group.sentences:,}",
+            *(format_score(score.name, score.value) for score in group.scores),
+        )
         for group in report.parts
     ]
-    means = [f"{score.value:.4g}" for score in mean_scores(report.parts)]
+    means = [format_score(score.name, score.value) for score in mean_scores(report.parts)]
     console.print()
     console.print(make_table(("group", "sentences", *metrics), [*rows, ("mean", "", *means)]))
 
 
 def _print_signatures(console: Console, report: EvaluationReport) -> None:
+    """Print how the scores were computed. Scores that were computed alike share a line."""
+    names: dict[str, list[str]] = {}
     for score in report.scores:
         if score.signature:
-            line = f"{metric_label(score.name)}: {score.signature}"
-            console.print(Text(line, "dim"), soft_wrap=True)
+            names.setdefault(score.signature, []).append(metric_label(score.name))
+    for signature, labels in names.items():
+        console.print(Text(f"{', '.join(labels)}: {signature}", "dim"), soft_wrap=True)
 
 
 def _print_truncated(console: Console, *reports: EvaluationReport) -> None:
     for report in reports:
         if report.cut_off:
             console.print(
-                f"{report.run}: {report.cut_off:,} outputs reached the length limit",
+                f"{report.run}: {report.cut_off:,} outputs reached the length limit. Raise it with "
+                "--set decoding.max_length=…",
                 soft_wrap=True,
             )
 
@@ -272,9 +304,15 @@ def _print_comparison(
     from seqloom.cli.examples import differing_examples, print_examples
 
     title = f"{baseline.sentences:,} sentences of {baseline.split}"
-    baseline_scores = {score.name: f"{score.value:.4g}" for score in baseline.scores}
+    baseline_scores = {
+        score.name: format_score(score.name, score.value) for score in baseline.scores
+    }
     rows = [
-        (metric_label(score.name), baseline_scores.get(score.name, ""), f"{score.value:.4g}")
+        (
+            metric_label(score.name),
+            baseline_scores.get(score.name, ""),
+            format_score(score.name, score.value),
+        )
         for score in report.scores
     ]
     console.print(Text(title, "bold"), soft_wrap=True)

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from seqloom.cli.options import Json, RunFolder
 from seqloom.cli.output import print_json, print_message, print_warning, write_json
-from seqloom.cli.tables import progress_bar, stdout_console, supports_unicode
+from seqloom.cli.process.progress import progress_bar
+from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

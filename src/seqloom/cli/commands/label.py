@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from seqloom.cli.options import EnsembleMembers, Json, RunFolder
 from seqloom.cli.output import flush_output, print_json, print_line
+from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,24 +61,29 @@ def label(
     index = 0
     missing_tags = MissingTags(run)
     source_warnings = SourceWarnings(run)
-    for portion in read_portions(None) if texts is None else [check_texts(texts)]:
-        missing_tags.add(portion)
-        for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
-            source_warnings.add(predictions[0])
-            if json:
-                labels = _token_labels(predictions[0]) if per_token else _text_labels(predictions)
-                print_json({"id": index, "source": text, "labels": labels})
-            elif per_token:
-                for line in _aligned_lines(predictions[0]):
-                    print_line(line)
-            else:
-                fields = [
-                    f"{each['label']}\t{each['probability']:.4f}"
-                    for each in _text_labels(predictions)
-                ]
-                print_line("\t".join(fields))
-            index += 1
-        flush_output()
+    total = None if texts is None else len(texts)
+    with progress_bar("labelling", "texts", prints=True) as show:
+        for portion in read_portions(None) if texts is None else [check_texts(texts)]:
+            missing_tags.add(portion)
+            for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
+                source_warnings.add(predictions[0])
+                if json:
+                    labels = (
+                        _token_labels(predictions[0]) if per_token else _text_labels(predictions)
+                    )
+                    print_json({"id": index, "source": text, "labels": labels})
+                elif per_token:
+                    for line in _aligned_lines(predictions[0]):
+                        print_line(line)
+                else:
+                    fields = [
+                        f"{each['label']}\t{each['probability']:.4f}"
+                        for each in _text_labels(predictions)
+                    ]
+                    print_line("\t".join(fields))
+                index += 1
+            flush_output()
+            show(index, total)
     missing_tags.warn()
     source_warnings.warn()
 

@@ -7,6 +7,7 @@ import typer
 
 from seqloom.cli.options import EnsembleMembers, RunFolder
 from seqloom.cli.output import flush_output, print_line
+from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.core.errors import ConfigError
 
 
@@ -44,11 +45,17 @@ def score(
     files = [source] if target is None else [source, target]
     check_files(files)
     source_warnings = SourceWarnings(run)
-    for rows in read_aligned_lines(files):
-        sources = ["" if is_language_model else row[0] for row in rows]
-        for prediction in run.score(sources, [row[-1] for row in rows]):
-            source_warnings.add(prediction)
-            steps = prediction.log_probabilities
-            print_line(" ".join(f"{step:.6f}" for step in (steps if per_token else [sum(steps)])))
-        flush_output()
+    finished = 0
+    with progress_bar("scoring", "lines", prints=True) as show:
+        total = count_lines(files[:1], prints=True)
+        for rows in read_aligned_lines(files):
+            sources = ["" if is_language_model else row[0] for row in rows]
+            for prediction in run.score(sources, [row[-1] for row in rows]):
+                source_warnings.add(prediction)
+                steps = prediction.log_probabilities
+                values = steps if per_token else [sum(steps)]
+                print_line(" ".join(f"{value:.6f}" for value in values))
+            flush_output()
+            finished += len(rows)
+            show(finished, total)
     source_warnings.warn()

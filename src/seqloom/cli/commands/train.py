@@ -7,6 +7,11 @@ import typer
 
 from seqloom.cli.options import Recipe, Settings
 from seqloom.cli.output import print_message
+from seqloom.cli.process.interrupts import (
+    current_command,
+    set_interruption_message,
+    training_interrupted,
+)
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError
 
@@ -33,6 +38,9 @@ def train(
 
     With --resume, RECIPE can be the run folder itself.
     """
+    set_interruption_message(
+        lambda: f"Interrupted before training. To start again, run: {current_command()}"
+    )
     config = resolve_recipe(recipe, settings).config
     is_run = (Path(recipe) / "config.toml").is_file()
     folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
@@ -41,6 +49,8 @@ def train(
             f"{folder}: already contains a run. Continue it with `seqloom train {folder} "
             "--resume`, or choose another folder with --run."
         )
+    set_interruption_message(lambda: training_interrupted(folder, current_command()))
+
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training
 

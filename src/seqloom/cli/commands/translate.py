@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,17 +18,28 @@ from seqloom.cli.options import (
     RunFolder,
     TargetLanguage,
 )
-from seqloom.cli.output import flush_output, print_json, print_line, print_warning
+from seqloom.cli.output import format_json, print_message, print_warning
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import count_lines, portion_progress, progress_bar
+from seqloom.cli.process.resumable_output import (
+    OutputFile,
+    OutputLines,
+    OutputRequest,
+    StdoutLines,
+    open_output_file,
+)
 
 if TYPE_CHECKING:
     from seqloom.runs.options import Probabilities
     from seqloom.runs.prediction import Prediction
+    from seqloom.runs.run import Run
 
 MAX_LISTED_LINES = 5
 """Maximum number of line numbers in the warning about truncated outputs."""
 
 
 def translate(
+    context: typer.Context,
     run_folder: RunFolder,
     files: Annotated[
         list[Path] | None,
@@ -86,6 +98,22 @@ def translate(
             "Default: copy if the run was trained on sentences.",
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write to this file instead of standard output. Until it is complete, its name is "
+            "FILE.partial. If the command is interrupted, the same command continues it, unless "
+            "the input is standard input.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="With --output: replace an existing file, and start an unfinished one again.",
+        ),
+    ] = False,
 ) -> None:
     """Translate text: one output line for each input line, in the same order.
 
@@ -94,15 +122,24 @@ def translate(
     """
     if through is not None and to is None:
         raise typer.BadParameter("--through requires --to, the final target language.")
+    if overwrite and output is None:
+        raise typer.BadParameter("--overwrite requires --output, the file to replace.")
+
+    set_interruption_message(
+        lambda: f"Interrupted before the first translation. To repeat it, run: {current_command()}"
+    )
 
     from seqloom.cli.engine import prepare_engine
-    from seqloom.cli.inputs import read_portions
+    from seqloom.cli.inputs import read_portions, skip_lines
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
     from seqloom.runs.options import PredictionOptions, check_n_best
 
     portions = read_portions(files)
+    output_file = None if output is None else OutputFile(output)
+    if output_file is not None:
+        output_file.check(files or (), overwrite)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     config = change_recipe(
         run.config, settings, beam=beam, engine=engine, sections=("decoding", "engine")
@@ -122,37 +159,115 @@ def translate(
         split=split,
         pass_through=pass_through,
     )
-    prepare_engine(run, options, config.decoding)
+    engine_choice = prepare_engine(run, options, config.decoding)
 
-    line_number = 0
-    truncated: list[int] = []
-    missing_tags = MissingTags(run)
-    source_warnings = SourceWarnings(run)
-    for texts in portions:
-        missing_tags.add(texts)
-        options = replace(options, first=line_number)
-        outputs = run.predict(texts, options, decoding=config.decoding)
-        for text, predictions in zip(texts, outputs, strict=True):
-            formatter.print(line_number, text, predictions)
-            source_warnings.add(predictions[0])
-            line_number += 1
-            if not predictions[0].finished:
-                truncated.append(line_number)
-        flush_output()
+    if output_file is None:
+        target: AbstractContextManager[OutputLines] = nullcontext(StdoutLines())
+    else:
+        engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
+        request = _output_request(context, run, files, engine_name)
+        if request is None:
+            print_message(
+                "The input is standard input, so this translation cannot be continued after an "
+                "interruption. To be able to continue it, give an input file."
+            )
+        target = open_output_file(output_file, request, overwrite)
+
+    prints = output_file is None
+    with (
+        target as lines,
+        progress_bar("translating", "lines", prints=prints) as show,
+    ):
+        set_interruption_message(lambda: _interruption_message(lines, output_file, files))
+        total = count_lines(files, prints=prints)
+        first_line = line_number = lines.finished
+        if first_line and output is not None:
+            print_message(f"{output}: continues after line {first_line:,} of the input.")
+        truncated: list[int] = []
+        missing_tags = MissingTags(run, total=first_line)
+        source_warnings = SourceWarnings(run, first_line)
+        for texts in skip_lines(portions, first_line):
+            missing_tags.add(texts)
+            options = replace(options, first=line_number)
+            outputs = run.predict(
+                texts,
+                options,
+                decoding=config.decoding,
+                progress=portion_progress(show, line_number, total),
+            )
+            for text, predictions in zip(texts, outputs, strict=True):
+                for line in formatter.lines(line_number, text, predictions):
+                    lines.write(line)
+                source_warnings.add(predictions[0])
+                line_number += 1
+                if not predictions[0].finished:
+                    truncated.append(line_number)
+            lines.end_portion(line_number)
+            show(line_number, total)
     missing_tags.warn()
     source_warnings.warn()
     if truncated:
         listed = ", ".join(map(str, truncated[:MAX_LISTED_LINES]))
         more = ", …" if len(truncated) > MAX_LISTED_LINES else ""
         print_warning(
-            f"{len(truncated):,} of {line_number:,} outputs reached the length limit "
+            f"{len(truncated):,} of {line_number - first_line:,} outputs reached the length limit "
             f"(line {listed}{more}). Raise it with --set decoding.max_length=…"
         )
 
 
+def _output_request(
+    context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
+) -> OutputRequest | None:
+    """Return everything that determines the output. None if the input includes standard input.
+
+    All options of the command are part of it, except those that only say where the files are.
+    """
+    from seqloom import __version__
+    from seqloom.cli.inputs import PORTION, STDIN
+    from seqloom.data.corpus.fingerprint import file_digest
+    from seqloom.runs.folder.bundle import run_digest
+
+    if not files or STDIN in files:
+        return None
+    options = {
+        parameter.opts[0]: context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name in context.params
+        and parameter.name not in ("run_folder", "files", "ensemble", "output", "overwrite")
+    }
+    return {
+        "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
+        "input files": [file_digest(path) for path in files],
+        "options": options,
+        "engine": engine,
+        "seqloom version": f"{__version__}, {PORTION} lines per portion",
+    }
+
+
+def _interruption_message(
+    lines: OutputLines, output: OutputFile | None, files: Sequence[Path] | None
+) -> str:
+    """Return the message about Ctrl-C: how many lines are written, where, and how to continue."""
+    from seqloom.cli.inputs import STDIN
+
+    count = f"the translations of the first {lines.finished:,} input lines"
+    if output is None:
+        return (
+            f"Interrupted. Standard output has {count}. To be able to continue, give input files "
+            "and write to a file with --output FILE."
+        )
+    if not files or STDIN in files:
+        return (
+            f"Interrupted. {output.partial} has {count}. A translation of standard input cannot be "
+            "continued. To start again, add --overwrite."
+        )
+    command = current_command(without="--overwrite")
+    return f"Interrupted. {output.partial} has {count}. To continue, run: {command}"
+
+
 @dataclass(frozen=True)
 class TranslationFormatter:
-    """Prints translations in the format that the options of the command select."""
+    """Formats translations as the options of the command select."""
 
     n_best: int
     scores: bool
@@ -166,16 +281,14 @@ class TranslationFormatter:
             return "tokens"
         return "score" if self.scores else "none"
 
-    def print(self, index: int, source: str, predictions: Sequence[Prediction]) -> None:
-        """Print the translations of input line `index`, counted from 0."""
+    def lines(self, index: int, source: str, predictions: Sequence[Prediction]) -> list[str]:
+        """Return the output lines for input line `index`, counted from 0."""
         if self.json:
             outputs = [self._to_json(prediction) for prediction in predictions]
-            print_json({"id": index, "source": source, "outputs": outputs})
-        elif self.n_best == 1:
-            print_line(self._format_best(predictions[0]))
-        else:
-            for prediction in predictions:
-                print_line(self._format_n_best(index, prediction))
+            return [format_json({"id": index, "source": source, "outputs": outputs})]
+        if self.n_best == 1:
+            return [self._format_best(predictions[0])]
+        return [self._format_n_best(index, prediction) for prediction in predictions]
 
     def _format_best(self, prediction: Prediction) -> str:
         fields = [prediction.text]

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from seqloom.config.schema.section import Section
 
@@ -19,6 +20,29 @@ def _as_pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _check_file_names(value: Any) -> Any:
+    """Check a file name or a list of file names. A list becomes a tuple, because TOML has no
+    tuples."""
+    names = value if isinstance(value, list | tuple) else [value]
+    if not names:
+        raise PydanticCustomError("too_short", "must not be empty")
+    if not all(isinstance(name, str) for name in names):
+        raise PydanticCustomError(
+            "file_names", "must be a string in quotes or a list of such strings"
+        )
+    return value if isinstance(value, str) else tuple(names)
+
+
+FileNames = Annotated[str | tuple[str, ...], BeforeValidator(_check_file_names)]
+"""Name of a file, a pattern such as "corpus/*.tsv", or a list of names and patterns. All files
+belong to one corpus."""
+
+
+def list_file_names(names: FileNames) -> tuple[str, ...]:
+    """Return the file names and patterns of a setting as a tuple."""
+    return (names,) if isinstance(names, str) else names
+
+
 class TaggedCorpusConfig(Section):
     """Settings shared by all corpora of text pairs. They are needed only if a recipe has several
     languages or tags."""
@@ -27,24 +51,29 @@ class TaggedCorpusConfig(Section):
     """A token such as '<2de>' that selects the kind of output, for example the target language. If
     one corpus has a tag, all need one. Default: no tag."""
     name: str | None = None
-    """Name of this corpus in reports, for example 'en-de'. Default: its tag, or its key
-    in the recipe (data.train[1])."""
+    """Name of this corpus in reports, for example 'en-de'. If a corpus of a split has a name or a
+    tag, the scores of each corpus of the split are reported too. Default: its tag."""
 
 
 class ParallelConfig(TaggedCorpusConfig):
-    """Two text files: line n of one is the translation of line n of the other."""
+    """Two text files: line n of one is the translation of line n of the other. There can be
+    several source files and as many target files."""
 
     kind: Literal["parallel"] = "parallel"
-    source: str
-    """Path of the source file. May be compressed with gzip."""
-    target: str
-    """Path of the target file. May be compressed with gzip."""
-    references: tuple[str, ...] = ()
-    """Paths of files with alternative targets that scoring also accepts. Default: []."""
+    source: FileNames
+    """Path of the source file, a pattern such as "corpus/*.de", or a list of both. May be compressed
+    with gzip."""
+    target: FileNames
+    """Path of the target file, a pattern such as "corpus/*.en", or a list of both. May be compressed
+    with gzip. If there are several files, the first target file belongs to the first source file,
+    and so on. The files of a pattern are sorted by name."""
+    references: tuple[FileNames, ...] = ()
+    """Paths of files with alternative targets that scoring also accepts. Each item is a path, a
+    pattern or a list, like `target`. Default: []."""
     first_line: int = Field(1, ge=1)
-    """First line to read, counted from 1. Default: 1."""
+    """First line to read, counted from 1, over all files. Default: 1."""
     last_line: int | None = Field(None, ge=1)
-    """Last line to read, counted from 1. Default: the end of the files."""
+    """Last line to read, counted from 1, over all files. Default: the end of the files."""
 
     @model_validator(mode="after")
     def _check_line_order(self) -> Self:
@@ -60,8 +89,9 @@ class TsvConfig(TaggedCorpusConfig):
     """One file of tab-separated columns."""
 
     kind: Literal["tsv"] = "tsv"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.tsv", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
     source_column: int = Field(0, ge=0)
     """Column of the source, counted from 0. Default: 0."""
     target_column: int = Field(1, ge=0)
@@ -74,8 +104,9 @@ class CsvConfig(TaggedCorpusConfig):
     """One file of comma-separated columns with a header line. Fields may be quoted."""
 
     kind: Literal["csv"] = "csv"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
     source: str = "source"
     """Name of the source column. Default: "source"."""
     target: str = "target"
@@ -91,8 +122,9 @@ class JsonlConfig(TaggedCorpusConfig):
     """
 
     kind: Literal["jsonl"] = "jsonl"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.jsonl", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
     source: str = "src"
     """Key of the source, in the object itself or in its "translation". Default: "src"."""
     source_fallback: str | None = None
@@ -108,8 +140,9 @@ class LinesConfig(Section):
     """Plain text with one sentence per line, for models without a source."""
 
     kind: Literal["lines"] = "lines"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
 
 
 class CaptionsConfig(Section):
@@ -144,8 +177,9 @@ class FramesConfig(Section):
     row per frame. The rows of a sequence follow each other."""
 
     kind: Literal["frames"] = "frames"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
     sequence: str = "sequence"
     """Name of the column that says which sequence a row belongs to. Default: "sequence"."""
     label: str = "label"
@@ -264,16 +298,18 @@ Language = Literal["de", "en", "fr"]
 
 class LongTextConfig(Section):
     """One long text, for models without a source. The file is a single sequence of tokens, in which
-    each newline is a token. Models read it in windows of fixed length."""
+    each newline is a token. Models read it in windows of fixed length. Several files are joined to
+    one text."""
 
     kind: Literal["long-text"] = "long-text"
-    path: str
-    """Path of the file. May be compressed with gzip."""
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
+    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
     begin: float = Field(0.0, ge=0, lt=1)
-    """Start of the text, as a fraction of the file's characters. The text starts at the first line
+    """Start of the text, as a fraction of the characters of all files. The text starts at the first line
     that begins at this point or later. Default: 0.0."""
     end: float = Field(1.0, gt=0, le=1)
-    """End of the text, as a fraction of the file's characters. The text ends with the last line
+    """End of the text, as a fraction of the characters of all files. The text ends with the last line
     that begins before this point. So a train split with end = 0.9 and a dev split with begin = 0.9
     have no line in common. Default: 1.0."""
     length: int = Field(256, ge=1)
@@ -444,7 +480,7 @@ class LanguagesConfig(Section):
     path: str
     """Path of the files, in which '{language}' stands for the language: 'train.{language}.gz'. If
     each pair has its own files, '{pair}' stands for its languages in alphabetical order:
-    'train.{pair}.{language}'."""
+    'train.{pair}.{language}'. A pattern such as 'news/*.{language}' stands for several files."""
     pairs: Annotated[tuple[str, ...], Field(min_length=1)]
     """Pairs of source and target language, for example ["en-de", "de-en"]."""
 

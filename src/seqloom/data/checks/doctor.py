@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -64,16 +65,18 @@ class _Problem:
     error: SeqloomError
 
 
-def _ignore_progress(examples: int) -> None:
+def _ignore_progress(split: Split, examples: int) -> None:
     """The default progress callback. It does nothing."""
 
 
-def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progress) -> DatasetCheck:
+def examine(
+    config: RunConfig, progress: Callable[[Split, int], None] = _ignore_progress
+) -> DatasetCheck:
     """Check the data of a recipe: read all splits and collect statistics, warnings and errors.
 
     Errors in the data are part of the result; they are not raised.
 
-    progress: called at intervals with the number of examples read so far in a split
+    progress: called at intervals with a split and the number of examples read from it so far
     """
     try:
         size_warning = check_expected_files(config.data)
@@ -99,7 +102,9 @@ def examine(config: RunConfig, progress: Callable[[int], None] = _ignore_progres
         data = config.data
         if train is not None and train.problems:
             data = _without_hold_outs(data, split)
-        statistics.append(collect_statistics(data, split, tokenizers, train, progress))
+        statistics.append(
+            collect_statistics(data, split, tokenizers, train, partial(progress, split))
+        )
     for split_statistics in statistics:
         where = f"data.{split_statistics.split}"
         problems += [_Problem(where, error) for error in split_statistics.problems]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from seqloom.config.schema.corpora import (
@@ -84,12 +85,12 @@ def _file_states(data: DataConfig) -> list[FileState]:
             each, (folder / each.file).stat().st_size if (folder / each.file).is_file() else None
         )
         for each in data.expected.files
-        if each.file in used
+        if each.file in used or any(fnmatchcase(each.file, pattern) for pattern in used)
     ]
 
 
 def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
-    """Return the names of the files that a corpus reads. If they cannot be determined because the
+    """Return the names and patterns of the files that a corpus reads. If they cannot be determined because the
     file that lists them is missing, return the names of all expected files."""
     match corpus:
         case CaptionsConfig(images=images, captions=captions, names=names):

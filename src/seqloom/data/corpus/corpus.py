@@ -231,7 +231,7 @@ def _write_examples(
                 report.dropped[reason] = report.dropped.get(reason, 0) + 1
                 continue
         report.kept += 1
-        _count_group(report.parts, example.group)
+        _count_group(report.parts, example.corpus)
         targets.append(target)
         match sources:
             case TokenWriter():

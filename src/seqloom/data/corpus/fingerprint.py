@@ -19,6 +19,7 @@ from seqloom.config.schema.corpora import (
     CaptionsConfig,
     CorpusConfig,
     CsvConfig,
+    FileNames,
     FramesConfig,
     GesturesConfig,
     HoldOutConfig,
@@ -43,6 +44,7 @@ from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled
 from seqloom.data.readers.generated.gestures import GESTURES_VERSION
 from seqloom.data.readers.generated.scenes import SCENE_VERSION
 from seqloom.data.readers.images import image_names
+from seqloom.data.readers.parallel_files import parallel_paths
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
@@ -50,7 +52,7 @@ from seqloom.data.readers.splits import (
     training_corpora,
 )
 from seqloom.data.readers.synthetic import VERSION
-from seqloom.data.readers.text_files import locate
+from seqloom.data.readers.text_files import locate, locate_all
 
 MIN_CACHED_BYTES = 2**24
 """Minimum size of a file whose digest is cached."""
@@ -152,13 +154,18 @@ def _identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
 
 def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
     match corpus:
-        case ParallelConfig(source=source, target=target, references=references):
-            texts = (source, target, *references)
+        case ParallelConfig():
             settings = corpus.model_dump(mode="json", include={"first_line", "last_line"})
-            return [settings, *(file_digest(locate(name, folder)) for name in texts)]
+            rows = [
+                [file_digest(path) for path in paths]
+                for paths in parallel_paths(corpus, folder, f"data.{split}")
+            ]
+            # The digest of a single pair of files has this form, so that existing runs can be
+            # resumed.
+            return [settings, *rows[0]] if len(rows) == 1 else [settings, rows]
         case TsvConfig() | CsvConfig() | JsonlConfig() | LinesConfig():
             settings = corpus.model_dump(mode="json", exclude={"path", *_TAG_FIELDS})
-            return [settings, file_digest(locate(corpus.path, folder))]
+            return [settings, *_file_digests(corpus.path, folder)]
         case CaptionsConfig(images=containers, captions=captions, names=names):
             files = [captions, *([] if names is None else [names])]
             return [
@@ -169,7 +176,7 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             return [corpus.model_dump(mode="json"), SCENE_VERSION, split]
         case FramesConfig():
             settings = corpus.model_dump(mode="json", exclude={"path"})
-            return [settings, file_digest(locate(corpus.path, folder))]
+            return [settings, *_file_digests(corpus.path, folder)]
         case GesturesConfig():
             return [corpus.model_dump(mode="json"), GESTURES_VERSION, split]
         case SeriesConfig() | RobotConfig():
@@ -182,7 +189,7 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
         case LongTextConfig(begin=begin, end=end):
             # Window settings are left out: they do not change the tokenised text.
             settings = {"kind": "running-text", "begin": begin, "end": end}
-            return [settings, file_digest(locate(corpus.path, folder))]
+            return [settings, *_file_digests(corpus.path, folder)]
         case BundledConfig():
             settings = corpus.model_dump(mode="json", exclude=_TAG_FIELDS)
             pairs = LABELLED_PAIRS if corpus.is_joined else [corpus]
@@ -197,6 +204,10 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             return [settings, VERSION, split]
         case _:
             assert_never(corpus)
+
+
+def _file_digests(names: FileNames, folder: str) -> list[str]:
+    return [file_digest(path) for path in locate_all(names, folder)]
 
 
 def _bundled_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate, read_lines, read_lines_or_problems, shorten
+from seqloom.data.readers.text_files import locate_all, read_lines, read_lines_or_problems, shorten
 
 
 def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
@@ -17,7 +17,11 @@ def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | I
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    path = locate(config.path, folder)
+    for path in locate_all(config.path, folder):
+        yield from _read_csv_file(path, config, table)
+
+
+def _read_csv_file(path: Path, config: CsvConfig, table: str) -> Iterator[Example | InvalidLine]:
     records = _records(path)
     where, names = next(records, (f"{path}:1", []))
     columns = _column_indices(config, names, where, table)
@@ -86,7 +90,11 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    path = locate(config.path, folder)
+    for path in locate_all(config.path, folder):
+        yield from _read_tsv_file(path, config, table)
+
+
+def _read_tsv_file(path: Path, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
     selected = (config.source_column, config.target_column, *config.reference_columns)
     for number, line in enumerate(read_lines_or_problems(path), start=1):
         if isinstance(line, InvalidLine):

@@ -16,7 +16,7 @@ from seqloom.config.schema.corpora import FramesConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.text_files import locate, read_lines
+from seqloom.data.readers.text_files import locate_all, read_lines
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,11 @@ def parse_frames(text: str) -> Numbers:
 def read_frames(config: FramesConfig, folder: str) -> Iterator[Example]:
     """Yield one example per sequence. Its target has one label per frame if `config.labels` is
     "frame", and one label for the whole sequence if it is "sequence"."""
-    path = locate(config.path, folder)
+    for path in locate_all(config.path, folder):
+        yield from _read_file(path, config)
+
+
+def _read_file(path: Path, config: FramesConfig) -> Iterator[Example]:
     for each in read_frame_sequences(path, config, with_labels=True):
         where = f"{path}:{each.line}"
         labels = each.labels

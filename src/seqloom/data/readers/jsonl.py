@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from seqloom.config.schema.corpora import JsonlConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate, read_lines_or_problems, shorten
+from seqloom.data.readers.text_files import locate_all, read_lines_or_problems, shorten
 
 
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
@@ -20,7 +21,11 @@ def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    path = locate(config.path, folder)
+    for path in locate_all(config.path, folder):
+        yield from _read_file(path, config, table)
+
+
+def _read_file(path: Path, config: JsonlConfig, table: str) -> Iterator[Example | InvalidLine]:
     for number, line in enumerate(read_lines_or_problems(path), start=1):
         if isinstance(line, InvalidLine):
             yield line

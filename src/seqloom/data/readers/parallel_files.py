@@ -1,45 +1,106 @@
 """Reads parallel files: line n of the source file belongs to line n of the target file."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
-from seqloom.config.schema.corpora import ParallelConfig
+from seqloom.config.schema.corpora import FileNames, ParallelConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate, read_lines_or_problems
+from seqloom.data.readers.text_files import locate_all, read_lines_or_problems
 
 
 def read_parallel(
     config: ParallelConfig, folder: str, table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem. All files must have the same number of lines.
+    """Yield one example per line, or a problem. Files that belong together must have the same
+    number of lines.
 
     Lines before `first_line` and after `last_line` are read but not yielded, so that different
-    numbers of lines are always detected.
+    numbers of lines are always detected. Lines are counted over all files.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    names = (config.source, config.target, *config.references)
-    paths = []
+    earlier = 0  # number of lines in the files before the current ones
+    files = parallel_paths(config, folder, table)
+    for paths in files:
+        lines = 0
+        for lines, row in enumerate(_read_rows(paths), start=1):
+            number = earlier + lines
+            if config.first_line <= number <= (config.last_line or number):
+                yield _example(row, f"{paths[0]}:{lines}")
+        earlier += lines
+    _refuse_lines_past_end(config, earlier, [paths[0] for paths in files], table)
+
+
+def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
+    """Return the files that belong together: (source, target, *references) for each source file.
+
+    Raise a DataError if the settings do not name equally many files, or if the patterns of two
+    settings match different files. Raise a NotFoundError that lists all missing files.
+    """
+    settings = {"source": config.source, "target": config.target}
+    settings |= {f"references[{i}]": names for i, names in enumerate(config.references)}
+    columns: dict[str, list[Path]] = {}
     missing = []
-    for name in names:
+    for setting, names in settings.items():
         try:
-            paths.append(locate(name, folder))
+            columns[setting] = locate_all(names, folder)
         except NotFoundError as error:
             missing.append(str(error))
     if missing:
         raise NotFoundError("\n".join(missing))
+    counts = {setting: len(paths) for setting, paths in columns.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(
+            f"{table}.{setting} names {count} file{'' if count == 1 else 's'}"
+            for setting, count in counts.items()
+        )
+        raise DataError(f"{listed}; each source file needs one file of each of the others")
+    for setting, names in settings.items():
+        _check_matches(
+            (config.source, columns["source"]), (names, columns[setting]), f"{table}.{setting}"
+        )
+    return list(zip(*columns.values(), strict=True))
+
+
+def _check_matches(
+    source: tuple[FileNames, list[Path]], other: tuple[FileNames, list[Path]], setting: str
+) -> None:
+    """Raise a DataError if * stands for different texts in the names of files that belong together.
+
+    For example, *.de matches a.de and b.de, and *.en matches a.en and c.en. Does nothing unless
+    both settings are a single pattern whose only special character is one *.
+    """
+    for path, partner in zip(source[1], other[1], strict=True):
+        texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]
+        if None not in texts and texts[0] != texts[1]:
+            raise DataError(
+                f"{setting}: {partner} would belong to {path}, but * stands for '{texts[1]}' in one "
+                f"name and for '{texts[0]}' in the other; add the missing file, or list the files"
+            )
+
+
+def _matched_text(names: FileNames, path: Path) -> str | None:
+    """Return the text that the * of a pattern stands for in a path; None if there is not one *."""
+    if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
+        return None
+    start, end = names.split("*")
+    match = re.search(f"{re.escape(start)}([^/]*){re.escape(end)}$", str(path))
+    return match[1] if match else None
+
+
+def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]:
+    """Yield line n of every file. Raise a DataError if their numbers of lines differ."""
     rows = zip_longest(*(read_lines_or_problems(path) for path in paths))
-    number = 0
     for number, row in enumerate(rows, start=1):
         if None in row:
             counts = [number - (line is None) for line in row]
             for rest in rows:
                 counts = [n + (line is not None) for n, line in zip(counts, rest, strict=True)]
             raise DataError(_line_count_message(list(map(str, paths)), counts))
-        if config.first_line <= number <= (config.last_line or number):
-            yield _example(row, f"{paths[0]}:{number}")
-    _refuse_lines_past_end(config, number, str(paths[0]), table)
+        yield row
 
 
 def _example(row: Sequence[str | InvalidLine], where: str) -> Example | InvalidLine:
@@ -52,11 +113,17 @@ def _example(row: Sequence[str | InvalidLine], where: str) -> Example | InvalidL
     return Example(source, target, (target, *references), where)
 
 
-def _refuse_lines_past_end(config: ParallelConfig, lines: int, path: str, table: str) -> None:
+def _refuse_lines_past_end(
+    config: ParallelConfig, lines: int, sources: Sequence[Path], table: str
+) -> None:
+    """Raise a DataError if first_line or last_line is after the last line of the source files."""
+    files, have = str(sources[0]), "has"
+    if len(sources) > 1:
+        files, have = f"{sources[0]} to {sources[-1]}", "together have"
     for name, line in (("first_line", config.first_line), ("last_line", config.last_line)):
         if line is not None and line > max(lines, 1):
             raise DataError(
-                f"{path}: has {lines} lines, so {table}.{name} = {line} is past its end; "
+                f"{files}: {have} {lines} lines, so {table}.{name} = {line} is past the end; "
                 f"set it to {lines} or less"
             )
 

@@ -5,34 +5,36 @@ from pathlib import Path
 
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate, read_lines, read_lines_or_problems
+from seqloom.data.readers.text_files import locate_all, read_lines, read_lines_or_problems
 
 
 def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example | InvalidLine]:
     """Yield one example per line, without a source, or a problem."""
-    path = locate(config.path, folder)
-    for number, line in enumerate(read_lines_or_problems(path), start=1):
-        if isinstance(line, InvalidLine):
-            yield line
-        else:
-            yield Example("", line, (line,), f"{path}:{number}")
+    for path in locate_all(config.path, folder):
+        for number, line in enumerate(read_lines_or_problems(path), start=1):
+            if isinstance(line, InvalidLine):
+                yield line
+            else:
+                yield Example("", line, (line,), f"{path}:{number}")
 
 
 def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
-    """Yield the lines of a section of a file, each with its line ending, in constant memory.
+    """Yield the lines of a section of a text, each with its line ending, in constant memory.
 
-    `config.begin` and `config.end` are fractions of the file's characters. A line belongs to the
+    The text consists of all files of the corpus, one after the other. `config.begin` and
+    `config.end` are fractions of its characters. A line belongs to the
     section in which it starts, so each line belongs to exactly one of two adjacent sections.
     """
-    path = locate(config.path, folder)
-    is_whole_file = (config.begin, config.end) == (0, 1)
-    total = 0 if is_whole_file else _count_characters(path)
+    paths = locate_all(config.path, folder)
+    is_whole_text = (config.begin, config.end) == (0, 1)
+    total = 0 if is_whole_text else sum(map(_count_characters, paths))
     offset = 0
-    for number, line in enumerate(read_lines(path), start=1):
-        text = f"{line}\n"
-        if is_whole_file or config.begin * total <= offset < config.end * total:
-            yield Example("", text, (text,), f"{path}:{number}")
-        offset += len(text)
+    for path in paths:
+        for number, line in enumerate(read_lines(path), start=1):
+            text = f"{line}\n"
+            if is_whole_text or config.begin * total <= offset < config.end * total:
+                yield Example("", text, (text,), f"{path}:{number}")
+            offset += len(text)
 
 
 def _count_characters(path: Path) -> int:

@@ -4,8 +4,10 @@ each example to a group, such as a language pair.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
+from pathlib import Path
 from typing import assert_never
 
 from seqloom.config.schema.corpora import (
@@ -29,6 +31,7 @@ from seqloom.config.schema.corpora import (
     TaggedCorpusConfig,
     TracksConfig,
     TsvConfig,
+    list_file_names,
 )
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.tags import corpus_tag, expand_corpora
@@ -44,7 +47,7 @@ from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
 from seqloom.data.readers.synthetic import read_synthetic
-from seqloom.data.readers.text_files import locate
+from seqloom.data.readers.text_files import locate_all
 
 MAX_LISTED_LINES = 10
 """Maximum number of invalid lines that an error message lists."""
@@ -217,22 +220,33 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
     for corpus in corpora_of(config, split):
         for name in files_of(corpus):
             try:
-                locate(name, config.folder)
+                locate_all(name, config.folder)
             except NotFoundError as error:
                 missing[str(error)] = None
     if missing:
         raise NotFoundError("\n".join(missing))
 
 
+def split_files(config: DataConfig, split: Split) -> list[Path]:
+    """Return the paths of the text files of a split, in the order in which they are read. Missing
+    files are left out."""
+    paths: list[Path] = []
+    for corpus in corpora_of(config, split):
+        for name in files_of(corpus):
+            with suppress(NotFoundError, DataError):
+                paths += locate_all(name, config.folder)
+    return list(dict.fromkeys(paths))
+
+
 def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
-    """Return the names of the text files of a corpus."""
+    """Return the names and patterns of the text files of a corpus."""
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
-            return (source, target, *references)
+            return tuple(chain.from_iterable(map(list_file_names, (source, target, *references))))
         case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
-            return (path,)
+            return list_file_names(path)
         case LinesConfig(path=path) | LongTextConfig(path=path) | FramesConfig(path=path):
-            return (path,)
+            return list_file_names(path)
         case CaptionsConfig() | SeriesConfig() | TracksConfig():
             return ()  # the readers of these corpora report missing files
         case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
@@ -296,16 +310,25 @@ def _read_with_group(
     """Yield the examples of a corpus with their group, and its invalid lines. If the corpus has a
     tag, add it to the start of each source."""
     table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
-    name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
-    group = name or tag or (table if len(corpora_of(config, split)) > 1 else "")
+    corpora = corpora_of(config, split)
+    group = _corpus_name(corpus) or (table if any(map(_corpus_name, corpora)) else "")
+    corpus_id = group or (table if len(corpora) > 1 else "")
     for record in _read_records(corpus, config.folder, split, table):
         if isinstance(record, InvalidLine):
             yield record
         elif tag:
             source = f"{tag} {record.source.strip()}" if record.source.strip() else ""
-            yield replace(record, source=source, group=group, tag=tag)
+            yield replace(record, source=source, group=group, corpus=corpus_id, tag=tag)
+        elif corpus_id:
+            yield replace(record, group=group, corpus=corpus_id)
         else:
-            yield replace(record, group=group) if group else record
+            yield record
+
+
+def _corpus_name(corpus: CorpusOrHoldOutConfig) -> str:
+    """Return the name or the tag of a corpus; "" if it has neither."""
+    name = corpus.name if isinstance(corpus, TaggedCorpusConfig) else None
+    return name or corpus_tag(corpus) or ""
 
 
 def _untagged(example: Example) -> str:
@@ -341,12 +364,8 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
             f"data.{split}: holding out {corpus.fraction:.1%} of the training data selects no "
             f"example for {split}; raise data.{split}.fraction or add training data"
         )
-    if isinstance(corpus, ParallelConfig):
-        name = f"{corpus.source} and {corpus.target}"
-    elif isinstance(
-        corpus, TsvConfig | CsvConfig | JsonlConfig | LinesConfig | LongTextConfig | FramesConfig
-    ):
-        name = corpus.path
+    if names := files_of(corpus):
+        name = " and ".join(names)
     elif isinstance(corpus, CaptionsConfig):
         name = corpus.captions
     else:
@@ -368,17 +387,18 @@ def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
 
 
 def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example]:
-    """Return up to `count` examples: the first example of each group, then the second example of
-    each group, and so on.
+    """Return up to `count` examples: the first example of each corpus or group, then the second
+    example of each, and so on.
 
-    This function keeps up to `count` examples of each group in memory.
+    This function keeps up to `count` examples of each corpus or group in memory.
     """
     groups: dict[str, list[Example]] = {}
     for example in examples:
-        group = groups.setdefault(example.group, [])
+        name = example.corpus or example.group
+        group = groups.setdefault(name, [])
         if len(group) < count:
             group.append(example)
-        if len(group) == count and not example.group:
-            break  # the examples have no group name, so there is only this group
+        if len(group) == count and not name:
+            break  # there is only one corpus
     alternating = chain.from_iterable(zip_longest(*groups.values()))
     return list(islice((example for example in alternating if example is not None), count))

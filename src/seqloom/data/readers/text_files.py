@@ -1,17 +1,22 @@
 """Reads lines of text files in constant memory. Errors name the file and the line."""
 
+import glob
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from seqloom.config.schema.corpora import FileNames, list_file_names
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import InvalidLine
 
 MAX_BYTES = 1_000_000
 """Maximum length of a line in bytes, without its line ending. If a line is longer, the file has
 probably no line breaks or is not text."""
+BLOCK_BYTES = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -33,6 +38,56 @@ def locate(name: str, folder: str) -> Path:
             f"{Path(folder).expanduser().absolute()}; to change it: --set data.folder=…)"
         )
     raise NotFoundError(f"{path.absolute()}: {problem}{hint}")
+
+
+def locate_all(names: FileNames, folder: str) -> list[Path]:
+    """Return the paths of all files that a setting names, in order. Patterns are expanded.
+
+    Raise a NotFoundError that lists every missing file and every pattern without a file.
+    """
+    paths: list[Path] = []
+    problems: list[str] = []
+    has_pattern = False
+    for name in list_file_names(names):
+        try:
+            if _is_pattern(name, folder):
+                has_pattern = True
+                paths += _expand(name, folder)
+            else:
+                paths.append(locate(name, folder))
+        except NotFoundError as error:
+            problems.append(str(error))
+    if problems:
+        raise NotFoundError("\n".join(problems))
+    repeated = [path for path, count in Counter(paths).items() if count > 1]
+    if has_pattern and repeated:
+        raise DataError(
+            f"{repeated[0]}: {' and '.join(list_file_names(names))} name this file more than once; "
+            "make the patterns match each file once"
+        )
+    return paths
+
+
+def _is_pattern(name: str, folder: str) -> bool:
+    """Return True if the name contains *, ? or [ and no file has this name."""
+    return glob.has_magic(name) and not (Path(folder).expanduser() / name).is_file()
+
+
+def _expand(pattern: str, folder: str) -> list[Path]:
+    """Return the files that match a pattern, sorted by name. ** matches any folders."""
+    root = Path(folder).expanduser()
+    full_pattern = str(root / Path(pattern).expanduser())
+    if not Path(pattern).expanduser().is_absolute():
+        # The name of the data folder is not a part of the pattern.
+        full_pattern = str(Path(glob.escape(str(root))) / pattern)
+    found = sorted(Path(name) for name in glob.glob(full_pattern, recursive=True))
+    files = [path for path in found if path.is_file()]
+    if not files:
+        raise NotFoundError(
+            f"no file matches the pattern '{pattern}' in the folder {root.absolute()}; correct the "
+            "pattern, or set the folder with --set data.folder=…"
+        )
+    return files
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -60,6 +115,19 @@ def read_lines_or_problems(path: Path) -> Iterator[str | InvalidLine]:
         ) from error
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def count_file_lines(path: Path) -> int:
+    """Count the lines of a file, which may be compressed with gzip, without decoding them.
+
+    Returns the number of lines up to the damaged place if the gzip data is damaged.
+    """
+    lines, last = 0, b"\n"
+    with suppress(EOFError, gzip.BadGzipFile, zlib.error), _open(path) as file:
+        while block := file.read(BLOCK_BYTES):
+            lines += block.count(b"\n")
+            last = block[-1:]
+    return lines + (last != b"\n")
 
 
 def decode_lines(file: BinaryIO, name: str) -> Iterator[str]:

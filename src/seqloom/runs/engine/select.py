@@ -25,6 +25,15 @@ INT8_IS_FASTER = platform.machine() in ("x86_64", "AMD64", "aarch64")
 float32 (docs/benchmarks.md). Other machines were not measured."""
 
 
+ENGINE_TITLES = {
+    "torch": "torch",
+    "torch compiled": "compiled torch",
+    "ctranslate2 int8": "CTranslate2 with int8 weights",
+    "ctranslate2 float32": "CTranslate2 with float32 weights",
+}
+"""Names of the engines in messages."""
+
+
 class LoadedEngine(NamedTuple):
     """A loaded CTranslate2 model, its precision, and its agreement with torch."""
 
@@ -59,8 +68,13 @@ class EngineChoice:
 
     @property
     def note(self) -> str:
-        """One line for the user: the name of the engine and the reason for the choice."""
-        return f"engine: {self.name} ({self.reason})" if self.reason else f"engine: {self.name}"
+        """One line for the user: the name of the engine and the remark on the choice."""
+        name = ENGINE_TITLES[self.name]
+        if not self.reason:
+            return f"Engine: {name}."
+        if self.engine is None and not self.compiled:
+            return f"Engine: {name} ({self.reason})."
+        return f"Engine: {name}. {self.reason}."
 
 
 TORCH = EngineChoice(None, "torch")
@@ -150,7 +164,7 @@ class Engines:
                 return EngineChoice(None, "torch", "this search was not compiled at start-up")
             self._compile_seconds[search] = compile_search(model, self.task.signature, decoding)
         seconds = self._compile_seconds[search]
-        reason = f"compiled in {seconds:.0f} s, for one text at a time"
+        reason = f"It was compiled in {seconds:.0f} s, for one text at a time"
         return EngineChoice(None, "torch compiled", reason, compiled=True)
 
     def _load(self, precision: str) -> LoadedEngine:

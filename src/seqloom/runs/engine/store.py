@@ -40,6 +40,10 @@ INT8_TOLERANCE = 0.05
 FILE = "agreement.json"
 
 
+def _format_difference(value: float) -> str:
+    return "less than 0.0001" if value < 0.0001 else f"{value:.2g}"
+
+
 @dataclass(frozen=True)
 class Agreement:
     """How closely a converted model agrees with torch.
@@ -72,8 +76,9 @@ class Agreement:
 
     def __str__(self) -> str:
         return (
-            f"mean |Δ log p| {self.mean:.1e} per token, maximum {self.largest:.1e}; "
-            f"same best output for {self.same} of {self.answered} probes"
+            f"On {self.answered} random sentences, it gives the same best output as torch for "
+            f"{self.same}. Its log-probabilities differ by {_format_difference(self.mean)} per "
+            f"token on average and by {_format_difference(self.largest)} at most"
         )
 
     def write(self, folder: Path) -> None:
@@ -212,7 +217,7 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
     agreement = measure_agreement(model, CTranslate2Engine.load(folder, model, "float32"))
     if not agreement.is_exact:
         raise ConfigError(
-            f"the converted CTranslate2 model differs from the torch model ({agreement}). Use --engine "
+            f"the converted CTranslate2 model differs from the torch model. {agreement}. Use --engine "
             "torch (engine='torch' in Python)"
         )
     if precision != "float32":

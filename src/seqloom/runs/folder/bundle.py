@@ -1,5 +1,7 @@
 """Bundle: a loaded run folder. A run folder is self-contained and can be moved."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,9 +127,23 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
             f"{folder}: the trained weights do not fit the settings {', '.join(settings)}. Change "
             f"only settings that keep the weights valid, such as attention.selection.\n{error}"
         ) from error
-    digest = str(read_manifest(weights)["files"][WEIGHTS]["sha256"])
+    digest = _weights_digest(weights)
     model.to(device).eval().requires_grad_(False)
     return Bundle(folder, config, task, model, digest=digest, settings=tuple(settings))
+
+
+def _weights_digest(weights: Path) -> str:
+    return str(read_manifest(weights)["files"][WEIGHTS]["sha256"])
+
+
+def run_digest(folder: Path) -> str:
+    """Return a digest of the recipe, the tokenizers and the best weights of a run folder."""
+    weights = weights_store(folder).current_path()
+    content = [
+        read_manifest(folder)["files"],
+        None if weights is None else _weights_digest(weights),
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:

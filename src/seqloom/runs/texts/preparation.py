@@ -13,9 +13,9 @@ from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import input_tokens
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
+from seqloom.text.preprocessing import Tags
 from seqloom.text.protected_spans import ProtectedText, Span, find_spans, protect, unprotected
 from seqloom.text.sentences import SegmentedText, single_segment, split_segments, split_text
-from seqloom.text.tokenizer import Tags
 from seqloom.text.vocabulary import UNKNOWN
 
 SEGMENT_INDEX_STEP = 2**40
@@ -200,10 +200,10 @@ def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
     """Divide a text into white space, the tags at its start with white space, and the rest."""
     rest = text.lstrip()
     space = text[: len(text) - len(rest)]
-    names = list(task.target_tokenizer.tags.names)
+    names = list(task.target_tokenizer.preprocessing.tags.names)
     if task.source_tokenizer is not None:
-        names += task.source_tokenizer.tags.names
-    tags, after = Tags(names), rest
+        names += task.source_tokenizer.preprocessing.tags.names
+    tags, after = Tags(names, task.target_tokenizer.preprocessing.normalization), rest
     while (found := tags.first(after))[0]:
         after = found[1]
     return space, rest[: len(rest) - len(after)], after

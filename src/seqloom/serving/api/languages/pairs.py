@@ -8,9 +8,11 @@ from pathlib import PurePath
 from seqloom.config.schema.corpora import (
     BundledConfig,
     CorpusOrHoldOutConfig,
+    FileNames,
     JsonlConfig,
     ParallelConfig,
     TaggedCorpusConfig,
+    list_file_names,
 )
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import expand_corpora, tag_display_name
@@ -99,7 +101,7 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
         case BundledConfig(source=source, target=target):
             return LanguagePair(source, target)
         case ParallelConfig(source=source, target=target):
-            return _pair_of_codes(_file_suffix(source), _file_suffix(target))
+            return _pair_of_codes(_common_suffix(source), _common_suffix(target))
         case JsonlConfig(source=source, target=target):
             return _pair_of_codes(source, target)
         case _:
@@ -117,6 +119,12 @@ def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
     return (
         LanguagePair(source, target) if source and target == tag_display_name(corpus.tag) else None
     )
+
+
+def _common_suffix(names: FileNames) -> str:
+    """Return the suffix of the files, without compression; "" if they have different suffixes."""
+    suffixes = {_file_suffix(name) for name in list_file_names(names)}
+    return suffixes.pop() if len(suffixes) == 1 else ""
 
 
 def _file_suffix(path: str) -> str:

@@ -1,0 +1,141 @@
+"""Ctrl-C: a command ends with a message that says what is kept, and with exit code 130."""
+
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from seqloom.cli.output import program_name
+from seqloom.core.errors import SeqloomError
+
+EXIT_CODE = 128 + signal.SIGINT
+"""Exit code of a program that Ctrl-C ended."""
+
+
+class CommandInterrupted(Exception):
+    """Ctrl-C ended the command. The message says what is kept and how to continue."""
+
+
+def _default_message() -> str:
+    return "Interrupted."
+
+
+class _Interrupts:
+    """State of the current command.
+
+    received: True if SIGINT arrived. A KeyboardInterrupt inside the import of a compiled module can
+              turn into another exception, such as an ImportError. The flag shows that the user
+              ended the command.
+    describe: returns the message to print if the user ends the command
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+        self.describe: Callable[[], str] = _default_message
+
+    def handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.received = True
+        raise KeyboardInterrupt
+
+
+_interrupts = _Interrupts()
+
+
+def set_interruption_message(describe: Callable[[], str]) -> None:
+    """Set the message for Ctrl-C from now on, until the end of the command.
+
+    describe: called when Ctrl-C has ended the command. It says what is kept and how to continue.
+    """
+    _interrupts.describe = describe
+
+
+@contextmanager
+def catch_interrupts() -> Iterator[None]:
+    """Context manager in which Ctrl-C can be told from other exceptions.
+
+    If SIGINT is ignored, as in a job that a shell script starts in the background, it stays
+    ignored.
+    """
+    _interrupts.describe = _default_message
+    previous = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if previous == signal.SIG_IGN or not in_main_thread:
+        yield
+        return
+    _interrupts.received = False
+    signal.signal(signal.SIGINT, _interrupts.handle)
+    unraisable_hook = sys.unraisablehook
+    sys.unraisablehook = _ignore_interrupts
+    try:
+        with explained_interruption():
+            yield
+    finally:
+        sys.unraisablehook = unraisable_hook
+        signal.signal(signal.SIGINT, previous)
+
+
+def _ignore_interrupts(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Print no traceback if a KeyboardInterrupt is raised where Python cannot propagate it, for
+    example in a destructor."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+
+
+@contextmanager
+def explained_interruption() -> Iterator[None]:
+    """Context manager in which Ctrl-C raises CommandInterrupted with the message of the command."""
+    try:
+        yield
+    except BaseException as error:
+        if not _is_interruption(error):
+            raise
+        # A second Ctrl-C must not interrupt the message.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise CommandInterrupted(_interrupts.describe()) from None
+
+
+def _is_interruption(error: BaseException) -> bool:
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    is_own = isinstance(error, CommandInterrupted | SeqloomError | typer.Exit)
+    return _interrupts.received and isinstance(error, Exception) and not is_own
+
+
+def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
+    """Return the message about training that was interrupted before it could save a checkpoint.
+
+    start:  the command that starts the training again
+    resume: the command that resumes it. Default: `seqloom train FOLDER --resume`
+    """
+    if not (folder / "config.toml").is_file():
+        return (
+            f"Interrupted before the first training step. {folder} was not created. Vocabularies "
+            "and tokenised data that were complete stay in the cache. To start again, run:\n"
+            f"  {start}"
+        )
+    command = resume or f"{program_name()} train {shlex.quote(str(folder))} --resume"
+    return f"Interrupted. {_last_checkpoint(folder)} To resume, run:\n  {command}"
+
+
+def _last_checkpoint(folder: Path) -> str:
+    """Return a sentence about the step at which a resumed training starts."""
+    try:
+        step = int((folder / "latest").read_text(encoding="utf-8").split()[0].removeprefix("step-"))
+    except (OSError, ValueError, IndexError):
+        return f"{folder} has no checkpoint yet, so training will start from the first step."
+    return f"{folder} has the checkpoint of step {step:,}, from which training resumes."
+
+
+def current_command(without: str = "") -> str:
+    """Return the command that was started, for messages that recommend to repeat it.
+
+    without: an option to leave out
+    """
+    arguments = [argument for argument in sys.argv[1:] if argument != without]
+    return " ".join([program_name(), *map(shlex.quote, arguments)])

@@ -1,0 +1,250 @@
+"""Output of `translate`: to stdout, or to a file that an interrupted command continues.
+
+While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
+FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
+process that is killed in the middle of a write therefore loses only the portion it was working on.
+A repeated command continues after the last recorded portion. Portions are never divided, because
+the lines of a portion are decoded in the same batches: so the result is the same, byte by byte, as
+without an interruption.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from seqloom.cli.output import flush_output, print_line
+from seqloom.core.errors import ConfigError, NotFoundError, StorageError
+from seqloom.core.storage import storage_errors, sync, write_file
+
+OutputRequest = Mapping[str, Any]
+"""Everything that determines the output, as JSON values. "options" is a dictionary of options."""
+
+
+class OutputLines(Protocol):
+    """Receives the output line by line.
+
+    finished: number of input lines whose output is complete
+    """
+
+    finished: int
+
+    def write(self, line: str) -> None: ...
+
+    def end_portion(self, finished: int) -> None:
+        """Store the lines of a portion. `finished` input lines are now complete."""
+        ...
+
+
+class StdoutLines:
+    """Writes the output to stdout."""
+
+    def __init__(self) -> None:
+        self.finished = 0
+
+    def write(self, line: str) -> None:
+        print_line(line)
+
+    def end_portion(self, finished: int) -> None:
+        flush_output()
+        self.finished = finished
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """The file of the option --output, and the two files beside it while it is incomplete."""
+
+    path: Path
+
+    @property
+    def partial(self) -> Path:
+        """The finished lines of an incomplete file."""
+        return self.path.with_name(f"{self.path.name}.partial")
+
+    @property
+    def record(self) -> Path:
+        """What `partial` contains and which request it belongs to."""
+        return self.path.with_name(f"{self.path.name}.progress.json")
+
+    def check(self, inputs: Sequence[Path], overwrite: bool) -> None:
+        """Raise an error if the file cannot be written. Called before the run is loaded."""
+        if self.path.is_dir():
+            raise ConfigError(f"--output {self.path}: is a folder. Give the name of a file.")
+        if not self.path.parent.is_dir():
+            raise NotFoundError(
+                f"--output {self.path}: the folder {self.path.parent} does not exist. Create it "
+                f"with: mkdir -p {self.path.parent}"
+            )
+        written = {path.absolute() for path in (self.path, self.partial, self.record)}
+        if same := [path for path in inputs if path.absolute() in written]:
+            raise ConfigError(
+                f"--output {self.path}: {same[0]} is an input file. Choose another output file."
+            )
+        if self.path.exists() and not overwrite and not self._is_being_replaced():
+            raise ConfigError(
+                f"--output {self.path}: the file exists already. Add --overwrite to replace it, or "
+                "choose another file."
+            )
+
+    def _is_being_replaced(self) -> bool:
+        """Return True if an interrupted command with --overwrite has not replaced the file yet."""
+        return self.partial.exists() and bool(self.read_record().get("replaces"))
+
+    def read_record(self) -> dict[str, Any]:
+        """Return the record, or an empty dictionary if there is none."""
+        try:
+            record: dict[str, Any] = json.loads(self.record.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return record
+
+
+class FileLines:
+    """Writes the output to a file that can be continued.
+
+    request: see OutputRequest; None if the input cannot be read again, as standard input
+    """
+
+    def __init__(
+        self,
+        files: OutputFile,
+        partial: BinaryIO,
+        request: OutputRequest | None,
+        *,
+        finished: int,
+        replaces: bool,
+    ) -> None:
+        self.finished = finished
+        self._files = files
+        self._partial = partial
+        self._size = partial.tell()
+        self._request = request
+        self._replaces = replaces
+
+    def write(self, line: str) -> None:
+        with storage_errors(self._files.partial):
+            self._partial.write(f"{line}\n".encode())
+
+    def end_portion(self, finished: int) -> None:
+        # The lines must be on the disk before the record says so.
+        with storage_errors(self._files.partial):
+            self._partial.flush()
+            os.fsync(self._partial.fileno())
+        self._size = self._partial.tell()
+        self.finished = finished
+        self.save_record()
+
+    def save_record(self) -> None:
+        if self._request is not None:
+            record = {
+                "lines": self.finished,
+                "bytes": self._size,
+                "replaces": self._replaces,
+                "request": self._request,
+            }
+            write_file(self._files.record, json.dumps(record, indent=1).encode())
+
+    def discard_unfinished_portion(self) -> None:
+        with suppress(
+            OSError
+        ):  # another error is being raised, for example because the disk is full
+            self._partial.flush()
+            self._partial.truncate(self._size)
+
+    def complete(self) -> None:
+        """Give the file its final name."""
+        with storage_errors(self._files.path):
+            os.replace(self._files.partial, self._files.path)
+            sync(self._files.path.parent)
+            self._files.record.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_output_file(
+    files: OutputFile, request: OutputRequest | None, overwrite: bool
+) -> Iterator[FileLines]:
+    """Open an output file, and continue it if an earlier command with the same request did not
+    finish. The file gets its final name at the end of the block. If the block raises, the finished
+    portions stay in FILE.partial.
+
+    request:   None if the input cannot be read again, so that the file cannot be continued
+    overwrite: start from the first line, and replace an existing file at the end
+    """
+    exists = files.partial.exists()
+    with storage_errors(files.partial):
+        descriptor = os.open(files.partial, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(descriptor, "r+b") as partial:
+        _lock(partial, files)
+        finished, size, replaces = 0, 0, overwrite
+        if exists and not overwrite:
+            record = _matching_record(files, request)
+            finished, size, replaces = record["lines"], record["bytes"], record["replaces"]
+            if os.fstat(descriptor).st_size < size:
+                raise StorageError(
+                    f"{files.partial}: has fewer bytes than {files.record} records, so it was "
+                    "changed. Add --overwrite to start again."
+                )
+        with storage_errors(files.partial):
+            partial.truncate(size)
+            partial.seek(size)
+            if request is None:
+                files.record.unlink(missing_ok=True)
+        lines = FileLines(files, partial, request, finished=finished, replaces=replaces)
+        lines.save_record()
+        try:
+            yield lines
+        except BaseException:
+            lines.discard_unfinished_portion()
+            raise
+        lines.complete()
+
+
+def _lock(partial: BinaryIO, files: OutputFile) -> None:
+    """Raise a StorageError if another process writes the file. The system releases the lock when
+    the process ends."""
+    try:
+        fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise StorageError(
+            f"--output {files.path}: another process is writing this file. Wait for it, or choose "
+            "another file."
+        ) from error
+
+
+def _matching_record(files: OutputFile, request: OutputRequest | None) -> dict[str, Any]:
+    """Return the record of an unfinished file. Raise a ConfigError if it belongs to another
+    request."""
+    start_again = "To start again, add --overwrite."
+    if request is None:
+        raise ConfigError(
+            f"{files.partial}: an unfinished output exists, and a translation of standard input "
+            f"cannot be continued. {start_again}"
+        )
+    record = files.read_record()
+    if not record:
+        raise ConfigError(
+            f"{files.partial}: an unfinished output exists, but {files.record} is missing, so it "
+            f"cannot be continued. {start_again}"
+        )
+    if different := _differences(record["request"], json.loads(json.dumps(request))):
+        raise ConfigError(
+            f"{files.partial}: is an unfinished output with different {' and '.join(different)}. "
+            f"To continue it, repeat the command that started it. {start_again}"
+        )
+    return record
+
+
+def _differences(old: OutputRequest, new: OutputRequest) -> list[str]:
+    """Return the names of the parts in which two requests differ. Options are named one by one."""
+    names = [
+        name
+        for name in dict.fromkeys((*old, *new))
+        if name != "options" and old.get(name) != new.get(name)
+    ]
+    before, after = old.get("options", {}), new.get("options", {})
+    options = dict.fromkeys((*before, *after))
+    return names + [name for name in options if before.get(name) != after.get(name)]

@@ -1,0 +1,158 @@
+"""seqloom translate --output: killed at random points, then continued."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from faults import faulty_disk
+
+import seqloom
+from forking import REPEAT_FACTOR, SharedInteger, run_in_child
+from seqloom.cli.main import run
+from seqloom.cli.process.resumable_output import FileLines, OutputFile
+from tiny_runs import tiny_config
+
+pytestmark = pytest.mark.slow
+
+KILLS = 3 * REPEAT_FACTOR
+FORMATS = {
+    "text": (),
+    "scores": ("--scores", "--alignments"),
+    "json": ("--json",),
+    "n-best": ("--n-best", "2", "--beam", "3"),
+    "samples": ("--set", "decoding={kind='sample', samples=2}", "--n-best", "2"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and an input file in which some lines are blank."""
+    folder = tmp_path_factory.mktemp("translate")
+    seqloom.train(tiny_config(), folder / "run")
+    generator = random.Random(0)
+    lines = ["".join(generator.choices("abcd", k=generator.randrange(5))) for _ in range(20)]
+    (folder / "input").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def translate(folder: Path, output: Path, *options: str) -> int:
+    """Run `seqloom translate` with portions of three lines. Returns the exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqloom.cli.inputs.PORTION", 3)
+        arguments = [str(folder / "run"), str(folder / "input"), "--output", str(output), *options]
+        patch.setattr(sys, "argv", ["seqloom", "translate", *arguments])
+        try:
+            run()
+        except SystemExit as exit_status:
+            return int(exit_status.code or 0)
+        return 0
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("options", FORMATS.values(), ids=FORMATS)
+def test_output_is_identical_after_kills_before_random_disk_operations(
+    folder: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    expected, output = tmp_path / "expected", tmp_path / "output"
+    count = SharedInteger()
+
+    def count_operations() -> int:
+        with faulty_disk(None) as disk:
+            code = translate(folder, expected, *options)
+        count.set(disk.count)
+        return code
+
+    assert run_in_child(count_operations) == 0
+    generator = random.Random(str(options))
+    killed = 0
+    for _ in range(KILLS):
+        fatal = generator.randrange(count.get())
+
+        def translate_until_killed(fatal: int = fatal) -> int:
+            with faulty_disk(fatal, kill):
+                return translate(folder, output, *options)
+
+        code = run_in_child(translate_until_killed)
+        if code == 0:
+            break  # fewer operations were left
+        if output.exists():
+            break  # killed after the rename: the output is complete
+        assert code == -signal.SIGKILL
+        killed += 1
+    if not output.exists():
+        assert run_in_child(lambda: translate(folder, output, *options)) == 0
+    assert killed
+    assert output.read_bytes() == expected.read_bytes()
+    files = OutputFile(output)
+    assert not files.partial.exists()
+
+
+def test_output_is_identical_after_kills_within_a_line(folder: Path, tmp_path: Path) -> None:
+    expected, output = tmp_path / "expected", tmp_path / "output"
+    assert run_in_child(lambda: translate(folder, expected)) == 0
+
+    def translate_until_killed() -> int:
+        lines = 0
+        write = FileLines.write
+
+        def write_half(self: FileLines, line: str) -> None:
+            nonlocal lines
+            lines += 1
+            if lines < 8:
+                write(self, line)
+            else:
+                # The torn line is longer than all lines that follow.
+                self._partial.write(line.encode()[:1] + b"\xc3" * 10_000)
+                self._partial.flush()
+                kill()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FileLines, "write", write_half)
+            return translate(folder, output)
+
+    codes = [run_in_child(translate_until_killed) for _ in range(4)]
+    assert codes == [*[-signal.SIGKILL] * 3, 0]
+    assert output.read_bytes() == expected.read_bytes()
+
+
+def test_ctrl_c_keeps_finished_portions_and_says_how_to_continue(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected, output = tmp_path / "expected", tmp_path / "output"
+    assert run_in_child(lambda: translate(folder, expected)) == 0
+    capfd.readouterr()
+
+    def translate_until_interrupted() -> int:
+        end_portion = FileLines.end_portion
+
+        def interrupt(self: FileLines, finished: int) -> None:
+            if finished == 9:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1)  # the signal arrives before the end
+            end_portion(self, finished)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FileLines, "end_portion", interrupt)
+            return translate(folder, output, "--overwrite")
+
+    output.write_text("old\n", encoding="utf-8")
+    assert run_in_child(translate_until_interrupted) == 130
+    command = f"seqloom translate {folder}/run {folder}/input --output {output}"
+    assert capfd.readouterr().err == (
+        f"Interrupted. {output}.partial has the translations of the first 6 input lines. To "
+        f"continue, run: {command}\n"
+    )
+    assert output.read_text(encoding="utf-8") == "old\n"
+    finished = b"".join(expected.read_bytes().splitlines(keepends=True)[:6])
+    assert OutputFile(output).partial.read_bytes() == finished
+    # The interrupted command had permission to replace the old file.
+    assert run_in_child(lambda: translate(folder, output)) == 0
+    assert "continues after line 6 of the input" in capfd.readouterr().err
+    assert output.read_bytes() == expected.read_bytes()
