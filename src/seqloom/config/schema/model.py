@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.section import list_extensions
 from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig, heads_problems
 from seqloom.config.schema.embedding import LearnedEmbeddingConfig, OneHotEmbeddingConfig
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
@@ -84,6 +85,11 @@ class ModelConfig(Section):
             | ImageEncoderConfig
         )
         return not any(isinstance(part, unpackable) for part in (self.encoder, self.decoder))
+
+    @property
+    def has_extensions(self) -> bool:
+        """True if a part of the model is defined outside seqloom."""
+        return bool(list_extensions(self))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -34,9 +34,10 @@ def unsupported_model(model: Model) -> list[str]:
 def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
     if isinstance(part, RecurrentEncoder | RecurrentDecoder):
         yield f"{name} is recurrent, and CTranslate2 runs only Transformers"
-    elif not isinstance(part, TransformerEncoder | TransformerDecoder):
+    elif type(part) not in (TransformerEncoder, TransformerDecoder):
         yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
     else:
+        assert isinstance(part, TransformerEncoder | TransformerDecoder)
         yield from _unsupported_embedder(name, part.embedder)
         # All layers have the same settings. Self-attention and cross-attention of a decoder layer
         # have the same settings, too.
@@ -58,7 +59,8 @@ def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
 
 
 def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
-    if not isinstance(attention.score, DotScore):
+    # Exact types here and below: a subclass from an extension can compute something else.
+    if type(attention.score) is not DotScore:
         kind = type(attention.score).__name__.removesuffix("Score").lower()
         yield f"{name}.score: only dot products are supported, not '{kind}'"
     if attention.projection != "linear":
