@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.text.build import load_tokenizer, train_tokenizer
+    from seqloom.text.extension import PieceTokenizer
     from seqloom.text.long_text import LongTextTokenizer
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
     from seqloom.text.tokenizer import Tags, Tokenizer
@@ -22,6 +23,7 @@ __all__ = [
     "UNKNOWN",
     "CharacterTokenizer",
     "LongTextTokenizer",
+    "PieceTokenizer",
     "SampledSubwordTokenizer",
     "SubwordTokenizer",
     "Tags",
@@ -39,6 +41,7 @@ _MODULES = {
     "END": "vocabulary",
     "LongTextTokenizer": "long_text",
     "PAD": "vocabulary",
+    "PieceTokenizer": "extension",
     "SPECIAL_TOKENS": "vocabulary",
     "START": "vocabulary",
     "SampledSubwordTokenizer": "subwords",

@@ -8,10 +8,13 @@ from seqloom.config.schema.text import (
     CharactersConfig,
     SubwordsConfig,
     TokenizerConfig,
+    TokenizerExtensionConfig,
     WhitespaceConfig,
     WordsConfig,
 )
 from seqloom.core.errors import DataError
+from seqloom.extensions.registry import is_extension
+from seqloom.text.extension import load_extension_tokenizer, train_extension_tokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content
@@ -43,6 +46,8 @@ def train_tokenizer(
             return WhitespaceTokenizer.train(text, tag_set, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return SubwordTokenizer.train(text, tag_set, lowercase, size, algorithm)
+        case TokenizerExtensionConfig():
+            return train_extension_tokenizer(config, text, tag_set, lowercase)
         case _:
             assert_never(config)
 
@@ -62,6 +67,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     """Load the tokenizer that was saved in this folder under this name."""
     path = folder / f"{name}.json"
     content = read_content(path)
+    if is_extension("tokenizer", str(content.get("kind"))):
+        return load_extension_tokenizer(content)
     try:
         match content["kind"]:
             case CharacterTokenizer.kind:

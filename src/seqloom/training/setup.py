@@ -35,6 +35,7 @@ from seqloom.data.readers.splits import first_of_each_group, merge_references, r
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
+from seqloom.runs.folder.extensions import extension_changes
 from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
@@ -166,7 +167,7 @@ def _build_stream(
 
 
 def _resume(session: Session) -> None:
-    """Restore the newest intact checkpoint. Logs damage and changes of the environment."""
+    """Restore the newest intact checkpoint. Logs damage and changes of environment and extensions."""
     try:
         for problem in restore_checkpoint(session):
             text = (
@@ -179,6 +180,8 @@ def _resume(session: Session) -> None:
                 f"({'; '.join(changes)})"
             )
             session.log(Event("note", session.step, {"text": text}))
+        for change in extension_changes(session.folder, session.config):
+            session.log(Event("note", session.step, {"text": change}))
     except BaseException:
         session.event_log.close()
         raise

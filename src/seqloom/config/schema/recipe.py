@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig, find_metric, list_extensions
 from seqloom.config.schema.corpora import (
     BundledConfig,
     CaptionsConfig,
@@ -43,6 +44,7 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
+from seqloom.extensions.registry import is_extension
 
 
 class RunConfig(Section):
@@ -76,6 +78,18 @@ class RunConfig(Section):
     def is_free_running(self) -> bool:
         """True if the decoder reads some or all of its own predictions in training."""
         return not isinstance(self.decoder_input, TeacherForcingConfig)
+
+    @property
+    def extensions(self) -> dict[str, ExtensionConfig]:
+        """The parts of the recipe that are defined outside seqloom, by their settings."""
+        metrics: dict[str, ExtensionConfig] = {}
+        if isinstance(self.task, TranslationConfig | LabelsConfig):
+            metrics = {
+                f"task.scores[{index}]": find_metric(name)
+                for index, name in enumerate(self.task.scores)
+                if is_extension("metric", name)
+            }
+        return {**list_extensions(self), **metrics}
 
     @property
     def has_text_source(self) -> bool:

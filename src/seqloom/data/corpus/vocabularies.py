@@ -8,11 +8,12 @@ import sentencepiece
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
-from seqloom.config.schema.text import TokenizerConfig
+from seqloom.config.schema.text import TokenizerConfig, TokenizerExtensionConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.corpus.disk_cache import cached_folder, discard
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.readers.splits import read_split
+from seqloom.extensions.identity import extension_version
 from seqloom.text.build import load_tokenizer, train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.tokenizer import Tokenizer
@@ -40,6 +41,13 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     text = config.text
     target_only = not config.has_text_source
     tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
+    # The code of a tokenizer outside seqloom is part of the key. Without such a tokenizer, nothing
+    # is added, so that existing caches stay valid.
+    code = [
+        extension_version(tokenizer.target).sha256
+        for tokenizer in (text.tokenizer, text.target)
+        if isinstance(tokenizer, TokenizerExtensionConfig)
+    ]
     digest = json_digest(
         [
             FORMAT,
@@ -47,6 +55,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
             fingerprint(config.data, "train"),
             text.model_dump(mode="json", exclude={"sampling"}) | {"tags": list(tags)},
             target_only,
+            *code,
         ]
     )
 

@@ -16,6 +16,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.engine.translator import max_saved, ranks_differently
 from seqloom.runs.options import PredictionOptions
+from seqloom.text.extension import PieceTokenizer
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
@@ -90,7 +91,8 @@ def unsupported_request(
         reasons.append(
             "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
         )
-    if isinstance(target, WordTokenizer | WhitespaceTokenizer) and not decoding.allow_unknown:
+    has_words = isinstance(target, WordTokenizer | WhitespaceTokenizer | PieceTokenizer)
+    if has_words and not decoding.allow_unknown:
         reasons.append(
             "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
             "CTranslate2 renormalises probabilities when it forbids it"
