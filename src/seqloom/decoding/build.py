@@ -18,14 +18,20 @@ from seqloom.decoding.hypothesis import LengthNormalisation
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search
+from seqloom.text.tokenizer import Tokenizer
 
 
-def build_rules(config: SearchRulesConfig) -> Rules:
+def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -> Rules:
     """Build the rules that forbid tokens during a search.
 
     They do not include `max_length`, which is part of each `SearchRequest`.
+
+    tokenizer: tokenizer of the target. Rules outside seqloom (decoding.rules) receive it. Default:
+               None, for a config without such rules
     """
-    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
+    assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
+    extensions = tuple(rule.build(tokenizer=tokenizer) for rule in config.rules)
+    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown, extensions)
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
@@ -33,9 +39,12 @@ def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
     return LengthNormalisation(config.length_penalty, config.length_counts_end)
 
 
-def build_search(config: SearchConfig) -> Search:
-    """Build the search that a recipe describes."""
-    rules, length_penalty = build_rules(config), config.length_penalty
+def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Search:
+    """Build the search that a recipe describes.
+
+    tokenizer: see `build_rules`
+    """
+    rules, length_penalty = build_rules(config, tokenizer), config.length_penalty
     counts_end = config.length_counts_end
     match config:
         case GreedyConfig():

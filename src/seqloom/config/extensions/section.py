@@ -58,9 +58,9 @@ class ExtensionConfig(Section):
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
         """Validate a table with the section class of its extension."""
         if cls.target is None and isinstance(value, dict):
-            return extension_section(cls, value.get("kind", FORM)).model_validate(
-                value, strict=True
-            )
+            if "kind" not in value:
+                raise ExtensionError(f"kind: is missing; for example kind = '{FORM}'")
+            return extension_section(cls, value["kind"]).model_validate(value, strict=True)
         return handler(value)
 
     @model_serializer(mode="plain")

@@ -231,10 +231,12 @@ class RunConfig(Section):
             )
         problems += self._frame_problems()
         rules = self.decoding
-        if is_label_task and (rules.min_length or rules.max_length or rules.no_repeat_ngram):
+        if is_label_task and (
+            rules.min_length or rules.max_length or rules.no_repeat_ngram or rules.rules
+        ):
             problems.append(
                 "decoding: the source determines the number of labels, and labels may repeat; "
-                "remove min_length, max_length and no_repeat_ngram"
+                "remove min_length, max_length, no_repeat_ngram and rules"
             )
         return problems
 

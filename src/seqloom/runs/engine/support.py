@@ -91,6 +91,9 @@ def unsupported_request(
         reasons.append(
             "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
         )
+    if decoding.rules:
+        names = ", ".join(f"'{rule.kind}'" for rule in decoding.rules)
+        reasons.append(f"decoding.rules: only torch applies rules outside seqloom ({names})")
     has_words = isinstance(target, WordTokenizer | WhitespaceTokenizer | PieceTokenizer)
     if has_words and not decoding.allow_unknown:
         reasons.append(
