@@ -23,7 +23,7 @@ LAYERS = [
     {"runs"},
     {"training", "analysis"},
     {"viz"},
-    {"lab", "serving", "interop"},
+    {"lab", "serving", "interop", "testing"},
     {"cli"},
 ]
 """Packages from bottom to top. Packages of one layer do not import each other."""

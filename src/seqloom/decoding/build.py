@@ -30,7 +30,7 @@ def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -
                None, for a config without such rules
     """
     assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
-    extensions = tuple(rule.build(tokenizer=tokenizer) for rule in config.rules)
+    extensions = tuple(rule.build_extension(tokenizer=tokenizer) for rule in config.rules)
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown, extensions)
 
 

@@ -1,6 +1,7 @@
 """Registers extensions by name, and finds the extension that a `kind` of a recipe names."""
 
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable
@@ -154,7 +155,7 @@ def _load(path: str, name: str = "") -> Any:
                 f"'{attributes}'; correct the name in the recipe"
             )
         value = getattr(value, attribute)
-    if not callable(value):
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
         raise ExtensionError(f"'{path}' is a {type(value).__name__}, not a class or a function")
     return value
 

@@ -72,10 +72,10 @@ def _build(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
         case "rouge-l":
             return partial(rouge, "rouge-l")
         case _:
-            return partial(_extension_score, find_metric(name))
+            return partial(extension_score, find_metric(name))
 
 
-def _extension_score(
+def extension_score(
     metric: MetricExtensionConfig, hypotheses: Sequence[str], references: References
 ) -> Score:
     """Compute a metric that is defined outside seqloom. It returns a number or a `Score`.
@@ -84,7 +84,7 @@ def _extension_score(
     `higher_is_better` says whether a higher number is better. Default: True.
     """
     check_references(hypotheses, references)
-    result: Any = metric.target(hypotheses=hypotheses, references=references)
+    result: Any = metric.extension_target(hypotheses=hypotheses, references=references)
     if isinstance(result, Score):
         return replace(result, name=metric.kind)
     if not isinstance(result, Real) or not math.isfinite(result):
@@ -92,5 +92,5 @@ def _extension_score(
             f"the metric '{metric.kind}' returned {result!r}; it must return a finite number or a "
             "seqloom.metrics.Score"
         )
-    is_higher_better = getattr(metric.target, "higher_is_better", True)
+    is_higher_better = getattr(metric.extension_target, "higher_is_better", True)
     return Score(metric.kind, float(result), None, is_higher_better)

@@ -172,7 +172,7 @@ def _build_extension_score(
 
     Raises ConfigError if it is not an `AttentionScore`, or if it does not support these widths.
     """
-    score = config.build(query_width=query_width, key_width=key_width, heads=heads)
+    score = config.build_extension(query_width=query_width, key_width=key_width, heads=heads)
     if not isinstance(score, AttentionScore):
         raise ConfigError(
             f"the score '{config.kind}' returns a {type(score).__name__}, but a score must be a "

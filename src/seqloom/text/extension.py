@@ -75,12 +75,12 @@ def load_extension_tokenizer(content: dict[str, Any]) -> PieceTokenizer:
 def _build(
     config: TokenizerExtensionConfig, vocabulary: Vocabulary, tags: Tags, lowercase: bool
 ) -> PieceTokenizer:
-    tokenizer = config.build(vocabulary=vocabulary, tags=tags, lowercase=lowercase)
+    tokenizer = config.build_extension(vocabulary=vocabulary, tags=tags, lowercase=lowercase)
     if not isinstance(tokenizer, PieceTokenizer):
         raise ConfigError(
             f"the tokenizer '{config.kind}' is a {type(tokenizer).__name__}, but a tokenizer must "
             "be a subclass of seqloom.text.PieceTokenizer"
         )
     tokenizer.kind = config.kind  # type: ignore[misc]  # the class may have several names
-    tokenizer.options = config.options
+    tokenizer.options = config.extension_options
     return tokenizer

@@ -32,6 +32,7 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
+from seqloom.decoding.build import build_rules
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
@@ -100,6 +101,8 @@ def open_session(
     dev = _load_corpus(config, task, "dev", report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
+    if isinstance(task, TokenTask):
+        build_rules(config.decoding, task.target_tokenizer)  # reports an invalid rule now
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
     _check_lengths(layout, model, train, dev)

@@ -14,11 +14,11 @@ stored like all others.
 import inspect
 import re
 from functools import cache
-from typing import Any, ClassVar, cast
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, cast, get_args, get_origin
 
 from pydantic import (
     ModelWrapValidatorHandler,
-    PydanticUserError,
     create_model,
     model_serializer,
     model_validator,
@@ -46,10 +46,13 @@ class ExtensionConfig(Section):
     """A class or function outside seqloom, named "module:Name" or by its registered name. Its
     parameters are the other settings of the table."""
 
-    point: ClassVar[Point]
+    extension_point: ClassVar[Point]
     """The extension point."""
-    target: ClassVar[Any] = None
+    extension_target: ClassVar[Any] = None
     """The class or function that the recipe names. None: this class is not specialised yet."""
+
+    required_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that an extension of this point must have."""
 
     kind: str = FORM
 
@@ -57,7 +60,7 @@ class ExtensionConfig(Section):
     @classmethod
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
         """Validate a table with the section class of its extension."""
-        if cls.target is None and isinstance(value, dict):
+        if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:
                 raise ExtensionError(f"kind: is missing; for example kind = '{FORM}'")
             return extension_section(cls, value["kind"]).model_validate(value, strict=True)
@@ -66,41 +69,41 @@ class ExtensionConfig(Section):
     @model_serializer(mode="plain")
     def _all_settings(self) -> dict[str, Any]:
         """Return all fields. pydantic itself would return those of the declared class only."""
-        return {"kind": self.kind, **self.all_options}
+        return {"kind": self.kind, **self.extension_settings}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by `kind`, because the class was created when the recipe was loaded."""
-        return _restore, (self.base(), self._all_settings())
+        return _restore, (self.extension_base(), self._all_settings())
 
     @classmethod
-    def base(cls) -> type["ExtensionConfig"]:
+    def extension_base(cls) -> type["ExtensionConfig"]:
         """Return the section class of the extension point, which this class specialises."""
         return next(each for each in cls.__mro__[1:] if issubclass(each, ExtensionConfig))
 
     @property
-    def all_options(self) -> dict[str, Any]:
+    def extension_settings(self) -> dict[str, Any]:
         """All settings except `kind`."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
     @property
-    def options(self) -> dict[str, Any]:
+    def extension_options(self) -> dict[str, Any]:
         """The settings that are parameters of the extension."""
-        names = inspect.signature(self.target).parameters
-        return {name: value for name, value in self.all_options.items() if name in names}
+        names = inspect.signature(self.extension_target).parameters
+        return {name: value for name, value in self.extension_settings.items() if name in names}
 
-    def build(self, **provided: Any) -> Any:
+    def build_extension(self, **provided: Any) -> Any:
         """Call the extension with its settings, and with those of `provided` that it has as
         parameters.
 
         Raises ConfigError if the extension raises a ValueError or TypeError.
         """
-        parameters = inspect.signature(self.target).parameters
+        parameters = inspect.signature(self.extension_target).parameters
         wanted = {name: value for name, value in provided.items() if name in parameters}
         try:
-            return self.target(**wanted, **self.options)
+            return self.extension_target(**wanted, **self.extension_options)
         except (TypeError, ValueError) as error:
             raise ConfigError(
-                f"the {self.point} '{self.kind}' cannot be created: {error}"
+                f"the {self.extension_point} '{self.kind}' cannot be created: {error}"
             ) from error
 
 
@@ -116,19 +119,27 @@ def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionC
 
     Raises ExtensionError if there is no such extension, or if its parameters cannot be settings.
     """
-    return _create_section(base, kind, find_extension(base.point, kind))
+    return create_section(base, kind, find_extension(base.extension_point, kind))
 
 
 @cache
-def _create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[ExtensionConfig]:
+def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[ExtensionConfig]:
+    """Create the section class of an extension.
+
+    target: the class or function that `kind` names
+    """
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
     except (TypeError, ValueError, NameError) as error:
         raise ExtensionError(f"the parameters of '{kind}' cannot be read: {error}") from error
-    problems = []
+    problems = [
+        f"'{kind}' cannot be used: the {base.extension_point} needs a parameter `{name}: int`"
+        for name in base.required_settings
+        if name not in (parameter.name for parameter in parameters)
+    ]
     fields: dict[str, Any] = {}
     for parameter in parameters:
-        if parameter.name in PROVIDED[base.point]:
+        if parameter.name in PROVIDED[base.extension_point]:
             continue
         if problem := _parameter_problem(base, parameter):
             problems.append(f"'{kind}' cannot be used: the parameter {problem}")
@@ -137,21 +148,15 @@ def _create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type
             fields[parameter.name] = (parameter.annotation, default)
     if problems:
         raise ExtensionError("\n".join(problems))
-    try:
-        section = create_model(
-            f"{target.__name__}Extension",
-            __base__=base,
-            __module__=target.__module__,
-            __doc__=inspect.getdoc(target) or f"The {base.point} {kind}.",
-            kind=(str, kind),
-            **fields,
-        )
-    except PydanticUserError as error:
-        raise ExtensionError(
-            f"'{kind}' cannot be used: a parameter has a type that recipes do not support; use "
-            f"str, int, float, bool, Literal, or a tuple or list of them. {error.message}"
-        ) from error
-    section.target = staticmethod(target)  # a plain function would become a method
+    section = create_model(
+        f"{target.__name__}Extension",
+        __base__=base,
+        __module__=target.__module__,
+        __doc__=inspect.getdoc(target) or f"The {base.extension_point} {kind}.",
+        kind=(str, kind),
+        **fields,
+    )
+    section.extension_target = staticmethod(target)  # a plain function would become a method
     return section
 
 
@@ -166,11 +171,29 @@ def _parameter_problem(base: type[ExtensionConfig], parameter: inspect.Parameter
         return f"*{name} has no fixed settings; list the settings as separate parameters"
     if parameter.kind is parameter.POSITIONAL_ONLY:
         return f"'{name}' is positional-only; remove the '/' from the parameters"
-    if name in base.model_fields or name.startswith(("_", "model_")):
+    is_taken = name in base.model_fields or hasattr(base, name)
+    if is_taken or name.startswith(("_", "model_")):
         return f"'{name}' has a name that seqloom uses itself; rename it"
     if parameter.annotation is inspect.Parameter.empty:
         return f"'{name}' has no type; write for example `{name}: float`"
+    if not _is_supported(parameter.annotation):
+        return (
+            f"'{name}' has a type that a recipe cannot contain; use str, int, float, bool, Literal, "
+            "or a tuple or list of them"
+        )
     return None
+
+
+def _is_supported(annotation: Any) -> bool:
+    """True if a recipe can contain values of this type."""
+    origin = get_origin(annotation)
+    if origin is Literal or annotation in (str, int, float, bool, NoneType):
+        return True
+    if origin is Annotated:
+        return _is_supported(get_args(annotation)[0])
+    if origin in (Union, UnionType, tuple, list):
+        return all(_is_supported(each) for each in get_args(annotation) if each is not Ellipsis)
+    return False
 
 
 def describe_option(section: type[ExtensionConfig], name: str) -> str:
@@ -188,7 +211,7 @@ def describe_option(section: type[ExtensionConfig], name: str) -> str:
 class MetricExtensionConfig(ExtensionConfig):
     """A metric outside seqloom. Recipes name metrics in lists, so metrics have no settings."""
 
-    point: ClassVar[Point] = "metric"
+    extension_point: ClassVar[Point] = "metric"
 
 
 def find_metric(name: str) -> MetricExtensionConfig:
@@ -197,7 +220,7 @@ def find_metric(name: str) -> MetricExtensionConfig:
     Raises ExtensionError if there is no such metric, or if it has parameters that need a value.
     """
     section = extension_section(MetricExtensionConfig, name)
-    parameters = inspect.signature(section.target).parameters
+    parameters = inspect.signature(section.extension_target).parameters
     missing = [each for each in PROVIDED["metric"] if each not in parameters]
     extra = [each for each, field in section.model_fields.items() if field.is_required()]
     if missing or extra:

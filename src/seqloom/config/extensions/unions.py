@@ -27,7 +27,7 @@ class ByKind:
             section.model_fields["kind"].default: handler.generate_schema(section)
             for section in sections
         }
-        tag = _tag_function(extension.point, frozenset(choices))
+        tag = _tag_function(extension.extension_point, frozenset(choices))
         return core_schema.tagged_union_schema(choices, discriminator=tag)
 
 

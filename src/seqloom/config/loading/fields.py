@@ -50,7 +50,7 @@ class FieldSpec:
             extension is not None
             and not is_built_in
             and isinstance(kind, str)
-            and is_extension(extension.point, kind)
+            and is_extension(extension.extension_point, kind)
         ):
             with suppress(ExtensionError):  # the validation of the section raises this error again
                 return extension_section(extension, kind)
@@ -71,7 +71,7 @@ class FieldSpec:
         if self.extension is None:
             return [*self.sections]
         built_in = [kind for kind in self.sections if kind != FORM]
-        return [*built_in, *registered_names(self.extension.point), FORM]
+        return [*built_in, *registered_names(self.extension.extension_point), FORM]
 
 
 def section_kind(section: type[Section] | Section) -> str:

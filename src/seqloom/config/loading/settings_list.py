@@ -50,7 +50,7 @@ def describe_field(section: type[Section], name: str) -> str:
 
     If the field is a `kind` without a docstring, return the docstring of the section.
     """
-    if issubclass(section, ExtensionConfig) and section.target is not None:
+    if issubclass(section, ExtensionConfig) and section.extension_target is not None:
         return _describe_extension_field(section, name)
     docstring = _field_docstrings(section).get(name)
     if docstring is None and name == "kind":
@@ -59,7 +59,7 @@ def describe_field(section: type[Section], name: str) -> str:
 
 
 def _describe_extension_field(section: type[ExtensionConfig], name: str) -> str:
-    base = section.base()
+    base = section.extension_base()
     if name == "kind":
         return " ".join((section.__doc__ or "").split("\n\n")[0].split())
     if name in base.model_fields:

@@ -69,7 +69,7 @@ class PositionScoreConfig(Section):
 class ScoreExtensionConfig(ExtensionConfig):
     """A score outside seqloom: a subclass of `seqloom.nn.AttentionScore`."""
 
-    point: ClassVar[Point] = "score"
+    extension_point: ClassVar[Point] = "score"
 
 
 ScoreConfig = Annotated[

@@ -409,7 +409,7 @@ class ReaderExtensionConfig(TaggedCorpusConfig, ExtensionConfig):
     """A corpus in a format that seqloom does not know. The reader is a function outside seqloom
     that yields pairs of source and target."""
 
-    point: ClassVar[Point] = "reader"
+    extension_point: ClassVar[Point] = "reader"
 
 
 CorpusConfig = (

@@ -13,7 +13,7 @@ from seqloom.extensions.registry import Point
 class RuleExtensionConfig(ExtensionConfig):
     """A rule outside seqloom that forbids tokens, see `seqloom.decoding.Rule`."""
 
-    point: ClassVar[Point] = "rule"
+    extension_point: ClassVar[Point] = "rule"
 
 
 class SearchRulesConfig(Section):

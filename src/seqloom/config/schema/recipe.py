@@ -21,11 +21,13 @@ from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
 from seqloom.config.schema.image import PatchEncoderConfig
 from seqloom.config.schema.model import (
+    EncoderExtensionConfig,
     ImageEncoderConfig,
     LabelsDecoderConfig,
     ModelConfig,
     NoEncoderConfig,
 )
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
 from seqloom.config.schema.task import (
@@ -44,6 +46,7 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
+from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.extensions.registry import is_extension
 
 
@@ -279,7 +282,7 @@ class RunConfig(Section):
         problems = []
         task, encoder = self.task, self.model.encoder
         is_captioning = isinstance(task, CaptioningConfig)
-        if is_captioning and not isinstance(encoder, ImageEncoderConfig):
+        if is_captioning and not isinstance(encoder, ImageEncoderConfig | EncoderExtensionConfig):
             problems.append(
                 f"model.encoder: '{encoder.kind}' reads no images; use kind = 'convolution' or "
                 "'patches'"
@@ -394,7 +397,11 @@ class RunConfig(Section):
             )
         decoder = self.model.decoder
         has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
-        if has_encoder and not isinstance(decoder, LabelsDecoderConfig) and decoder.copying:
+        copying = (
+            isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig)
+            and decoder.copying
+        )
+        if has_encoder and copying:
             if not self.has_text_source:
                 problems.append(
                     f"model.decoder.copying: the task '{self.task.kind}' has no source text to "

@@ -51,7 +51,7 @@ class SubwordsConfig(Section):
 class TokenizerExtensionConfig(ExtensionConfig):
     """A tokenizer outside seqloom: a subclass of `seqloom.text.PieceTokenizer`."""
 
-    point: ClassVar[Point] = "tokenizer"
+    extension_point: ClassVar[Point] = "tokenizer"
     size: int = Field(30_000, gt=4)
     """Maximum size of the vocabulary, including special tokens. The most frequent pieces are kept,
     others become the unknown token. Default: 30000."""

@@ -44,7 +44,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     # The code of a tokenizer outside seqloom is part of the key. Without such a tokenizer, nothing
     # is added, so that existing caches stay valid.
     code = [
-        extension_version(tokenizer.target).sha256
+        extension_version(tokenizer.extension_target).sha256
         for tokenizer in (text.tokenizer, text.target)
         if isinstance(tokenizer, TokenizerExtensionConfig)
     ]

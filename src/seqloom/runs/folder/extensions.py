@@ -61,7 +61,11 @@ def with_extensions_of_run(error: ConfigError, folder: Path) -> ConfigError:
 
 def _current_records(config: RunConfig) -> Records:
     return [
-        {"setting": setting, "kind": extension.kind, **asdict(extension_version(extension.target))}
+        {
+            "setting": setting,
+            "kind": extension.kind,
+            **asdict(extension_version(extension.extension_target)),
+        }
         for setting, extension in config.extensions.items()
     ]
 
