@@ -1,21 +1,23 @@
 """Builds a search from the [decoding] section of a recipe."""
 
-from typing import assert_never
+from typing import assert_never, cast
 
 from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,
     GreedyConfig,
+    RuleExtensionConfig,
     SampleConfig,
     SearchConfig,
     SearchRulesConfig,
 )
+from seqloom.core.errors import ConfigError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import LengthNormalisation
-from seqloom.decoding.rules import Rules
+from seqloom.decoding.rules import Rule, Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search
 from seqloom.text.tokenizer import Tokenizer
@@ -30,8 +32,18 @@ def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -
                None, for a config without such rules
     """
     assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
-    extensions = tuple(rule.build_extension(tokenizer=tokenizer) for rule in config.rules)
+    extensions = tuple(_build_rule(rule, tokenizer) for rule in config.rules)
     return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown, extensions)
+
+
+def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rule:
+    rule = config.build_extension(tokenizer=tokenizer)
+    if not callable(rule):
+        raise ConfigError(
+            f"the rule '{config.kind}' must be a class with the method __call__, see "
+            "seqloom.decoding.Rule"
+        )
+    return cast("Rule", rule)
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:

@@ -33,7 +33,7 @@ from seqloom.config.schema.transformer import (
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
-from seqloom.models.extension import build_extension_decoder, build_extension_encoder
+from seqloom.models.build_extension import build_extension_decoder, build_extension_encoder
 from seqloom.models.images import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions

@@ -38,6 +38,9 @@ class AttentionScore(nn.Module):
     is_positional = False
     """True if the score depends only on positions (`PositionalScore`)."""
 
+    def __init__(self) -> None:
+        super().__init__()  # without the *args of nn.Module: parameters of a score are settings
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "forward" in vars(cls):

@@ -11,7 +11,7 @@ from seqloom.config.schema.attention import AttentionConfig, ScoreExtensionConfi
 from seqloom.config.schema.model import DecoderExtensionConfig, EncoderExtensionConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.models.extension import build_extension_decoder, build_extension_encoder
+from seqloom.models.build_extension import build_extension_decoder, build_extension_encoder
 from seqloom.models.interface import DecoderModule, Memory
 from seqloom.nn.build import build_score
 from seqloom.testing.settings import section_of

@@ -18,7 +18,7 @@ from seqloom.metrics.build import extension_score
 from seqloom.metrics.score import References
 from seqloom.testing.settings import section_of
 from seqloom.text.build import load_tokenizer
-from seqloom.text.extension import train_extension_tokenizer
+from seqloom.text.build_extension import train_extension_tokenizer
 from seqloom.text.tokenizer import Tags, Tokenizer
 from seqloom.text.vocabulary import START, UNKNOWN
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer

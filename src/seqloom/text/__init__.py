@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.text.build import load_tokenizer, train_tokenizer
-    from seqloom.text.extension import PieceTokenizer
     from seqloom.text.long_text import LongTextTokenizer
+    from seqloom.text.piece_tokenizer import PieceTokenizer
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
     from seqloom.text.tokenizer import Tags, Tokenizer
     from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START, UNKNOWN, Vocabulary
@@ -41,7 +41,7 @@ _MODULES = {
     "END": "vocabulary",
     "LongTextTokenizer": "long_text",
     "PAD": "vocabulary",
-    "PieceTokenizer": "extension",
+    "PieceTokenizer": "piece_tokenizer",
     "SPECIAL_TOKENS": "vocabulary",
     "START": "vocabulary",
     "SampledSubwordTokenizer": "subwords",

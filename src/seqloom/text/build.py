@@ -14,7 +14,7 @@ from seqloom.config.schema.text import (
 )
 from seqloom.core.errors import DataError
 from seqloom.extensions.registry import is_extension
-from seqloom.text.extension import load_extension_tokenizer, train_extension_tokenizer
+from seqloom.text.build_extension import load_extension_tokenizer, train_extension_tokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content

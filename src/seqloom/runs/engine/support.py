@@ -16,7 +16,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.engine.translator import max_saved, ranks_differently
 from seqloom.runs.options import PredictionOptions
-from seqloom.text.extension import PieceTokenizer
+from seqloom.text.piece_tokenizer import PieceTokenizer
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
