@@ -134,6 +134,21 @@ def test_all_problems_of_an_extension_are_listed() -> None:
     assert all(f"'{name}' has a name" in str(error.value) for name in ("kind", "name", "copy"))
 
 
+def test_another_kind_removes_the_settings_that_the_extension_does_not_have() -> None:
+    tables = {"kind": "recurrent", "cell": "lstm", "width": 6}
+    resolved = load_recipe(
+        {
+            "data": {"train": {"kind": "bundled", "source": "de", "target": "en"}},
+            "model": {"encoder": tables, "decoder": {"kind": "recurrent"}},
+            "training": {"steps": 10},
+        },
+        ["model.encoder.kind=custom_parts:BagOfWords"],
+    )
+    encoder = resolved.config.extensions["model.encoder"]
+    assert encoder.extension_settings == {"width": 6}
+    assert any("removed model.encoder.cell of the recipe" in note for note in resolved.notes)
+
+
 def test_a_misspelt_score_is_one_problem() -> None:
     with pytest.raises(ConfigError) as error:
         tiny_config("task.scores=['bleux']")

@@ -1,5 +1,7 @@
 """Fast versions are not used for extensions that they do not know."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -35,13 +37,13 @@ from toy_decoders import EchoDecoder, random_memory
 
 SIGNATURE = Signature(Tokens(12), Tokens(12), shared=False)
 TOKENIZER = CharacterTokenizer.train(["abcd"], Tags([]), lowercase=False)  # ids 4 to 7
-RULES = [{"kind": "custom_parts:ForbidText", "text": "ac"}]
+RULES: Any = [{"kind": "custom_parts:ForbidText", "text": "ac"}]
 FORBIDDEN_IDS = set(TOKENIZER.encode("ac"))
 SEARCHES: dict[str, SearchConfig] = {
-    "greedy": GreedyConfig(rules=RULES),  # type: ignore[arg-type]
-    "beam": BeamConfig(width=3, rules=RULES),  # type: ignore[arg-type]
-    "sample": SampleConfig(samples=4, rules=RULES),  # type: ignore[arg-type]
-    "exhaustive": ExhaustiveConfig(rules=RULES),  # type: ignore[arg-type]
+    "greedy": GreedyConfig(rules=RULES),
+    "beam": BeamConfig(width=3, rules=RULES),
+    "sample": SampleConfig(samples=4, rules=RULES),
+    "exhaustive": ExhaustiveConfig(rules=RULES),
 }
 every_search = pytest.mark.parametrize("config", SEARCHES.values(), ids=SEARCHES)
 
