@@ -1,5 +1,6 @@
 """Extensions for tests: one of each kind, and some that do not follow the interface."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,6 +179,13 @@ class Syllables(PieceTokenizer):
                 piece = ""
         if piece:
             yield piece
+
+
+class WordsAndSpaces(PieceTokenizer):
+    """Each word and each space is a piece."""
+
+    def split_text(self, text: str) -> Iterable[str]:
+        return re.findall(r"\s|\S+", text)
 
 
 class LossyTokenizer(PieceTokenizer):

@@ -9,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqloom.text
+from seqloom.config.extensions.section import extension_section
 from seqloom.config.schema.text import (
     CharactersConfig,
     SubwordsConfig,
     TokenizerConfig,
+    TokenizerExtensionConfig,
     WhitespaceConfig,
     WordsConfig,
 )
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
+from seqloom.extensions.registry import FORM
 from seqloom.text.build import load_tokenizer, train_tokenizer
 from seqloom.text.tokenizer import Tokenizer, word_indices
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
@@ -31,12 +34,15 @@ CORPUS = [
     "ein ❤️ für alle",
 ] * 3
 WORDS = [word for line in CORPUS for word in line.split()]
+EXTENSION = extension_section(TokenizerExtensionConfig, "custom_parts:WordsAndSpaces")()
+assert isinstance(EXTENSION, TokenizerExtensionConfig)
 CONFIGS: list[TokenizerConfig] = [
     CharactersConfig(),
     WordsConfig(),
     WhitespaceConfig(),
     SubwordsConfig(size=75),
     SubwordsConfig(size=60, algorithm="unigram"),
+    EXTENSION,
 ]
 
 
@@ -52,7 +58,7 @@ any_ids = st.lists(st.integers(0, min(t.size for t in TOKENIZERS.values()) - 1))
 
 
 def test_every_kind_of_tokenizer_is_tested() -> None:
-    kinds = {config.kind for config in CONFIGS}
+    kinds = {FORM if config is EXTENSION else config.kind for config in CONFIGS}
     assert kinds == {
         kind.model_fields["kind"].default for kind in get_args(get_args(TokenizerConfig)[0])
     }
