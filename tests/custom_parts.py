@@ -254,6 +254,14 @@ class BagOfWords(EncoderModule):
         return Memory(states, mask, mean.unsqueeze(1), source.tokens)
 
 
+class NoisyBag(BagOfWords):
+    """Uses random numbers in `forward`."""
+
+    def forward(self, source: Any, packing: Packing | None = None) -> Memory:
+        torch.rand(1)
+        return super().forward(source)
+
+
 class PaddedMean(BagOfWords):
     """Wrong: the summary includes padding."""
 

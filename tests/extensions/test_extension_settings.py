@@ -210,7 +210,7 @@ def test_building_an_extension_uses_no_random_numbers() -> None:
 
     from seqloom.models.build import build_encoder
 
-    config = tiny_config(EVERY_POINT["encoder"]).model
+    config = tiny_config("model.encoder={kind='custom_parts:NoisyBag', width=6}").model
     torch.manual_seed(1)
     build_encoder(config, SIGNATURE)
     after_check = torch.rand(1)

@@ -96,6 +96,20 @@ def test_the_error_about_an_unknown_kind_lists_registered_names() -> None:
 
 
 @pytest.mark.usefixtures("clean_registry")
+def test_the_error_about_an_unknown_metric_suggests_registered_names() -> None:
+    extensions.metric("same-length")(custom_parts.exact_length)
+    with pytest.raises(ConfigError, match=r"task.scores\[0\]: .*did you mean 'same-length'\?"):
+        tiny_config("task.scores=['same-lenth']")
+
+
+def test_a_recipe_without_extensions_does_not_read_the_installed_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_entry_points", lambda _: pytest.fail("packages were read"))
+    assert not tiny_config("task.scores=['bleu']", "text.tokenizer.kind=words").extensions
+
+
+@pytest.mark.usefixtures("clean_registry")
 def test_a_name_belongs_to_one_extension() -> None:
     extensions.score("cosine")(custom_parts.Cosine)
     extensions.score("cosine")(custom_parts.Cosine)  # for example, a notebook cell that runs again

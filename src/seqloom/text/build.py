@@ -67,8 +67,6 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     """Load the tokenizer that was saved in this folder under this name."""
     path = folder / f"{name}.json"
     content = read_content(path)
-    if is_extension("tokenizer", str(content.get("kind"))):
-        return load_extension_tokenizer(content)
     try:
         match content["kind"]:
             case CharacterTokenizer.kind:
@@ -81,6 +79,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return SubwordTokenizer.load(folder / f"{name}.model", content)
             case LongTextTokenizer.kind:
                 return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
+            case str(kind) if is_extension("tokenizer", kind):
+                return load_extension_tokenizer(content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise damaged_file_error(path) from error
     raise damaged_file_error(path)

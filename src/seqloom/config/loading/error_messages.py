@@ -19,6 +19,7 @@ from seqloom.config.loading.fields import (
 from seqloom.config.loading.toml import format_value
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import FORM, registered_names
 
 EXAMPLES = {
     "data": '[data.train] with kind = "bundled", source = "de", target = "en"',
@@ -187,7 +188,9 @@ def _describe(
         return [_invalid_choice(f"{key}.kind", tag, spec.kinds)]
     if kind == "literal_error":
         assert spec is not None
-        return [_invalid_choice(key, given, spec.choices)]
+        # Registered names are looked up only here, because this reads the installed packages.
+        names = registered_names("metric") if FORM in spec.choices else []
+        return [_invalid_choice(key, given, [*spec.choices, *names])]
     problem = _PROBLEMS.get(kind, detail["msg"]).format(**context)
     return [f"{key or 'the recipe'}: {problem}, not {_format_given(given)}"]
 

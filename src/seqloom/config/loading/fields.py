@@ -27,7 +27,8 @@ class FieldSpec:
                pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
-    choices:   the accepted strings; empty if the type does not list them
+    choices:   the accepted strings; empty if the type does not list them. FORM stands for the names
+               of metrics outside seqloom
     """
 
     sections: dict[str, type[Section]]
@@ -91,7 +92,7 @@ def field_spec(field: FieldInfo) -> FieldSpec:
         is_list=_is_list(field.annotation),
         optional=type(None) in types,
         choices=tuple(word for literal in literals for word in get_args(literal))
-        + ((*registered_names("metric"), FORM) if ExtensionName in types else ()),
+        + ((FORM,) if ExtensionName in types else ()),
     )
 
 

@@ -1,6 +1,6 @@
 """RunConfig: a complete recipe, and checks that its sections fit together."""
 
-from typing import Self
+from typing import Self, get_args
 
 from pydantic import model_validator
 
@@ -27,6 +27,7 @@ from seqloom.config.schema.model import (
     ModelConfig,
     NoEncoderConfig,
 )
+from seqloom.config.schema.names import ScoreName, SourceScoreName
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
@@ -47,7 +48,8 @@ from seqloom.config.schema.training import (
     TrainingConfig,
 )
 from seqloom.config.schema.transformer import TransformerDecoderConfig
-from seqloom.extensions.registry import is_extension
+
+BUILT_IN_SCORES = frozenset((*get_args(ScoreName), *get_args(SourceScoreName)))
 
 
 class RunConfig(Section):
@@ -90,7 +92,7 @@ class RunConfig(Section):
             metrics = {
                 f"task.scores[{index}]": find_metric(name)
                 for index, name in enumerate(self.task.scores)
-                if is_extension("metric", name)
+                if name not in BUILT_IN_SCORES
             }
         return {**list_extensions(self), **metrics}
 
