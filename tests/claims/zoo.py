@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from seqloom.config.schema.attention import AttentionConfig
 from seqloom.config.schema.model import LabelsDecoderConfig, ModelConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
+from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
@@ -307,13 +308,14 @@ class Specimen:
     def copies(self) -> bool:
         """True if the decoder has a copy mechanism."""
         decoder = self.config.decoder
-        return not isinstance(decoder, LabelsDecoderConfig) and decoder.copying
+        copiers = RecurrentDecoderConfig | TransformerDecoderConfig
+        return isinstance(decoder, copiers) and decoder.copying
 
     @property
     def attention(self) -> AttentionConfig | None:
         """The attention of the decoder; None without attention."""
         decoder = self.config.decoder
-        if isinstance(decoder, LabelsDecoderConfig):
+        if not isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig):
             return None
         return decoder.attention if isinstance(decoder.attention, AttentionConfig) else None
 

@@ -12,6 +12,7 @@ import pytest
 
 from seqloom.config.loading.loader import load_bundled_recipe, load_recipe
 from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.attention import DotScoreConfig
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerEncoderConfig
@@ -119,8 +120,8 @@ def test_all_problems_are_reported_together_with_the_keys_of_the_user() -> None:
         (
             "text",
             {"tokenizer": {"kind": 7}},
-            "text.tokenizer.kind: must be 'characters' or 'words' or 'whitespace' or 'subwords', "
-            "not 7",
+            "text.tokenizer.kind: must be 'characters' or 'words' or 'whitespace' or 'subwords' "
+            "or 'module:Name', not 7",
         ),
     ],
 )
@@ -295,8 +296,7 @@ def test_changing_one_setting_of_a_default_table_keeps_the_others() -> None:
         "linear",
         True,
     )
-    assert attention.score.kind == "dot"
-    assert attention.score.scale == "one"
+    assert attention.score == DotScoreConfig(scale="one")
 
 
 def test_none_switches_a_setting_off() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import TomlSyntaxError, parse_value
+from seqloom.config.schema.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError
 
 TSV = {"kind": "tsv", "path": "a.tsv"}
@@ -90,7 +91,7 @@ def test_another_kind_keeps_shared_settings_and_reports_the_removed_ones() -> No
     encoder = {"kind": "recurrent", "cell": "lstm", "width": 64, "embedding": {"noise": 0.1}}
     given = tables(model={"encoder": encoder, "decoder": {"kind": "recurrent"}})
     resolved = load_recipe(given, ["model.encoder.kind=transformer", "model.encoder.norm=post"])
-    assert resolved.config.model.encoder.kind == "transformer"
+    assert isinstance(resolved.config.model.encoder, TransformerEncoderConfig)
     assert resolved.config.model.encoder.width == 64
     assert resolved.config.model.encoder.embedding.model_dump()["noise"] == 0.1
     assert resolved.notes == (

@@ -8,6 +8,7 @@ from seqloom.config.loading.bundled import bundled_presets
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.presets import merge_tables
 from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
@@ -64,8 +65,9 @@ def test_the_recipe_replaces_the_preset_and_overrides_replace_both() -> None:
     assert config.training.optimizer.learning_rate == 3e-4
     assert config.model.encoder.layers == 7  # type: ignore[union-attr]
     assert origins["model.encoder.layers"] == "--set"
+    assert isinstance(config.model.decoder, TransformerDecoderConfig)
     assert (config.model.decoder.dropout, origins["model.decoder.dropout"]) == (0.4, "--set")
-    assert config.model.decoder.layers == 4  # type: ignore[union-attr]
+    assert config.model.decoder.layers == 4
     assert origins["model.decoder.layers"] == "preset"
 
 

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from seqloom.config.schema.model import LabelsDecoderConfig
+from seqloom.config.schema.model import DecoderExtensionConfig, LabelsDecoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
@@ -55,6 +55,8 @@ def no_attention_error(run: Run) -> ConfigError:
                 "a label decoder predicts each label from one state or from a summary of all; "
                 "train with model.decoder.kind = 'recurrent' or 'transformer' to get attention"
             )
+        case DecoderExtensionConfig():
+            reason = f"the decoder '{decoder.kind}' returns no attention weights from `step`"
         case _:
             assert_never(decoder)
     return ConfigError(f"{run.name}: has no attention over the source: {reason}")

@@ -217,7 +217,8 @@ def _decode_greedily(run: Run, batch: Sequence[ModelInput], memory: Memory) -> l
         max_lengths=[output_limit(prepared, decoding, run.model, None) for prepared in batch],
         prefixes=[prepared.prefix for prepared in batch],
     )
-    hypotheses = build_search(decoding)(run.model.decoder, memory, request)
+    search = build_search(decoding, run.task.target_tokenizer)
+    hypotheses = search(run.model.decoder, memory, request)
     return [(*best.tokens, *[END] * best.finished) for [best] in hypotheses]
 
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
 from seqloom.models.ensemble import EnsembleDecoder
+from seqloom.models.images import ImageEncoder
 from seqloom.models.interface import Memory
 from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
@@ -98,11 +99,17 @@ def check_no_ensemble(model: Model) -> None:
 
 def _check_model(model: Model) -> None:
     check_no_ensemble(model)
-    if model.encoder is not None and _embedder(model.encoder) is None:
+    if isinstance(model.encoder, ImageEncoder):
         raise ConfigError(
             "an image encoder reads the complete image in one step, so there are no source steps "
             "to measure gradients at"
         )
+    for part in (model.encoder, model.decoder):
+        if part is not None and type(part).__module__.partition(".")[0] != "seqloom":
+            raise ConfigError(
+                f"{type(part).__name__} is outside seqloom, so its embedding is not known; measure "
+                "gradients of a run with built-in encoder and decoder"
+            )
 
 
 def _embedder(part: nn.Module | None) -> Embedder | None:

@@ -286,7 +286,8 @@ class SearchInspection:
             tracer=tracer,
         )
         with torch.inference_mode():
-            [hypotheses] = build_search(decoding)(self.run.model.decoder, self.memory, request)
+            search = build_search(decoding, self.run.task.target_tokenizer)
+            [hypotheses] = search(self.run.model.decoder, self.memory, request)
         return hypotheses
 
 

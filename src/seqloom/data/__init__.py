@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seqloom.data.corpus.long_text import LongTextDataset
     from seqloom.data.corpus.series_dataset import SeriesDataset
     from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
-    from seqloom.data.example import Example, Split
+    from seqloom.data.example import Example, InvalidLine, Split
     from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 
@@ -47,6 +47,7 @@ _MODULES = {
     "DatasetCheck": "checks.doctor",
     "Example": "example",
     "Finding": "checks.warnings",
+    "InvalidLine": "example",
     "LongTextDataset": "corpus.long_text",
     "PackedLayout": "batching.packing",
     "PaddedLayout": "batching.layout",
@@ -78,6 +79,7 @@ __all__ = [
     "DatasetCheck",
     "Example",
     "Finding",
+    "InvalidLine",
     "LongTextDataset",
     "PackedLayout",
     "PaddedLayout",

@@ -14,7 +14,7 @@ from seqloom.decoding.forced import force
 from seqloom.decoding.generation import roll_out
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import Rules, default_max_length
+from seqloom.decoding.rules import Rule, Rules, default_max_length
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest, StepDecoder
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
@@ -27,6 +27,7 @@ __all__ = [
     "Greedy",
     "Hypothesis",
     "LengthNormalisation",
+    "Rule",
     "Rules",
     "Sampling",
     "Search",

@@ -1,31 +1,49 @@
 """Builds a search from the [decoding] section of a recipe."""
 
-from typing import assert_never
+from typing import assert_never, cast
 
 from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
     ExhaustiveConfig,
     GreedyConfig,
+    RuleExtensionConfig,
     SampleConfig,
     SearchConfig,
     SearchRulesConfig,
 )
+from seqloom.core.errors import ConfigError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import LengthNormalisation
-from seqloom.decoding.rules import Rules
+from seqloom.decoding.rules import Rule, Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search
+from seqloom.text.tokenizer import Tokenizer
 
 
-def build_rules(config: SearchRulesConfig) -> Rules:
+def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -> Rules:
     """Build the rules that forbid tokens during a search.
 
     They do not include `max_length`, which is part of each `SearchRequest`.
+
+    tokenizer: tokenizer of the target. Rules outside seqloom (decoding.rules) receive it. Default:
+               None, for a config without such rules
     """
-    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
+    assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
+    extensions = tuple(_build_rule(rule, tokenizer) for rule in config.rules)
+    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown, extensions)
+
+
+def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rule:
+    rule = config.build_extension(tokenizer=tokenizer)
+    if not callable(rule):
+        raise ConfigError(
+            f"the rule '{config.kind}' must be a class with the method __call__, see "
+            "seqloom.decoding.Rule"
+        )
+    return cast("Rule", rule)
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
@@ -33,9 +51,12 @@ def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
     return LengthNormalisation(config.length_penalty, config.length_counts_end)
 
 
-def build_search(config: SearchConfig) -> Search:
-    """Build the search that a recipe describes."""
-    rules, length_penalty = build_rules(config), config.length_penalty
+def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Search:
+    """Build the search that a recipe describes.
+
+    tokenizer: see `build_rules`
+    """
+    rules, length_penalty = build_rules(config, tokenizer), config.length_penalty
     counts_end = config.length_counts_end
     match config:
         case GreedyConfig():

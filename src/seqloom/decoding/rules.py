@@ -6,11 +6,13 @@ change, so that the score of a hypothesis depends only on probabilities under th
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from seqloom.config.schema.decoding import SearchRulesConfig
+from seqloom.core.errors import ConfigError
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 FORBIDDEN = float("-inf")
@@ -19,6 +21,20 @@ FORBIDDEN = float("-inf")
 MAX_DEFAULT_LENGTH = 256
 """Upper bound of `default_max_length`, unless the recipe sets a larger `max_length` or
 `min_length`."""
+
+
+class Rule(Protocol):
+    """A rule outside seqloom, see the setting decoding.rules."""
+
+    def __call__(self, generated: Tensor, log_probabilities: Tensor) -> Tensor:
+        """Return True for each token that a row must not generate next: (R, V), or (V,) if it is
+        the same for all rows.
+
+        generated:         (R, 1 + t) START and the t tokens of each row so far
+        log_probabilities: (R, V)     log-probability of each token under the model. Tokens that
+                                      other rules forbid have -inf. It must not be changed
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,17 +46,19 @@ class Rules:
     - END is forbidden before `min_length` tokens
     - a token is forbidden if an n-gram of `no_repeat_ngram` tokens would occur twice; 0 disables
       this rule
+    - a token is forbidden if one of `extensions` forbids it
 
     Two exceptions have priority:
 
     - a forced token is always generated
-    - if every other token is forbidden, END is allowed even before `min_length`, so that every
-      hypothesis can end
+    - if every other token is forbidden, END is allowed even before `min_length` and even if an
+      extension forbids it, so that every hypothesis can end
     """
 
     min_length: int = 0
     no_repeat_ngram: int = 0
     allow_unknown: bool = False
+    extensions: tuple[Rule, ...] = ()
 
     @property
     def excluded_tokens(self) -> list[int]:
@@ -79,6 +97,9 @@ class Rules:
             log_probabilities[:, UNKNOWN].fill_(FORBIDDEN)
         if self.no_repeat_ngram:
             forbid_repeats(log_probabilities, generated, self.no_repeat_ngram, position)
+        if self.extensions:
+            assert position is None, "rules outside seqloom run only in the plain searches"
+            self._apply_extensions(log_probabilities, generated)
         length = generated.shape[1] - 1 if position is None else position
         self._forbid_early_end(log_probabilities, end, length)
         if forced is not None and forced_values is not None:
@@ -88,6 +109,24 @@ class Rules:
             log_probabilities.scatter_(
                 1, forced.unsqueeze(1), forced_values.masked_fill(free, FORBIDDEN)
             )
+
+    def _apply_extensions(self, log_probabilities: Tensor, generated: Tensor) -> None:
+        """Forbid, in place, the tokens that the extensions forbid. If nothing remains, allow END."""
+        end = log_probabilities[:, END].clone()
+        for rule in self.extensions:
+            forbidden = rule(generated, log_probabilities.clone())
+            if forbidden.dtype != torch.bool or forbidden.shape not in (
+                log_probabilities.shape,
+                log_probabilities.shape[1:],
+            ):
+                raise ConfigError(
+                    f"the rule {type(rule).__name__} returns {forbidden.dtype} of the shape "
+                    f"{tuple(forbidden.shape)}; it must return torch.bool of the shape "
+                    f"{tuple(log_probabilities.shape)} or {tuple(log_probabilities.shape[1:])}"
+                )
+            log_probabilities.masked_fill_(forbidden.to(log_probabilities.device), FORBIDDEN)
+        nothing_allowed = log_probabilities.amax(dim=1) == FORBIDDEN
+        log_probabilities[:, END] = torch.where(nothing_allowed, end, log_probabilities[:, END])
 
     def _forbid_early_end(
         self, log_probabilities: Tensor, end: Tensor, length: int | Tensor

@@ -33,7 +33,7 @@ class Fate(StrEnum):
 class Reason(StrEnum):
     """Why a candidate has the fate STOPPED or DROPPED.
 
-    PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH and REPEAT: a rule (`Rules`) forbids the token.
+    PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION: a rule (`Rules`) forbids the token.
     """
 
     OUTSCORED = "outscored"
@@ -47,6 +47,7 @@ class Reason(StrEnum):
     UNKNOWN = "unknown token"
     MIN_LENGTH = "too early to end"
     REPEAT = "would repeat"
+    EXTENSION = "forbidden by decoding.rules"
 
 
 _OLD_REASONS = {"never put out": Reason.SPECIAL}

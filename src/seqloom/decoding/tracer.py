@@ -225,6 +225,8 @@ class Tracer:
             forced = source.forced_token(len(row.generated) - 1)
             if rule := broken_rule(source.search.rules, key[1], row.generated, forced):
                 return rule
+            if source.search.rules.extensions:
+                return Reason.EXTENSION
         if source.search.sampled:
             return Reason.NOT_DRAWN
         return Reason.END_OUTSCORED if key[1] == END else Reason.OUTSCORED

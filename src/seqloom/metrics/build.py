@@ -1,10 +1,15 @@
 """Maps the name of a score in a recipe to the function that computes it."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from numbers import Real
+from typing import Any
 
-from seqloom.config.schema.names import ScoreName
+from seqloom.config.extensions.section import MetricExtensionConfig, find_metric
+from seqloom.config.schema.names import ExtensionName, ScoreName
+from seqloom.core.errors import DataError
 from seqloom.metrics.bleu import bleu, chrf, mean_sentence_bleu, ter, tokenised_bleu
 from seqloom.metrics.classification import accuracy, macro_f1
 from seqloom.metrics.error_rates import (
@@ -15,10 +20,10 @@ from seqloom.metrics.error_rates import (
     word_error_rate,
 )
 from seqloom.metrics.rouge import rouge
-from seqloom.metrics.score import Metric, References, Score
+from seqloom.metrics.score import Metric, References, Score, check_references
 
 
-def build_metric(name: ScoreName, lowercase: bool) -> Metric:
+def build_metric(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
     """Return the metric with this name.
 
     lowercase: True if the outputs are lower-cased. The metric then lower-cases the references too,
@@ -34,7 +39,7 @@ def _lowercase_references(
     return metric(hypotheses, [tuple(text.lower() for text in texts) for texts in references])
 
 
-def _build(name: ScoreName, lowercase: bool) -> Metric:
+def _build(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
     match name:
         case "bleu":
             return partial(bleu, lowercase=lowercase)
@@ -60,7 +65,32 @@ def _build(name: ScoreName, lowercase: bool) -> Metric:
             return accuracy
         case "macro-f1":
             return macro_f1
-        case "rouge-1" | "rouge-2" | "rouge-l":
-            return partial(rouge, name)
+        case "rouge-1":
+            return partial(rouge, "rouge-1")
+        case "rouge-2":
+            return partial(rouge, "rouge-2")
+        case "rouge-l":
+            return partial(rouge, "rouge-l")
         case _:
-            assert_never(name)
+            return partial(extension_score, find_metric(name))
+
+
+def extension_score(
+    metric: MetricExtensionConfig, hypotheses: Sequence[str], references: References
+) -> Score:
+    """Compute a metric that is defined outside seqloom. It returns a number or a `Score`.
+
+    The name of the score is the one in the recipe. If the metric returns a number, its attribute
+    `higher_is_better` says whether a higher number is better. Default: True.
+    """
+    check_references(hypotheses, references)
+    result: Any = metric.extension_target(hypotheses=hypotheses, references=references)
+    if isinstance(result, Score):
+        return replace(result, name=metric.kind)
+    if not isinstance(result, Real) or not math.isfinite(result):
+        raise DataError(
+            f"the metric '{metric.kind}' returned {result!r}; it must return a finite number or a "
+            "seqloom.metrics.Score"
+        )
+    is_higher_better = getattr(metric.extension_target, "higher_is_better", True)
+    return Score(metric.kind, float(result), None, is_higher_better)

@@ -28,7 +28,8 @@ class Score:
     @property
     def key(self) -> str:
         """The name of the metric in recipes and event logs, such as "exact-match"."""
-        return self.name.lower().replace(" ", "-")
+        # The name of a metric outside seqloom is "module:name", with the case of its module.
+        return self.name if ":" in self.name else self.name.lower().replace(" ", "-")
 
 
 Metric = Callable[[Sequence[str], References], Score]

@@ -17,6 +17,8 @@ from seqloom.config.schema.embedding import (
 )
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.schema.model import (
+    DecoderExtensionConfig,
+    EncoderExtensionConfig,
     ImageEncoderConfig,
     LabelsDecoderConfig,
     ModelConfig,
@@ -31,6 +33,7 @@ from seqloom.config.schema.transformer import (
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
+from seqloom.models.build_extension import build_extension_decoder, build_extension_encoder
 from seqloom.models.images import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
@@ -93,7 +96,13 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
         f"added to one-hot tokens of a vocabulary of {ids.count}; use join = 'append', or "
         f"max_length = {ids.count} or less"
         for side, part, ids in sides
-        if not isinstance(part, NoEncoderConfig | ImageEncoderConfig | LabelsDecoderConfig)
+        if isinstance(
+            part,
+            RecurrentEncoderConfig
+            | TransformerEncoderConfig
+            | RecurrentDecoderConfig
+            | TransformerDecoderConfig,
+        )
         and isinstance(ids, Tokens)
         and isinstance(part.embedding, OneHotEmbeddingConfig)
         and isinstance(part.positions, OneHotPositionsConfig)
@@ -109,7 +118,9 @@ def _grid_problems(config: ModelConfig, signature: Signature) -> list[str]:
     of an image.
     """
     encoder, decoder = config.encoder, config.decoder
-    if not isinstance(encoder, ImageEncoderConfig) or isinstance(decoder, LabelsDecoderConfig):
+    if not isinstance(encoder, ImageEncoderConfig):
+        return []
+    if not isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig):
         return []
     if not isinstance(decoder.attention, AttentionConfig):
         return []
@@ -174,6 +185,8 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
                 build_final_norm(part.norm, part.width),
                 part.dropout,
             )
+        case EncoderExtensionConfig():
+            return build_extension_encoder(part, signature)
         case _:
             assert_never(part)
 
@@ -193,6 +206,9 @@ def build_decoder(
             return _build_transformer_decoder(config, part, signature, encoder)
         case LabelsDecoderConfig():
             return _build_label_decoder(config, part, _output_count(signature.target))
+        case DecoderExtensionConfig():
+            width = 0 if isinstance(config.encoder, NoEncoderConfig) else config.encoder.state_width
+            return build_extension_decoder(part, signature, encoder, width)
         case _:
             assert_never(part)
 
@@ -412,7 +428,7 @@ def _summary_width(config: ModelConfig) -> int:
             return width * (2 if cell == "lstm" else 1)
         case TransformerEncoderConfig(width=width) | PatchEncoderConfig(width=width):
             return width
-        case ConvolutionEncoderConfig(width=width):
+        case ConvolutionEncoderConfig(width=width) | EncoderExtensionConfig(state_width=width):
             return width
         case NoEncoderConfig():
             return 0

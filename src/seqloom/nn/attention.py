@@ -25,6 +25,7 @@ class AttentionScore(nn.Module):
 
     A score is computed in two parts. `prepare` does the work that depends only on the keys, and
     `compare` does the rest. Decoding calls `prepare` once per source and `compare` once per step.
+    Subclasses implement `compare`, and `prepare` if they need it. They must not override `forward`.
     """
 
     heads: int | None = None
@@ -36,6 +37,18 @@ class AttentionScore(nn.Module):
     """Divisor of the dot product, if `is_product`."""
     is_positional = False
     """True if the score depends only on positions (`PositionalScore`)."""
+
+    def __init__(self) -> None:
+        super().__init__()  # without the *args of nn.Module: parameters of a score are settings
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "forward" in vars(cls):
+            raise TypeError(f"{cls.__name__}: override compare, not forward, which decoding skips")
+        # A subclass of a product score that overrides `compare` computes something else. Fused
+        # kernels would ignore it.
+        if "compare" in vars(cls) and "is_product" not in vars(cls):
+            cls.is_product = False
 
     @property
     def source_limits(self) -> dict[str, int]:

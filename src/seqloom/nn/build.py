@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+import torch
+
 from seqloom.config.schema.attention import (
     AdditiveScoreConfig,
     AttentionConfig,
@@ -10,6 +12,7 @@ from seqloom.config.schema.attention import (
     FixedScoreConfig,
     PositionScoreConfig,
     RbfScoreConfig,
+    ScoreExtensionConfig,
 )
 from seqloom.config.schema.embedding import (
     EmbeddingConfig,
@@ -23,6 +26,7 @@ from seqloom.config.schema.embedding import (
     SinusoidalPositionsConfig,
 )
 from seqloom.config.schema.transformer import LayerStackConfig
+from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.nn.attention import (
     AdditiveScore,
@@ -155,5 +159,38 @@ def build_score(config: AttentionConfig, query_width: int, key_width: int) -> At
             return FixedScore(max_length, config.heads)
         case PositionScoreConfig(max_source_length=keys, max_target_length=queries):
             return PositionScore(keys, queries, config.heads)
+        case ScoreExtensionConfig():
+            return _build_extension_score(score, query_width, key_width, config.heads)
         case _:
             assert_never(score)
+
+
+def _build_extension_score(
+    config: ScoreExtensionConfig, query_width: int, key_width: int, heads: int
+) -> AttentionScore:
+    """Build a score that is defined outside seqloom, and compute it once to check it.
+
+    Raises ConfigError if it is not an `AttentionScore`, or if it does not support these widths.
+    """
+    score = config.build_extension(query_width=query_width, key_width=key_width, heads=heads)
+    if not isinstance(score, AttentionScore):
+        raise ConfigError(
+            f"the score '{config.kind}' returns a {type(score).__name__}, but a score must be a "
+            "subclass of seqloom.nn.AttentionScore"
+        )
+    queries, keys = torch.zeros(1, heads, 2, query_width), torch.zeros(1, heads, 3, key_width)
+    try:
+        with torch.no_grad():
+            shape = tuple(score(queries, keys).shape)
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+        raise ConfigError(
+            f"the score '{config.kind}' fails for queries of width {query_width} and keys of width "
+            f"{key_width}: {type(error).__name__}: {error}. If it needs equal widths, make the "
+            "widths of encoder and decoder equal, or set attention.projection = 'linear'"
+        ) from error
+    if shape != (1, heads, 2, 3):
+        raise ConfigError(
+            f"the score '{config.kind}' returns the shape {shape} for 1 source, {heads} heads, 2 "
+            f"queries and 3 keys; it must return (1, {heads}, 2, 3)"
+        )
+    return score

@@ -171,12 +171,17 @@ class Readout(nn.Module):
 
     width:      width of the features
     vocabulary: V, number of logits
-    hidden:     width of a tanh layer before the output layer; None: no such layer
-    tied:       embedding weight (V, D) that the output layer uses as W; None: W is not shared
+    hidden:     width of a tanh layer before the output layer. Default: None, no such layer
+    tied:       embedding weight (V, D) that the output layer uses as W. Default: None, W is not
+                shared
     """
 
     def __init__(
-        self, width: int, vocabulary: int, hidden: int | None, tied: nn.Parameter | None
+        self,
+        width: int,
+        vocabulary: int,
+        hidden: int | None = None,
+        tied: nn.Parameter | None = None,
     ) -> None:
         super().__init__()
         self.hidden_layer = (

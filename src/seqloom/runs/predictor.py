@@ -207,7 +207,7 @@ class Predictor:
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
     ) -> list[list[Hypothesis]]:
         """Search with torch. Uses the fastest implementation for the device and the request."""
-        search = build_search(decoding)
+        search = build_search(decoding, self.task.target_tokenizer)
         with torch.inference_mode():
             memory = self.encode(batch.inputs)
             if callback is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.signature import Signature, Tokens, Vectors
 from seqloom.data.checks.labels import label_count_error
@@ -32,7 +32,7 @@ class FrameLabelling(TokenTask):
         self,
         frame_scale: FrameScale,
         target: Tokenizer,
-        scores: Sequence[ScoreName | SourceScoreName],
+        scores: Sequence[ScoreName | SourceScoreName | ExtensionName],
     ) -> None:
         self.frame_scale = frame_scale
         self.target_tokenizer = target

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.metrics.build import build_metric
@@ -26,7 +26,7 @@ class Translation(TokenTask):
         self,
         source: Tokenizer,
         target: Tokenizer,
-        scores: Sequence[ScoreName | SourceScoreName],
+        scores: Sequence[ScoreName | SourceScoreName | ExtensionName],
         tag_side: Literal["source", "target"] = "source",
     ) -> None:
         self.source_tokenizer = source

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqloom.text.build import load_tokenizer, train_tokenizer
     from seqloom.text.long_text import LongTextTokenizer
+    from seqloom.text.piece_tokenizer import PieceTokenizer
     from seqloom.text.preprocessing import Preprocessing, Tags
     from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
     from seqloom.text.tokenizer import Tokenizer
@@ -23,6 +24,7 @@ __all__ = [
     "UNKNOWN",
     "CharacterTokenizer",
     "LongTextTokenizer",
+    "PieceTokenizer",
     "Preprocessing",
     "SampledSubwordTokenizer",
     "SubwordTokenizer",
@@ -41,6 +43,7 @@ _MODULES = {
     "END": "vocabulary",
     "LongTextTokenizer": "long_text",
     "PAD": "vocabulary",
+    "PieceTokenizer": "piece_tokenizer",
     "Preprocessing": "preprocessing",
     "SPECIAL_TOKENS": "vocabulary",
     "START": "vocabulary",

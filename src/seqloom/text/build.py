@@ -9,10 +9,13 @@ from seqloom.config.schema.text import (
     Normalization,
     SubwordsConfig,
     TokenizerConfig,
+    TokenizerExtensionConfig,
     WhitespaceConfig,
     WordsConfig,
 )
 from seqloom.core.errors import DataError
+from seqloom.extensions.registry import is_extension
+from seqloom.text.build_extension import load_extension_tokenizer, train_extension_tokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SubwordTokenizer
@@ -53,6 +56,8 @@ def train_tokenizer(
             return WhitespaceTokenizer.train(text, preprocessing, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return SubwordTokenizer.train(text, preprocessing, size, algorithm, byte_fallback)
+        case TokenizerExtensionConfig():
+            return train_extension_tokenizer(config, text, preprocessing)
         case _:
             assert_never(config)
 
@@ -84,6 +89,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return SubwordTokenizer.load(folder / f"{name}.model", content)
             case LongTextTokenizer.kind:
                 return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
+            case str(kind) if is_extension("tokenizer", kind):
+                return load_extension_tokenizer(content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise damaged_file_error(path) from error
     raise damaged_file_error(path)

@@ -33,9 +33,11 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
+from seqloom.decoding.build import build_rules
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
+from seqloom.runs.folder.extensions import extension_changes
 from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
@@ -101,6 +103,8 @@ def open_session(
     config = _resolve_splitting(config, folder, resume)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
+    if isinstance(task, TokenTask):
+        build_rules(config.decoding, task.target_tokenizer)  # reports an invalid rule now
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
     _check_lengths(layout, model, train, dev)
@@ -178,7 +182,7 @@ def _build_stream(
 
 
 def _resume(session: Session) -> None:
-    """Restore the newest intact checkpoint. Logs damage and changes of the environment."""
+    """Restore the newest intact checkpoint. Logs damage and changes of environment and extensions."""
     try:
         for problem in restore_checkpoint(session):
             text = (
@@ -191,6 +195,8 @@ def _resume(session: Session) -> None:
                 f"({'; '.join(changes)})"
             )
             session.log(Event("note", session.step, {"text": text}))
+        for change in extension_changes(session.folder, session.config):
+            session.log(Event("note", session.step, {"text": change}))
     except BaseException:
         session.event_log.close()
         raise

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from seqloom.analysis.attention import check_has_source, no_attention_error
 from seqloom.analysis.explain import formulas
-from seqloom.analysis.explain.explainer import select_head
+from seqloom.analysis.explain.explainer import count_attention_heads, select_head
 from seqloom.analysis.explain.explanation import (
     Explanation,
     HeadSelection,
@@ -107,6 +107,8 @@ def select_cross_attention(run: Run, focus: HeadSelection) -> HeadSelection:
             raise no_attention_error(run)
         case decoder:
             check_no_ensemble(run.model)
+            if count_attention_heads(decoder) == (0, 0):
+                raise no_attention_error(run)
             return HeadSelection(*select_head(decoder, focus))
 
 

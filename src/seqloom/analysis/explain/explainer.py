@@ -106,6 +106,11 @@ def explain_step(
     memory: encoder output of one source
     inputs: START and the tokens before the step
     """
+    if type(decoder).__module__.partition(".")[0] != "seqloom":
+        raise ConfigError(
+            f"cannot explain the decoder {type(decoder).__name__}: it is outside seqloom, so its "
+            "formulas are not known; explain a run with a recurrent or Transformer decoder"
+        )
     layer, head = select_head(decoder, focus or HeadSelection())
     tokens = torch.tensor([list(inputs)], device=memory.mask.device)  # (1, t)
     trace = StepTrace(memory, tokens, labels, (layer or 1) - 1, (head or 1) - 1)

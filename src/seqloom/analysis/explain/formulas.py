@@ -173,6 +173,8 @@ def _slice(formula: str, head: int, heads: int, width: int) -> str:
 
 def score(score: AttentionScore, width: int) -> str:
     """Formula of the attention score of query q and key k. width: width of the query"""
+    if is_extension(score):
+        return f"{type(score).__name__}(q, k)"
     match score:
         case DotScore():
             return "q · k" if score.divisor == 1 else f"q · k / {divisor(score, width)}"
@@ -194,6 +196,11 @@ def score(score: AttentionScore, width: int) -> str:
             raise AssertionError(f"no formula for {type(score).__name__}")
 
 
+def is_extension(score: AttentionScore) -> bool:
+    """True if the class of the score is defined outside seqloom. Its formula is not known."""
+    return type(score).__module__ != AttentionScore.__module__
+
+
 def divisor(score: DotScore, width: int) -> str:
     """Write the divisor of a dot product, for example √64 or 64."""
     return str(width) if score.divisor == width else f"√{width}"
@@ -201,6 +208,8 @@ def divisor(score: DotScore, width: int) -> str:
 
 def score_note(score: AttentionScore) -> str:
     """Return a remark on the parameters or the meaning of a score function, or ""."""
+    if is_extension(score):
+        return f"from {type(score).__module__}, outside seqloom"
     match score:
         case BilinearScore(weight=weight):
             _, rows, columns = weight.shape
@@ -251,6 +260,8 @@ def score_gradients(attention: MultiHeadAttention) -> str:
 
 def query_gradient(score: AttentionScore, width: int) -> str:
     """Formula of the gradient at the query q. The sum is over the keys."""
+    if is_extension(score):
+        return "Σ ∂L/∂e · ∂e/∂q"
     match score:
         case DotScore():
             return f"Σ ∂L/∂e · k{_divided(score, width)}"
@@ -268,6 +279,8 @@ def query_gradient(score: AttentionScore, width: int) -> str:
 
 def key_gradient(score: AttentionScore, width: int) -> str:
     """Formula of the gradient at each key k."""
+    if is_extension(score):
+        return "∂L/∂e · ∂e/∂k"
     match score:
         case DotScore():
             return f"∂L/∂e · q{_divided(score, width)}"
@@ -289,7 +302,7 @@ def key_gradient_note(score: AttentionScore) -> str:
     `query_gradient` and `key_gradient` write these formulas. Other scores have no u, and the
     result is "".
     """
-    return "u = tanh(Wq q + Wk k + b)" if isinstance(score, AdditiveScore) else ""
+    return "u = tanh(Wq q + Wk k + b)" if type(score) is AdditiveScore else ""
 
 
 def _divided(score: DotScore, width: int) -> str:

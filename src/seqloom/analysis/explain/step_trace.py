@@ -127,7 +127,7 @@ def trace_attention(
         key = formulas.key(attention, symbols.source, head)
         trace.add("keys", f"k = {key}", attended.keys[0, head], labels)
     scores = attended.scores[0, head, 0]  # (S,)
-    if isinstance(score, DotScore) and score.divisor != 1:
+    if type(score) is DotScore and score.divisor != 1:
         trace.add("products", "q · k", scores * score.divisor, labels)
         scale = f"1 / {formulas.divisor(score, plan.query_head_width)}"
         trace.add("scale", scale, torch.tensor(1 / score.divisor))

@@ -19,6 +19,7 @@ from seqloom.config.loading.fields import (
 from seqloom.config.loading.toml import format_value
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import FORM, registered_names
 
 EXAMPLES = {
     "data": '[data.train] with kind = "bundled", source = "de", target = "en"',
@@ -155,7 +156,7 @@ def _locate(
                 value = value[part]
                 path.append(part)
         elif section is None and spec is not None and part in spec.sections:
-            section = spec.sections[part]
+            section = spec.section_for(value) or spec.sections[part]
             continue
         else:
             assert section is not None, f"the schema has no {location}"
@@ -179,14 +180,17 @@ def _describe(
     if kind == "missing":
         return [_missing(path, spec)]
     if kind == "too_short":
-        return [f"{key}: must not be empty"]
+        # pydantic counts only the valid items. An invalid item has its own message.
+        return [] if given else [f"{key}: must not be empty"]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         assert spec is not None
         tag = given.get("kind") if isinstance(given, dict) else None
-        return [_invalid_choice(f"{key}.kind", tag, [*spec.sections])]
+        return [_invalid_choice(f"{key}.kind", tag, spec.kinds)]
     if kind == "literal_error":
         assert spec is not None
-        return [_invalid_choice(key, given, spec.choices)]
+        # Registered names are looked up only here, because this reads the installed packages.
+        names = registered_names("metric") if FORM in spec.choices else []
+        return [_invalid_choice(key, given, [*spec.choices, *names])]
     problem = _PROBLEMS.get(kind, detail["msg"]).format(**context)
     return [f"{key or 'the recipe'}: {problem}, not {_format_given(given)}"]
 
@@ -206,8 +210,10 @@ def _missing(path: KeyPath, spec: FieldSpec | None) -> str:
     name = str(path[-1])
     if spec is not None and spec.choices:
         example = f"{name} = {format_value(spec.choices[0])}"
-    else:
+    elif name in EXAMPLES:
         example = EXAMPLES[name]
+    else:
+        return f"{format_path(path)}: is missing"  # a setting of an extension
     return f"{format_path(path)}: is missing; for example {example}"
 
 

@@ -1,5 +1,6 @@
 """Introspection of the schema: which values and tables each key of a recipe accepts."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
@@ -7,7 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from seqloom.config.extensions.section import ExtensionConfig, extension_section
+from seqloom.config.schema.names import ExtensionName
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import FORM, ExtensionError, is_extension, registered_names
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the root of a recipe: ("data", "train", 0, "path")."""
@@ -23,7 +27,8 @@ class FieldSpec:
                pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
-    choices:   the accepted strings; empty if the type does not list them
+    choices:   the accepted strings; empty if the type does not list them. FORM stands for the names
+               of metrics outside seqloom
     """
 
     sections: dict[str, type[Section]]
@@ -36,12 +41,38 @@ class FieldSpec:
         """Return the section class that the schema has for this table.
 
         Return None if the key does not accept tables. If it accepts several kinds of tables, also
-        return None if the table has no `kind` or an unknown one.
+        return None if the table has no `kind` or an unknown one, or if it names an extension that
+        cannot be used.
         """
+        kind = table.get("kind") if isinstance(table, dict) else None
+        extension = self.extension
+        is_built_in = kind in self.sections and kind != FORM
+        if (
+            extension is not None
+            and not is_built_in
+            and isinstance(kind, str)
+            and is_extension(extension.extension_point, kind)
+        ):
+            with suppress(ExtensionError):  # the validation of the section raises this error again
+                return extension_section(extension, kind)
+            return None
         if not self.has_kinds:
             return next(iter(self.sections.values()), None)
-        kind = table.get("kind") if isinstance(table, dict) else None
         return self.sections.get(kind) if isinstance(kind, str) else None
+
+    @property
+    def extension(self) -> type[ExtensionConfig] | None:
+        """The section class of extensions; None if the key does not accept extensions."""
+        section = self.sections.get(FORM)
+        return section if section is not None and issubclass(section, ExtensionConfig) else None
+
+    @property
+    def kinds(self) -> list[str]:
+        """The values of `kind` that the table accepts, and the names of registered extensions."""
+        if self.extension is None:
+            return [*self.sections]
+        built_in = [kind for kind in self.sections if kind != FORM]
+        return [*built_in, *registered_names(self.extension.extension_point), FORM]
 
 
 def section_kind(section: type[Section] | Section) -> str:
@@ -60,7 +91,8 @@ def field_spec(field: FieldInfo) -> FieldSpec:
         has_kinds=len(sections) > 1,
         is_list=_is_list(field.annotation),
         optional=type(None) in types,
-        choices=tuple(word for literal in literals for word in get_args(literal)),
+        choices=tuple(word for literal in literals for word in get_args(literal))
+        + ((FORM,) if ExtensionName in types else ()),
     )
 
 

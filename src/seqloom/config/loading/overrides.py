@@ -105,8 +105,9 @@ class _Override:
         section = _section_of(old, spec, default)
         field_info = None if section is None else section.model_fields.get(key)
         table = dict(old)
-        if key == "kind" and spec is not None and not rest:
-            table = self._remove_foreign_keys(table, spec.sections.get(str(self.value)), path)
+        if key == "kind" and spec is not None and spec.has_kinds and not rest:
+            new_section = spec.section_for({"kind": self.value})
+            table = self._remove_foreign_keys(table, new_section, path)
         table[key] = self.apply(
             old.get(key, {}),
             None if field_info is None else field_spec(field_info),

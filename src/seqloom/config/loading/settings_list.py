@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+from seqloom.config.extensions.section import ExtensionConfig, describe_option
 from seqloom.config.loading.fields import SettingRef, list_setting_refs
 from seqloom.config.loading.loader import Origin, ResolvedRecipe
 from seqloom.config.loading.toml import format_value
@@ -49,10 +50,21 @@ def describe_field(section: type[Section], name: str) -> str:
 
     If the field is a `kind` without a docstring, return the docstring of the section.
     """
+    if issubclass(section, ExtensionConfig) and section.extension_target is not None:
+        return _describe_extension_field(section, name)
     docstring = _field_docstrings(section).get(name)
     if docstring is None and name == "kind":
         docstring = section.__doc__
     return " ".join((docstring or "").split())
+
+
+def _describe_extension_field(section: type[ExtensionConfig], name: str) -> str:
+    base = section.extension_base()
+    if name == "kind":
+        return " ".join((section.__doc__ or "").split("\n\n")[0].split())
+    if name in base.model_fields:
+        return describe_field(base, name)
+    return describe_option(section, name)
 
 
 @cache

@@ -1,10 +1,13 @@
 """Settings of attention: how queries and keys are scored, and which values are averaged."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import Point
 
 
 class DotScoreConfig(Section):
@@ -63,14 +66,21 @@ class PositionScoreConfig(Section):
     number of source positions that attend. Default: 256."""
 
 
+class ScoreExtensionConfig(ExtensionConfig):
+    """A score outside seqloom: a subclass of `seqloom.nn.AttentionScore`."""
+
+    extension_point: ClassVar[Point] = "score"
+
+
 ScoreConfig = Annotated[
     DotScoreConfig
     | BilinearScoreConfig
     | AdditiveScoreConfig
     | RbfScoreConfig
     | FixedScoreConfig
-    | PositionScoreConfig,
-    Field(discriminator="kind"),
+    | PositionScoreConfig
+    | ScoreExtensionConfig,
+    ByKind(),
 ]
 
 

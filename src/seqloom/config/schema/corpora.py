@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import Point
 
 
 def _as_names(value: Any) -> Any:
@@ -439,6 +441,13 @@ class HoldOutConfig(Section):
     """Share of the training pairs to hold out. Default: 0.02."""
 
 
+class ReaderExtensionConfig(TaggedCorpusConfig, ExtensionConfig):
+    """A corpus in a format that seqloom does not know. The reader is a function outside seqloom
+    that yields pairs of source and target."""
+
+    extension_point: ClassVar[Point] = "reader"
+
+
 CorpusConfig = (
     ParallelConfig
     | TsvConfig
@@ -456,6 +465,7 @@ CorpusConfig = (
     | BundledConfig
     | BundledLabelsConfig
     | SyntheticConfig
+    | ReaderExtensionConfig
 )
 """One corpus."""
 CorpusOrHoldOutConfig = CorpusConfig | HoldOutConfig

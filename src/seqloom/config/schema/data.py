@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.corpora import (
     CorpusConfig,
     FramesConfig,
@@ -15,8 +16,8 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.section import Section
 
 _AnyCorpus = CorpusConfig | LanguagesConfig
-TrainSplitConfig = Annotated[_AnyCorpus, Field(discriminator="kind")]
-SplitConfig = Annotated[_AnyCorpus | HoldOutConfig, Field(discriminator="kind")]
+TrainSplitConfig = Annotated[_AnyCorpus, ByKind()]
+SplitConfig = Annotated[_AnyCorpus | HoldOutConfig, ByKind()]
 
 
 def _as_tuple(value: Any) -> Any:

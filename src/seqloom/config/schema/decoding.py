@@ -1,11 +1,19 @@
 """[decoding] and [engine]: how a trained model computes its outputs."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import Point
+
+
+class RuleExtensionConfig(ExtensionConfig):
+    """A rule outside seqloom that forbids tokens, see `seqloom.decoding.Rule`."""
+
+    extension_point: ClassVar[Point] = "rule"
 
 
 class SearchRulesConfig(Section):
@@ -21,6 +29,9 @@ class SearchRulesConfig(Section):
     0."""
     allow_unknown: bool = False
     """Allow the unknown token in outputs. Default: false."""
+    rules: tuple[RuleExtensionConfig, ...] = ()
+    """Rules of your own that forbid tokens at each step, as a list of tables with kind =
+    "module:Name". Default: []."""
     stop_at_newline: bool = False
     """Stop an output at the first newline. For long text, where outputs otherwise continue up to
     max_length. Default: false."""

@@ -1,15 +1,18 @@
 """[model]: an encoder, a decoder, and checks that they fit together."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig, list_extensions
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig, heads_problems
 from seqloom.config.schema.embedding import LearnedEmbeddingConfig, OneHotEmbeddingConfig
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from seqloom.extensions.registry import Point
 
 
 class LabelsDecoderConfig(Section):
@@ -37,6 +40,25 @@ class LabelsDecoderConfig(Section):
         return self.pooling == "none"
 
 
+class EncoderExtensionConfig(ExtensionConfig):
+    """An encoder outside seqloom: a subclass of `seqloom.models.EncoderModule`. Its setting `width`
+    is the width of its states."""
+
+    extension_point: ClassVar[Point] = "encoder"
+    required_settings: ClassVar[tuple[str, ...]] = ("width",)
+
+    @property
+    def state_width(self) -> int:
+        """Width of the state at one position."""
+        return int(self.extension_settings["width"])
+
+
+class DecoderExtensionConfig(ExtensionConfig):
+    """A decoder outside seqloom: a subclass of `seqloom.models.DecoderModule`."""
+
+    extension_point: ClassVar[Point] = "decoder"
+
+
 class NoEncoderConfig(Section):
     """No encoder: the model is a language model."""
 
@@ -48,13 +70,17 @@ SourceEncoderConfig = (
     | TransformerEncoderConfig
     | ConvolutionEncoderConfig
     | PatchEncoderConfig
+    | EncoderExtensionConfig
 )
 """Encoders that read a source."""
 ImageEncoderConfig = ConvolutionEncoderConfig | PatchEncoderConfig
-EncoderConfig = Annotated[SourceEncoderConfig | NoEncoderConfig, Field(discriminator="kind")]
+EncoderConfig = Annotated[SourceEncoderConfig | NoEncoderConfig, ByKind()]
 DecoderConfig = Annotated[
-    RecurrentDecoderConfig | TransformerDecoderConfig | LabelsDecoderConfig,
-    Field(discriminator="kind"),
+    RecurrentDecoderConfig
+    | TransformerDecoderConfig
+    | LabelsDecoderConfig
+    | DecoderExtensionConfig,
+    ByKind(),
 ]
 
 
@@ -75,15 +101,23 @@ class ModelConfig(Section):
         """True if the model supports packing, which puts several pairs into one row of a batch.
 
         Only Transformers over tokens support it. A recurrent network would carry its state from one
-        pair into the next. A labels decoder expects one source per row.
+        pair into the next. A labels decoder expects one source per row. Extensions are not assumed
+        to support packing.
         """
         unpackable = (
             RecurrentEncoderConfig
             | RecurrentDecoderConfig
             | LabelsDecoderConfig
             | ImageEncoderConfig
+            | EncoderExtensionConfig
+            | DecoderExtensionConfig
         )
         return not any(isinstance(part, unpackable) for part in (self.encoder, self.decoder))
+
+    @property
+    def has_extensions(self) -> bool:
+        """True if a part of the model is defined outside seqloom."""
+        return bool(list_extensions(self))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -106,7 +140,9 @@ def _decoder_only_problems(decoder: DecoderConfig) -> list[str]:
             "decoder: there is no encoder whose states could be labelled; set "
             "encoder.kind = 'recurrent' or another encoder"
         ]
-    problems = []
+    problems: list[str] = []
+    if isinstance(decoder, DecoderExtensionConfig):
+        return problems
     if decoder.copying:
         problems.append("decoder.copying: there is no encoder to copy from; set it to false")
     if not isinstance(decoder, RecurrentDecoderConfig):
@@ -132,7 +168,9 @@ def _decoder_only_problems(decoder: DecoderConfig) -> list[str]:
 def _encoder_decoder_problems(encoder: SourceEncoderConfig, decoder: DecoderConfig) -> list[str]:
     if isinstance(decoder, LabelsDecoderConfig):
         return _labels_decoder_problems(encoder, decoder)
-    problems = []
+    problems: list[str] = []
+    if isinstance(decoder, DecoderExtensionConfig):
+        return problems
     attention = decoder.attention
     if isinstance(attention, AttentionConfig):
         if attention.compares_states_directly and encoder.state_width != decoder.width:
@@ -221,6 +259,8 @@ def _tie_problems(model: ModelConfig) -> list[str]:
     decoder, encoder = model.decoder, model.encoder
     if isinstance(decoder, LabelsDecoderConfig):
         return ["tie: labels have no embedding to share; use tie = 'none'"]
+    if isinstance(decoder, DecoderExtensionConfig):
+        return [f"tie: the decoder '{decoder.kind}' is outside seqloom; use tie = 'none'"]
     if isinstance(decoder.embedding, OneHotEmbeddingConfig):
         problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
     elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.feed_output:
@@ -243,6 +283,10 @@ def _tie_problems(model: ModelConfig) -> list[str]:
             problems.append("tie: there is no encoder; use tie = 'output'")
         elif isinstance(encoder, ImageEncoderConfig):
             problems.append("tie: images have no embedding to share; use tie = 'output'")
+        elif isinstance(encoder, EncoderExtensionConfig):
+            problems.append(
+                f"tie: the encoder '{encoder.kind}' is outside seqloom; use tie = 'output'"
+            )
         elif isinstance(encoder.embedding, OneHotEmbeddingConfig):
             problems.append("tie: the encoder has no embedding to share; use embedding 'learned'")
         elif isinstance(decoder.embedding, LearnedEmbeddingConfig):

@@ -3,7 +3,7 @@
 This module must not import pydantic, because the help of every command imports it.
 """
 
-from typing import Literal
+from typing import Literal, NewType
 
 EngineKind = Literal["auto", "torch", "compiled", "ctranslate2"]
 ScoreName = Literal[
@@ -26,3 +26,5 @@ ScoreName = Literal[
 """Scores that compare outputs with references, by their names in recipes and event logs."""
 SourceScoreName = Literal["sari"]
 """Scores that compare outputs with their sources and with references."""
+ExtensionName = NewType("ExtensionName", str)
+"""A metric outside seqloom: "module:name" or a registered name."""

@@ -1,9 +1,10 @@
 """RunConfig: a complete recipe, and checks that its sections fit together."""
 
-from typing import Self
+from typing import Self, get_args
 
 from pydantic import model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig, find_metric, list_extensions
 from seqloom.config.schema.corpora import (
     BundledConfig,
     CaptionsConfig,
@@ -20,11 +21,14 @@ from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
 from seqloom.config.schema.image import PatchEncoderConfig
 from seqloom.config.schema.model import (
+    EncoderExtensionConfig,
     ImageEncoderConfig,
     LabelsDecoderConfig,
     ModelConfig,
     NoEncoderConfig,
 )
+from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
 from seqloom.config.schema.task import (
@@ -43,6 +47,9 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
+from seqloom.config.schema.transformer import TransformerDecoderConfig
+
+BUILT_IN_SCORES = frozenset((*get_args(ScoreName), *get_args(SourceScoreName)))
 
 
 class RunConfig(Section):
@@ -76,6 +83,18 @@ class RunConfig(Section):
     def is_free_running(self) -> bool:
         """True if the decoder reads some or all of its own predictions in training."""
         return not isinstance(self.decoder_input, TeacherForcingConfig)
+
+    @property
+    def extensions(self) -> dict[str, ExtensionConfig]:
+        """The parts of the recipe that are defined outside seqloom, by their settings."""
+        metrics: dict[str, ExtensionConfig] = {}
+        if isinstance(self.task, TranslationConfig | LabelsConfig):
+            metrics = {
+                f"task.scores[{index}]": find_metric(name)
+                for index, name in enumerate(self.task.scores)
+                if name not in BUILT_IN_SCORES
+            }
+        return {**list_extensions(self), **metrics}
 
     @property
     def has_text_source(self) -> bool:
@@ -239,10 +258,12 @@ class RunConfig(Section):
             )
         problems += self._frame_problems()
         rules = self.decoding
-        if is_label_task and (rules.min_length or rules.max_length or rules.no_repeat_ngram):
+        if is_label_task and (
+            rules.min_length or rules.max_length or rules.no_repeat_ngram or rules.rules
+        ):
             problems.append(
                 "decoding: the source determines the number of labels, and labels may repeat; "
-                "remove min_length, max_length and no_repeat_ngram"
+                "remove min_length, max_length, no_repeat_ngram and rules"
             )
         return problems
 
@@ -285,7 +306,7 @@ class RunConfig(Section):
         problems = []
         task, encoder = self.task, self.model.encoder
         is_captioning = isinstance(task, CaptioningConfig)
-        if is_captioning and not isinstance(encoder, ImageEncoderConfig):
+        if is_captioning and not isinstance(encoder, ImageEncoderConfig | EncoderExtensionConfig):
             problems.append(
                 f"model.encoder: '{encoder.kind}' reads no images; use kind = 'convolution' or "
                 "'patches'"
@@ -414,7 +435,11 @@ class RunConfig(Section):
             )
         decoder = self.model.decoder
         has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
-        if has_encoder and not isinstance(decoder, LabelsDecoderConfig) and decoder.copying:
+        copying = (
+            isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig)
+            and decoder.copying
+        )
+        if has_encoder and copying:
             if not self.has_text_source:
                 problems.append(
                     f"model.decoder.copying: the task '{self.task.kind}' has no source text to "

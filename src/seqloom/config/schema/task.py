@@ -4,10 +4,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.extensions.unions import ByName
+from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.config.schema.section import Section
 
-Scores = Annotated[tuple[ScoreName | SourceScoreName, ...], Field(min_length=1)]
+MetricName = Annotated[ScoreName | SourceScoreName | ExtensionName, ByName()]
+Scores = Annotated[tuple[MetricName, ...], Field(min_length=1)]
 
 
 class TranslationConfig(Section):
@@ -18,7 +20,8 @@ class TranslationConfig(Section):
     kind: Literal["translation"] = "translation"
     scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
     """Scores of outputs, the most important one first. For pronunciation use
-    ["word-error-rate", "phoneme-error-rate"]. Default: ["bleu", "chrf2", "ter", "exact-match",
+    ["word-error-rate", "phoneme-error-rate"]. A metric of your own is written "module:name".
+    Default: ["bleu", "chrf2", "ter", "exact-match",
     "token-accuracy"]."""
     tag_side: Literal["source", "target"] = "source"
     """Where the tag of a corpus goes: before the source, or at the start of the target. With

@@ -1,10 +1,13 @@
 """[text]: tokenizers and vocabularies."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.section import ExtensionConfig
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import Point
 
 Normalization = Literal["nfc", "nfkc", "none"]
 """Unicode normalisation forms, by their names in recipes."""
@@ -48,9 +51,18 @@ class SubwordsConfig(Section):
     Choose fewer pieces for less data, for example 3000 for ten thousand pairs. Default: 8000."""
 
 
+class TokenizerExtensionConfig(ExtensionConfig):
+    """A tokenizer outside seqloom: a subclass of `seqloom.text.PieceTokenizer`."""
+
+    extension_point: ClassVar[Point] = "tokenizer"
+    size: int = Field(30_000, gt=4)
+    """Maximum size of the vocabulary, including special tokens. The most frequent pieces are kept,
+    others become the unknown token. Default: 30000."""
+
+
 TokenizerConfig = Annotated[
-    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig,
-    Field(discriminator="kind"),
+    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig | TokenizerExtensionConfig,
+    ByKind(),
 ]
 
 

@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.extensions.unions import ByName
+from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.config.schema.section import Section
 
 
@@ -136,7 +137,9 @@ AveragingConfig = Annotated[
 class StoppingConfig(Section):
     """Early stopping, and the choice of the best weights."""
 
-    score: Literal["loss"] | ScoreName | SourceScoreName = "loss"
+    score: Annotated[Literal["loss"] | ScoreName | SourceScoreName | ExtensionName, ByName()] = (
+        "loss"
+    )
     """Score that selects the best weights: the loss on the dev split, or one of task.scores, which
     is computed on greedy outputs. Default: "loss"."""
     patience: int | None = Field(None, ge=1)

@@ -27,6 +27,7 @@ from seqloom.config.schema.corpora import (
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    ReaderExtensionConfig,
     RobotConfig,
     ScenesConfig,
     SeriesConfig,
@@ -41,6 +42,7 @@ from seqloom.core.storage import sha256, write_file
 from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
+from seqloom.data.readers.extension import read_extension
 from seqloom.data.readers.generated.gestures import GESTURES_VERSION
 from seqloom.data.readers.generated.scenes import SCENE_VERSION
 from seqloom.data.readers.images import image_names
@@ -109,7 +111,8 @@ def fingerprint(config: DataConfig, split: Split) -> str:
 
     For text files, the digest covers the contents, not the names or folders of the files. For
     series, pedestrian tracks and generated data, it covers only the settings and the version of the
-    generator. For images, see `images_digest`.
+    generator. For images, see `images_digest`. For a reader outside
+    seqloom, the digest covers the examples.
     """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)
@@ -202,12 +205,23 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             if corpus.part == "start":  # without the setting, existing runs can be resumed
                 del settings["part"]
             return [settings, VERSION, split]
+        case ReaderExtensionConfig():
+            return _examples_digest(corpus, folder, split)
         case _:
             assert_never(corpus)
 
 
 def _file_digests(names: FileNames, folder: str) -> list[str]:
     return [file_digest(path) for path in locate_all(names, folder)]
+
+
+def _examples_digest(corpus: ReaderExtensionConfig, folder: str, split: Split) -> str:
+    """Return a digest of all examples. The files that a reader outside seqloom reads are not
+    known."""
+    digest = hashlib.sha256()
+    for record in read_extension(corpus, folder, split, f"data.{split}"):
+        digest.update(repr(record).encode())
+    return digest.hexdigest()
 
 
 def _bundled_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[str]:

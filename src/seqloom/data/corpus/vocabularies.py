@@ -9,11 +9,12 @@ import sentencepiece
 from seqloom.config.loading.defaults import OLD_BEHAVIOUR
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
-from seqloom.config.schema.text import TextConfig, TokenizerConfig
+from seqloom.config.schema.text import TextConfig, TokenizerConfig, TokenizerExtensionConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.corpus.disk_cache import cached_folder, discard
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.readers.splits import read_split
+from seqloom.extensions.identity import extension_version
 from seqloom.text.build import load_tokenizer, train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.tokenizer import Tokenizer
@@ -41,6 +42,13 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     text = config.text
     target_only = not config.has_text_source
     tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
+    # The code of a tokenizer outside seqloom is part of the key. Without such a tokenizer, nothing
+    # is added, so that existing caches stay valid.
+    code = [
+        extension_version(tokenizer.extension_target).sha256
+        for tokenizer in (text.tokenizer, text.target)
+        if isinstance(tokenizer, TokenizerExtensionConfig)
+    ]
     digest = json_digest(
         [
             FORMAT,
@@ -48,6 +56,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
             fingerprint(config.data, "train"),
             _vocabulary_settings(text) | {"tags": list(tags)},
             target_only,
+            *code,
         ]
     )
 
@@ -82,7 +91,8 @@ def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     A setting that stands for the old behaviour is left out, so that vocabularies in the cache that
     are older than the setting are found.
     """
-    settings = text.model_dump(mode="json", exclude={"sampling"})
+    unrelated = {"sampling", "split_sentences", "pass_through"}
+    settings = text.model_dump(mode="json", exclude=unrelated)
     old = OLD_BEHAVIOUR["text"].items()
     return {name: value for name, value in settings.items() if (name, value) not in old}
 

@@ -24,6 +24,7 @@ from seqloom.config.schema.corpora import (
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    ReaderExtensionConfig,
     RobotConfig,
     ScenesConfig,
     SeriesConfig,
@@ -40,6 +41,7 @@ from seqloom.data.example import Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
+from seqloom.data.readers.extension import read_extension
 from seqloom.data.readers.frames import read_frames
 from seqloom.data.readers.generated.gestures import read_gestures
 from seqloom.data.readers.generated.scenes import read_scenes
@@ -174,6 +176,8 @@ def _read_records(
             return read_bundled_labels(corpus, split)
         case SyntheticConfig():
             return read_synthetic(corpus, split)
+        case ReaderExtensionConfig():
+            return read_extension(corpus, folder, split, table)
         case _:
             assert_never(corpus)
 
@@ -247,7 +251,7 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
             return list_file_names(path)
         case LinesConfig(path=path) | LongTextConfig(path=path) | FramesConfig(path=path):
             return list_file_names(path)
-        case CaptionsConfig() | SeriesConfig() | TracksConfig():
+        case CaptionsConfig() | SeriesConfig() | TracksConfig() | ReaderExtensionConfig():
             return ()  # the readers of these corpora report missing files
         case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
             return ()

@@ -20,7 +20,7 @@ def select_fastest(
 
     For greedy and beam search, the result is a `CompiledSearch` if `compiled` is True. If
     `compiled` is False, the result is a `CapturedSearch` on a GPU and `search` itself on a CPU.
-    Other searches are returned unchanged.
+    Other searches, and searches with rules outside seqloom, are returned unchanged.
 
     precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
                type of the encoder output.
@@ -29,6 +29,8 @@ def select_fastest(
     """
     if not isinstance(search, Greedy | Beam):
         return search
+    if search.rules.extensions:
+        return search  # the code of these rules may not be capturable
     if compiled:
         return CompiledSearch(search)
     if device.type == "cuda":

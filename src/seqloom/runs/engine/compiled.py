@@ -39,6 +39,8 @@ def unsupported_by_compiled(
         yield f"the decoder ({kind}) does not run the same operations at every step"
     if decoding.kind not in ("greedy", "beam"):
         yield f"decoding.kind: '{decoding.kind}' runs only on torch"
+    if decoding.rules:
+        yield "decoding.rules: rules outside seqloom cannot be compiled"
     if options.attention:
         yield "attention: only torch returns the weights of all layers and heads"
 

@@ -16,6 +16,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionTable
 from seqloom.runs.engine.translator import max_saved, ranks_differently
 from seqloom.runs.options import PredictionOptions
+from seqloom.text.piece_tokenizer import PieceTokenizer
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
@@ -34,9 +35,10 @@ def unsupported_model(model: Model) -> list[str]:
 def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
     if isinstance(part, RecurrentEncoder | RecurrentDecoder):
         yield f"{name} is recurrent, and CTranslate2 runs only Transformers"
-    elif not isinstance(part, TransformerEncoder | TransformerDecoder):
+    elif type(part) not in (TransformerEncoder, TransformerDecoder):
         yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
     else:
+        assert isinstance(part, TransformerEncoder | TransformerDecoder)
         yield from _unsupported_embedder(name, part.embedder)
         # All layers have the same settings. Self-attention and cross-attention of a decoder layer
         # have the same settings, too.
@@ -58,7 +60,8 @@ def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
 
 
 def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
-    if not isinstance(attention.score, DotScore):
+    # Exact types here and below: a subclass from an extension can compute something else.
+    if type(attention.score) is not DotScore:
         kind = type(attention.score).__name__.removesuffix("Score").lower()
         yield f"{name}.score: only dot products are supported, not '{kind}'"
     if attention.projection != "linear":
@@ -88,7 +91,11 @@ def unsupported_request(
         reasons.append(
             "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
         )
-    if isinstance(target, WordTokenizer | WhitespaceTokenizer) and not decoding.allow_unknown:
+    if decoding.rules:
+        names = ", ".join(f"'{rule.kind}'" for rule in decoding.rules)
+        reasons.append(f"decoding.rules: only torch applies rules outside seqloom ({names})")
+    has_words = isinstance(target, WordTokenizer | WhitespaceTokenizer | PieceTokenizer)
+    if has_words and not decoding.allow_unknown:
         reasons.append(
             "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
             "CTranslate2 renormalises probabilities when it forbids it"

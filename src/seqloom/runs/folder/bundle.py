@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,11 @@ from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage, read_manifest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
+from seqloom.runs.folder.extensions import (
+    extension_changes,
+    with_extensions_of_run,
+    write_extensions,
+)
 from seqloom.runs.folder.integrity import (
     CONFIG,
     WEIGHTS,
@@ -27,6 +33,8 @@ from seqloom.runs.folder.integrity import (
 from seqloom.runs.folder.weights import assign_weights, read_tensors
 from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
+
+log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 5
 """Maximum number of times that loading a run folder is repeated. Loading is repeated if it fails
@@ -63,6 +71,7 @@ def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, 
         (temporary / CONFIG).write_text(format_recipe(config), encoding="utf-8")
         (temporary / "text").mkdir()
         task.save(temporary / "text")
+        write_extensions(temporary, config)
 
 
 def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, Task]:
@@ -73,7 +82,10 @@ def read_setup(folder: Path, settings: Sequence[str] = ()) -> tuple[RunConfig, T
     _check_is_run(folder)
     if problems := find_damage(folder):
         raise damaged_run_error(folder, problems)
-    config = load_run_recipe(folder / CONFIG, settings).config
+    try:
+        config = load_run_recipe(folder / CONFIG, settings).config
+    except ConfigError as error:
+        raise with_extensions_of_run(error, folder) from error
     return config, load_task(config, folder / "text")
 
 
@@ -90,7 +102,8 @@ def _check_is_run(folder: Path) -> None:
 def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
     """Check all files of a run folder, then load it.
 
-    If files are damaged, raises one error that lists all of them.
+    If files are damaged, raises one error that lists all of them. Logs a warning about each
+    extension whose code has changed since training.
 
     settings: changes to the recipe, such as "decoding.width=8". The weights must still fit the
               changed model.
@@ -129,6 +142,8 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
         ) from error
     digest = _weights_digest(weights)
     model.to(device).eval().requires_grad_(False)
+    for change in extension_changes(folder, config):
+        log.warning("%s: %s", folder, change)
     return Bundle(folder, config, task, model, digest=digest, settings=tuple(settings))
 
 

@@ -1,0 +1,64 @@
+"""Types of settings that accept built-in values and extensions."""
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from seqloom.config.extensions.section import ExtensionConfig, find_metric
+from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import FORM, Point, is_extension
+
+
+class ByKind:
+    """Selects the section of a union by the `kind` of the table.
+
+    The union has one section class for extensions. A `kind` that is no built-in one and has the
+    form of an extension selects this class. The location of an error then contains FORM.
+    """
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        sections: tuple[type[Section], ...] = get_args(source)
+        [extension] = [section for section in sections if issubclass(section, ExtensionConfig)]
+        choices = {
+            section.model_fields["kind"].default: handler.generate_schema(section)
+            for section in sections
+        }
+        tag = _tag_function(extension.extension_point, frozenset(choices))
+        return core_schema.tagged_union_schema(choices, discriminator=tag)
+
+
+def _tag_function(point: Point, choices: frozenset[str]) -> Callable[[Any], str | None]:
+    def tag(value: Any) -> str | None:
+        kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+        if not isinstance(kind, str) or kind in choices:  # built-in kinds have priority
+            return kind
+        return FORM if is_extension(point, kind) else kind
+
+    return tag
+
+
+class ByName:
+    """Accepts the strings of a union of literals, and the names of metrics outside seqloom."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        literals = [leaf for leaf in get_args(source) if get_origin(leaf) is Literal]
+        names = [name for literal in literals for name in get_args(literal)]
+
+        def check(value: Any, literal: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            is_other = isinstance(value, str) and value not in names
+            if is_other and is_extension("metric", value):
+                find_metric(value)
+                return value
+            return literal(value)
+
+        return core_schema.no_info_wrap_validator_function(
+            check,
+            core_schema.literal_schema(names),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )

@@ -1,0 +1,108 @@
+"""Builds encoders and decoders that are defined outside seqloom, and runs them once to check them.
+
+A wrong shape is then reported before any training, with the shape that is expected.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.config.extensions.section import ExtensionConfig
+from seqloom.config.schema.model import DecoderExtensionConfig, EncoderExtensionConfig
+from seqloom.core.batch import Padded
+from seqloom.core.errors import ConfigError
+from seqloom.core.signature import Signature, Tokens
+from seqloom.models.interface import DecoderModule, EncoderModule, Memory
+from seqloom.text.vocabulary import END, UNKNOWN
+
+Result = TypeVar("Result")
+
+FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError)
+"""Errors of code that does not follow the interface."""
+
+
+def build_extension_encoder(config: EncoderExtensionConfig, signature: Signature) -> EncoderModule:
+    """Build an encoder. Raises ConfigError if its output does not have the shapes of `Memory`."""
+    encoder = config.build_extension(source=signature.source)
+    if not isinstance(encoder, EncoderModule):
+        raise ConfigError(_wrong_type(config, encoder, "EncoderModule"))
+    if isinstance(signature.source, Tokens):
+        memory = _run(config, encoder, lambda: encoder(_example_source()))
+        width = config.state_width
+        _check_shape(config, "states", memory.states, (2, 3, width))
+        _check_shape(config, "mask", memory.mask, (2, 3))
+        _check_shape(config, "summary", memory.summary, (2, 1, width))
+    return encoder
+
+
+def build_extension_decoder(
+    config: DecoderExtensionConfig,
+    signature: Signature,
+    encoder: EncoderModule | None,
+    encoder_width: int,
+) -> DecoderModule:
+    """Build a decoder. Raises ConfigError if its logits do not have the shapes of `Decoder`.
+
+    encoder:       the encoder of the model; None without a source
+    encoder_width: width of the encoder's states; 0 without a source
+    """
+    decoder = config.build_extension(target=signature.target, encoder_width=encoder_width)
+    if not isinstance(decoder, DecoderModule):
+        raise ConfigError(_wrong_type(config, decoder, "DecoderModule"))
+    has_tokens = isinstance(signature.source, Tokens) and isinstance(signature.target, Tokens)
+    if encoder is not None and has_tokens:
+        assert isinstance(signature.target, Tokens)
+        size = signature.target.count
+        with torch.no_grad():
+            memory = encoder(_example_source())
+        tokens = torch.full((2, 4), UNKNOWN)
+        logits = _run(config, decoder, lambda: decoder(tokens, memory, None).logits())
+        _check_shape(config, "logits of forward", logits, (2, 4, size))
+        step = _run(config, decoder, lambda: _first_step(decoder, memory))
+        _check_shape(config, "logits of step", step, (2, size))
+    return decoder
+
+
+def _first_step(decoder: DecoderModule, memory: Memory) -> Tensor:
+    state = decoder.start(memory, max_steps=4)
+    return decoder.step(torch.full((2,), UNKNOWN), state).logits
+
+
+def _example_source() -> Padded:
+    """Two sources of unknown tokens and END, with 2 and 3 tokens."""
+    values = torch.tensor([[UNKNOWN, END, 0], [UNKNOWN, UNKNOWN, END]])
+    return Padded(values, torch.tensor([2, 3]))
+
+
+def _run(config: ExtensionConfig, module: nn.Module, call: Callable[[], Result]) -> Result:
+    """Call a module in evaluation mode, without gradients and without using random numbers."""
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            module.eval()
+            return call()
+    except FAILURES as error:
+        raise ConfigError(
+            f"the {config.extension_point} '{config.kind}' fails for two sources of 2 and 3 tokens: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    finally:
+        module.train()
+
+
+def _check_shape(
+    config: ExtensionConfig, name: str, tensor: Tensor, expected: tuple[int, ...]
+) -> None:
+    if tuple(tensor.shape) != expected:
+        raise ConfigError(
+            f"the {config.extension_point} '{config.kind}' returns {name} of the shape "
+            f"{tuple(tensor.shape)}, but {expected} is expected for two sources of 2 and 3 tokens"
+        )
+
+
+def _wrong_type(config: ExtensionConfig, module: object, expected: str) -> str:
+    return (
+        f"the {config.extension_point} '{config.kind}' is a {type(module).__name__}, but it must be a "
+        f"subclass of seqloom.models.{expected}"
+    )

@@ -1,0 +1,42 @@
+"""PieceTokenizer: the base class of tokenizers that are defined outside seqloom."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from seqloom.extensions.identity import extension_version
+from seqloom.text.tokenizer import content_digest
+from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
+
+
+class PieceTokenizer(VocabularyTokenizer):
+    """Base class of tokenizers outside seqloom. Subclasses implement `split_text`.
+
+    This class handles the vocabulary, tags, normalisation, lowercasing, saving and loading. The
+    parameters of a subclass' constructor, other than `vocabulary` and `preprocessing`, are its
+    settings.
+
+    Decoding concatenates the pieces. A subclass whose pieces are not the text itself, for example
+    because it leaves out spaces, also implements `surfaces`.
+    """
+
+    options: dict[str, Any] = {}  # noqa: RUF012 -- set on each tokenizer, never changed
+    """The settings of the recipe."""
+
+    def split_text(self, text: str) -> Iterable[str]:
+        """Split a text without tags into pieces. A piece must not be empty."""
+        raise NotImplementedError
+
+    def split(self, text: str) -> Iterator[str]:
+        for part, is_tag in self.preprocessing.split(text):
+            if is_tag:
+                yield part
+            else:
+                yield from self.split_text(part)
+
+    def _content(self) -> dict[str, Any]:
+        return {**super()._content(), "options": self.options}
+
+    @property
+    def digest(self) -> str:
+        """See `Tokenizer.digest`. The code of the tokenizer determines the ids, too."""
+        return content_digest({**self._content(), "code": extension_version(type(self)).sha256})
