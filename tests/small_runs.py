@@ -30,8 +30,9 @@ def all_splits(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def train_reverser(folder: Path) -> Path:
-    """Reverses strings; has a single target language."""
-    seqloom.train(tiny_config("training.steps=40", "training.evaluate_every=40"), folder)
+    """Reverses strings; has a single target language. Texts are split into sentences."""
+    settings = ("training.steps=40", "training.evaluate_every=40", "text.split_sentences=true")
+    seqloom.train(tiny_config(*settings, "text.pass_through=false"), folder)
     return folder
 
 

@@ -25,7 +25,7 @@ def test_unknown_characters_are_counted_by_line() -> None:
     [message] = report.messages()
     assert message.startswith(
         "3 of 120 lines contain characters that the vocabulary does not know (lines 4, 17, 90): "
-        "😀 ß \\u200b. "
+        "😀 ß U+200B. "
     )
     assert "train with text that contains them" in message
 

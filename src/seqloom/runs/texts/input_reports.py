@@ -129,8 +129,10 @@ class InputReport:
 
 
 def _visible(part: str) -> str:
-    """Return a part of a text so that control characters and marks can be read."""
-    return part if part.isprintable() and not part.isspace() else ascii(part)[1:-1]
+    """Return a part of a text. White space and invisible characters are written as U+0020."""
+    if part.isprintable() and not part.isspace():
+        return part
+    return " ".join(f"U+{ord(character):04X}" for character in part)
 
 
 def _list(items: Sequence[str], separator: str) -> str:
