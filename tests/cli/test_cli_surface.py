@@ -18,6 +18,10 @@ SURFACE = {
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
         "--overwrite",
     },
+    "augment": {
+        *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
+        *("--set", "--with", "--to", "--overwrite"),
+    },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
         *("--set", "--with"),
@@ -69,7 +73,7 @@ SURFACE = {
 }
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion"}
 PANELS = {
-    "Train": ["demo", "train", "config", "doctor"],
+    "Train": ["demo", "train", "config", "doctor", "augment"],
     "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [

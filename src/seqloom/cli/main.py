@@ -8,6 +8,7 @@ import typer
 
 from seqloom import __version__
 from seqloom.cli.commands.align import align
+from seqloom.cli.commands.augment import augment
 from seqloom.cli.commands.caption import caption
 from seqloom.cli.commands.compare import compare
 from seqloom.cli.commands.complete import complete
@@ -80,6 +81,7 @@ _add("Train", demo, "seqloom demo")
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8")
 _add("Train", doctor, "seqloom doctor recipe.toml")
+_add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
 
 _USE = "Use a trained model"
 _add(_USE, translate, "echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")

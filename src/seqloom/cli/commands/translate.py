@@ -24,15 +24,15 @@ from seqloom.cli.process.progress import count_lines, portion_progress, progress
 from seqloom.cli.process.resumable_output import (
     OutputFile,
     OutputLines,
-    OutputRequest,
     StdoutLines,
+    interruption_message,
     open_output_file,
+    output_request,
 )
 
 if TYPE_CHECKING:
     from seqloom.runs.options import Probabilities
     from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
 
 MAX_LISTED_LINES = 5
 """Maximum number of line numbers in the warning about truncated outputs."""
@@ -165,7 +165,7 @@ def translate(
         target: AbstractContextManager[OutputLines] = nullcontext(StdoutLines())
     else:
         engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
-        request = _output_request(context, run, files, engine_name)
+        request = output_request(context, run, files, engine_name)
         if request is None:
             print_message(
                 "The input is standard input, so this translation cannot be continued after an "
@@ -178,7 +178,7 @@ def translate(
         target as lines,
         progress_bar("translating", "lines", prints=prints) as show,
     ):
-        set_interruption_message(lambda: _interruption_message(lines, output_file, files))
+        set_interruption_message(lambda: interruption_message(lines, output_file, files))
         total = count_lines(files, prints=prints)
         first_line = line_number = lines.finished
         if first_line and output is not None:
@@ -213,56 +213,6 @@ def translate(
             f"{len(truncated):,} of {line_number - first_line:,} outputs reached the length limit "
             f"(line {listed}{more}). Raise it with --set decoding.max_length=…"
         )
-
-
-def _output_request(
-    context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
-) -> OutputRequest | None:
-    """Return everything that determines the output. None if the input includes standard input.
-
-    All options of the command are part of it, except those that only say where the files are.
-    """
-    from seqloom import __version__
-    from seqloom.cli.inputs import PORTION, STDIN
-    from seqloom.data.corpus.fingerprint import file_digest
-    from seqloom.runs.folder.bundle import run_digest
-
-    if not files or STDIN in files:
-        return None
-    options = {
-        parameter.opts[0]: context.params[parameter.name]
-        for parameter in context.command.params
-        if parameter.name in context.params
-        and parameter.name not in ("run_folder", "files", "ensemble", "output", "overwrite")
-    }
-    return {
-        "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
-        "input files": [file_digest(path) for path in files],
-        "options": options,
-        "engine": engine,
-        "seqloom version": f"{__version__}, {PORTION} lines per portion",
-    }
-
-
-def _interruption_message(
-    lines: OutputLines, output: OutputFile | None, files: Sequence[Path] | None
-) -> str:
-    """Return the message about Ctrl-C: how many lines are written, where, and how to continue."""
-    from seqloom.cli.inputs import STDIN
-
-    count = f"the translations of the first {lines.finished:,} input lines"
-    if output is None:
-        return (
-            f"Interrupted. Standard output has {count}. To be able to continue, give input files "
-            "and write to a file with --output FILE."
-        )
-    if not files or STDIN in files:
-        return (
-            f"Interrupted. {output.partial} has {count}. A translation of standard input cannot be "
-            "continued. To start again, add --overwrite."
-        )
-    command = current_command(without="--overwrite")
-    return f"Interrupted. {output.partial} has {count}. To continue, run: {command}"
 
 
 @dataclass(frozen=True)

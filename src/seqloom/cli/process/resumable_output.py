@@ -1,4 +1,4 @@
-"""Output of `translate`: to stdout, or to a file that an interrupted command continues.
+"""Output of `translate` and `augment`: to stdout, or to a file that an interrupted command continues.
 
 While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
 FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
@@ -8,6 +8,8 @@ the lines of a portion are decoded in the same batches: so the result is the sam
 without an interruption.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -15,11 +17,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import typer
 
 from seqloom.cli.output import flush_output, print_line
+from seqloom.cli.process.interrupts import current_command
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import storage_errors, sync, write_file
+
+if TYPE_CHECKING:
+    from seqloom.runs.run import Run
 
 OutputRequest = Mapping[str, Any]
 """Everything that determines the output, as JSON values. "options" is a dictionary of options."""
@@ -248,3 +256,53 @@ def _differences(old: OutputRequest, new: OutputRequest) -> list[str]:
     before, after = old.get("options", {}), new.get("options", {})
     options = dict.fromkeys((*before, *after))
     return names + [name for name in options if before.get(name) != after.get(name)]
+
+
+def output_request(
+    context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
+) -> OutputRequest | None:
+    """Return everything that determines the output. None if the input includes standard input.
+
+    All options of the command are part of it, except those that only say where the files are.
+    """
+    from seqloom import __version__
+    from seqloom.cli.inputs import PORTION, STDIN
+    from seqloom.data.corpus.fingerprint import file_digest
+    from seqloom.runs.folder.bundle import run_digest
+
+    if not files or STDIN in files:
+        return None
+    options = {
+        parameter.opts[0]: context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name in context.params
+        and parameter.name not in ("run_folder", "files", "ensemble", "output", "overwrite")
+    }
+    return {
+        "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
+        "input files": [file_digest(path) for path in files],
+        "options": options,
+        "engine": engine,
+        "seqloom version": f"{__version__}, {PORTION} lines per portion",
+    }
+
+
+def interruption_message(
+    lines: OutputLines, output: OutputFile | None, files: Sequence[Path] | None
+) -> str:
+    """Return the message about Ctrl-C: how many lines are written, where, and how to continue."""
+    from seqloom.cli.inputs import STDIN
+
+    count = f"the translations of the first {lines.finished:,} input lines"
+    if output is None:
+        return (
+            f"Interrupted. Standard output has {count}. To be able to continue, give input files "
+            "and write to a file with --output FILE."
+        )
+    if not files or STDIN in files:
+        return (
+            f"Interrupted. {output.partial} has {count}. A translation of standard input cannot be "
+            "continued. To start again, add --overwrite."
+        )
+    command = current_command(without="--overwrite")
+    return f"Interrupted. {output.partial} has {count}. To continue, run: {command}"
