@@ -38,6 +38,13 @@ def existing_run(folder: Path | None) -> Path | None:
     return folder
 
 
+def existing_parent(path: Path | None) -> Path | None:
+    """Option callback that checks the run of --from. Returns the path unchanged, because the new
+    run stores it."""
+    existing_run(path)
+    return path
+
+
 def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     """Option callback: call `existing_run` for each value of a repeated option."""
     for folder in folders or ():
@@ -68,6 +75,16 @@ EnsembleMembers = Annotated[
         help="Another run folder. The probabilities of all runs are averaged (ensemble). "
         "Can be repeated.",
         callback=existing_runs,
+    ),
+]
+ParentFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="RUN",
+        help="Fine-tune this run: start from its best weights, with its model and vocabulary. "
+        "RECIPE then needs only [data].",
+        callback=existing_parent,
     ),
 ]
 Settings = Annotated[

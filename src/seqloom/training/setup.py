@@ -16,7 +16,7 @@ from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.text import SubwordsConfig
-from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
 from seqloom.core.storage import (
     read_manifest,
     remove_leftovers,
@@ -35,7 +35,7 @@ from seqloom.data.readers.splits import first_of_each_group, merge_references, r
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
-from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
+from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, checkpoint_store, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
 from seqloom.tasks.token_task import TokenTask
@@ -50,8 +50,10 @@ from seqloom.training.fast.select import (
     choose_precision,
     uses_cuda_graphs,
 )
-from seqloom.training.optimizer import build_optimizer
-from seqloom.training.session import Session
+from seqloom.training.fine_tuning.freezing import freeze
+from seqloom.training.fine_tuning.start import Start, check_same_start, load_start, start_facts
+from seqloom.training.optimizer import build_optimizer, restore_optimizer
+from seqloom.training.session import GeneralDevSet, Session
 
 
 @contextmanager
@@ -94,16 +96,21 @@ def open_session(
         if warning := check_expected_files(config.data):
             report(Event("note", 0, {"text": warning}))
     world.barrier()
-    task = read_setup(folder)[1] if resume else learn_task(config)
+    start = _load_start(config, folder, resume)
+    task = _build_task(config, folder, resume, start)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
+    general = _load_general(config, task, report)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
+    if start is not None:
+        start.assign_to(model)
+    freeze(model, config.training.freeze)
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
     _check_lengths(layout, model, train, dev)
     if world.is_main:
-        facts = {"corpus": train.digest, "batching": batching}
+        facts = {"corpus": train.digest, "batching": batching, **start_facts(start)}
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
     # A resumed run keeps the batch layout of its first start, which is stored in the manifest. If
@@ -122,17 +129,71 @@ def open_session(
         task=task,
         dev=dev,
         dev_examples=_read_dev_examples(config),
+        general=general,
         world=world,
         precision=choose_precision(config.training, task.signature.target, world.device),
         event_log=EventLog(folder / EVENT_LOG),
         report=report,
     )
+    if config.training.start is not None:
+        session.evaluated = -1
+    if start is not None and start.moments:
+        restore_optimizer(session.optimizer, model, start.optimizer_tensors(model))
     if resume:
         _resume(session)
     elif world.is_main:
-        for text in _small_vocabularies(config, task):
+        notes = () if start is not None else _small_vocabularies(config, task)
+        for text in notes:
             session.log(Event("note", session.step, {"text": text}))
     return session
+
+
+def _build_task(config: RunConfig, folder: Path, resume: bool, start: Start | None) -> Task:
+    """Return the task: that of the run, of the parent, or a new one learned from the data."""
+    if resume:
+        return read_setup(folder)[1]
+    return learn_task(config) if start is None else start.task
+
+
+def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
+    """Load the parent of a fine-tuning.
+
+    Returns None if there is no parent, or if the run has a checkpoint, which contains everything.
+    """
+    settings = config.training.start
+    if settings is None or (resume and checkpoint_store(folder).paths()):
+        return None
+    start = load_start(config, settings)
+    if resume:
+        check_same_start(folder, start)
+    return start
+
+
+def _load_general(config: RunConfig, task: Task, report: EventCallback) -> GeneralDevSet | None:
+    """Load the general dev set.
+
+    By default, this is the dev split of the parent. If its files are missing, there is no general
+    dev set, and a note says so. Missing files of data.general are an error.
+    """
+    data = config.data.general_data
+    if data is None:
+        return None
+    general = config.model_copy(update={"data": data})
+    try:
+        dataset = _load_corpus(general, task, "dev", report)
+    except NotFoundError as error:
+        if config.data.general:
+            raise
+        text = (
+            "the score on the parent's dev split (general) is not computed, because files are "
+            f"missing: {error}. Set data.parent.folder, or switch it off with data.parent.dev=[]"
+        )
+        report(Event("note", 0, {"text": text}))
+        return None
+    source = "data.general" if config.data.general else "the dev split of the parent"
+    text = f"every evaluation also scores {source} ({len(dataset):,} examples), shown as general"
+    report(Event("note", 0, {"text": text}))
+    return GeneralDevSet(dataset, _read_dev_examples(general))
 
 
 def _small_vocabularies(config: RunConfig, task: Task) -> Iterator[str]:

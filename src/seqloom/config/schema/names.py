@@ -26,3 +26,5 @@ ScoreName = Literal[
 """Scores that compare outputs with references, by their names in recipes and event logs."""
 SourceScoreName = Literal["sari"]
 """Scores that compare outputs with their sources and with references."""
+ModelPart = Literal["embeddings", "encoder", "decoder", "cross-attention", "output"]
+"""Parts of a model that training.freeze can name."""
