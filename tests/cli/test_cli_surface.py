@@ -12,7 +12,12 @@ from seqloom.cli.output import program_name
 
 SURFACE = {
     "demo": {"--run", "--set"},
-    "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
+    "train": {
+        *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
+    },
+    "info": {"RUN", "--json"},
+    "pack": {"RUN", "FILE"},
+    "unpack": {"FILE", "FOLDER"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through"),
@@ -69,6 +74,7 @@ SURFACE = {
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion"}
 PANELS = {
     "Train": ["demo", "train", "config", "doctor"],
+    "Manage runs": ["info", "pack", "unpack"],
     "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [

@@ -15,7 +15,6 @@ from seqloom.config.schema.training import StartConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.models.seq2seq import Model
-from seqloom.runs.folder.archive import open_run
 from seqloom.runs.folder.bundle import Bundle, load_bundle
 from seqloom.runs.folder.integrity import checkpoint_store
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of
@@ -94,7 +93,7 @@ class Start:
 
 def load_start(config: RunConfig, settings: StartConfig) -> Start:
     """Load what a fine-tuning needs from its parent. All files of the parent are checked."""
-    bundle = load_bundle(open_run(Path(settings.run)), torch.device("cpu"))
+    bundle = load_bundle(Path(settings.run), torch.device("cpu"))
     task, rows = _extend_task(bundle, config)
     _check_tags(config, task, settings.run)
     moments = {} if settings.optimizer == "fresh" else _read_moments(bundle, settings.run)
