@@ -255,7 +255,7 @@ def _start_data(session: Session) -> dict[str, Any]:
     }
     groups = groups_of(report)
     if len(groups) > 1:
-        shares = group_shares(groups, session.config.data.temperature)
+        shares = group_shares(groups, session.stream.temperature, session.stream.replay_share)
         data["parts"] = [asdict(share) for share in shares]
     return data
 

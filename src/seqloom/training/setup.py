@@ -217,8 +217,15 @@ def _build_stream(
 ) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
+    replay = config.data.replay
     stream = BatchStream(
-        train, layout, settings.seed, world.rank, world.size, config.data.temperature
+        train,
+        layout,
+        settings.seed,
+        world.rank,
+        world.size,
+        config.data.temperature,
+        None if replay is None else replay.share,
     )
     if world.device.type != "cuda":
         return stream
