@@ -60,7 +60,7 @@ SURFACE = {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
     },
-    "doctor": {"RECIPE", "--set", "--json"},
+    "doctor": {"RECIPE", "--from", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),

@@ -106,9 +106,7 @@ def test_a_continued_optimiser_gets_empty_state_for_new_rows(
     data: Path, parents: dict[str, Path], tmp_path: Path
 ) -> None:
     settings = [*ONE_STEP, "training.start.optimizer=continued"]
-    summary = seqloom.fine_tune(
-        recipe(data), parents["words"], tmp_path / "run", settings=settings
-    )
+    summary = seqloom.fine_tune(recipe(data), parents["words"], tmp_path / "run", settings=settings)
     assert summary.step == 1
 
 
@@ -135,15 +133,11 @@ def test_tags_that_do_not_fit_the_parent_are_errors(
 def test_new_tags_need_a_parent_and_trained_embeddings(
     data: Path, parents: dict[str, Path]
 ) -> None:
+    side = {"kind": "recurrent", "width": 8}
+    model = {"encoder": side, "decoder": side}
+    complete = {**recipe(data), "model": model, "training": {"steps": 5}}
     with pytest.raises(ConfigError, match=r"text\.new_tags: adds tags.*--from RUN"):
-        side = {"kind": "recurrent", "width": 8}
-        load_complete_recipe(
-            {
-                **recipe(data),
-                "model": {"encoder": side, "decoder": side},
-                "training": {"steps": 5},
-            }
-        )
+        load_complete_recipe(complete)
     with pytest.raises(ConfigError, match="new tags would not be learned"):
         load_recipe(recipe(data), ["training.freeze=['embeddings']"], parent=parents["words"])
 
