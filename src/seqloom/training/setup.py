@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -100,7 +101,7 @@ def open_session(
     task = _build_task(config, folder, resume, start)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
-    general = _load_general(config, task, report)
+    general = _load_general(config, task, report, world.is_main)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     if start is not None:
@@ -108,7 +109,7 @@ def open_session(
     freeze(model, config.training.freeze)
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
-    _check_lengths(layout, model, train, dev)
+    _check_lengths(layout, model, train, dev, general)
     if world.is_main:
         facts = {"corpus": train.digest, "batching": batching, **start_facts(start)}
         _prepare_folder(config, folder, resume, task, facts)
@@ -169,8 +170,10 @@ def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
     return start
 
 
-def _load_general(config: RunConfig, task: Task, report: EventCallback) -> GeneralDevSet | None:
-    """Load the general dev set.
+def _load_general(
+    config: RunConfig, task: Task, report: EventCallback, is_main: bool
+) -> GeneralDevSet | None:
+    """Load the general dev set. The main rank reports what it is.
 
     By default, this is the dev split of the parent. If its files are missing, there is no general
     dev set, and a note says so. Missing files of data.general are an error.
@@ -188,11 +191,13 @@ def _load_general(config: RunConfig, task: Task, report: EventCallback) -> Gener
             "the score on the parent's dev split (general) is not computed, because files are "
             f"missing: {error}. Set data.parent.folder, or switch it off with data.parent.dev=[]"
         )
-        report(Event("note", 0, {"text": text}))
+        if is_main:
+            report(Event("note", 0, {"text": text}))
         return None
     source = "data.general" if config.data.general else "the dev split of the parent"
     text = f"every evaluation also scores {source} ({len(dataset):,} examples), shown as general"
-    report(Event("note", 0, {"text": text}))
+    if is_main:
+        report(Event("note", 0, {"text": text}))
     return GeneralDevSet(dataset, _read_dev_examples(general))
 
 
@@ -319,7 +324,13 @@ def _read_dev_examples(config: RunConfig) -> list[Example]:
     return first_of_each_group(examples, config.training.evaluate_examples)
 
 
-def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Dataset) -> None:
+def _check_lengths(
+    layout: BatchLayout,
+    model: Model,
+    train: Dataset,
+    dev: Dataset,
+    general: GeneralDevSet | None,
+) -> None:
     """Raise a DataError if an example is too long for a batch or for the model.
 
     Examples are never truncated.
@@ -327,13 +338,17 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
     for variant in train.variants():
         layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
         problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
+        if general is not None:
+            problems += _beyond_positions(model, general.dataset, "general")
         if problems:
             raise DataError(
                 "some lines are longer than the model's maximum length:\n" + "\n".join(problems)
             )
 
 
-def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
+def _beyond_positions(
+    model: Model, corpus: Dataset, split: Literal["train", "dev", "general"]
+) -> list[str]:
     """Check whether sources or targets are longer than the model allows.
 
     Returns a list with one message for the sources and one message for the targets. A message is
