@@ -28,7 +28,7 @@ def locate_run(path: Path) -> Path:
     if not path.is_dir():
         kind = recognise(path)
         name = kind.name if kind else "a file"
-        problem = f"is {name}, not a run" if path.exists() else "no such run folder"
+        problem = f"is {name}, not a run folder" if path.exists() else "no such run folder"
         raise NotFoundError(f"{path}: {problem}. {_WRITTEN_BY}")
     kind = recognise(path)
     if kind is not None and not (path / "config.toml").is_file():
