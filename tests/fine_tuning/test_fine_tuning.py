@@ -256,3 +256,13 @@ def test_a_transformer_can_be_fine_tuned_and_fine_tuned_again(tmp_path: Path) ->
     parent_data = seqloom.load(folder).config.data.parent
     assert parent_data is not None
     assert parent_data.train[0].kind == COPY["kind"]
+
+
+def test_the_recipe_of_another_fine_tuning_is_rejected_if_its_parent_had_other_data(
+    parent: Path, child: tuple[Summary, EventCollector], tmp_path: Path
+) -> None:
+    recipe = child[0].folder / "config.toml"
+    assert load_recipe(recipe, parent=parent).config.data.parent is not None
+    other = train_parent(tmp_path / "other", "data.train.examples=30")
+    with pytest.raises(ConfigError, match=r"Remove data\.parent"):
+        load_recipe(recipe, parent=other)

@@ -88,16 +88,30 @@ def complete_from_parent(
     base = {**inherited, "training": {**inherited["training"], **derived}}
     own = {key: value for key, value in tables.items() if key != "data"}
     merged = merge_tables(base, own)
-    data = tables.get("data", {})
-    if isinstance(data, dict):
-        data = {**data, "parent": merge_tables(inherited["data"], data.get("parent", {}))}
-    merged["data"] = data
+    merged["data"] = _with_parent_data(tables.get("data", {}), inherited["data"], parent, recipe)
     resolved = load_recipe(merged, overrides, recipe.name)
     _check_same_data_kind(resolved.config, parent, recipe.name)
     _check_kept(resolved.config, base, parent, recipe.name)
     resolved = replace(resolved, origins=_origins(resolved, tables))
     note = _choice_note(resolved, parent, pairs)
     return replace(resolved, notes=(*renamed.notes, *note, *resolved.notes))
+
+
+def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
+    """Add the data of the parent to the data section of a recipe.
+
+    The recipe may change its folder and its dev corpora, but not its training corpora. Such corpora
+    are in the recipe if it was copied from the fine-tuning of another parent.
+    """
+    if not isinstance(data, dict):
+        return data  # reported when the recipe is checked
+    own = data.get("parent", {})
+    if isinstance(own, dict) and own.get("train", inherited["train"]) != inherited["train"]:
+        raise ConfigError(
+            f"{recipe.name}: data.parent is the data of another run than {parent.run}. Remove "
+            "data.parent; fine-tuning copies it from the parent"
+        )
+    return {**data, "parent": merge_tables(inherited, own)}
 
 
 def _inherited(parent: ParentRun) -> Tables:
