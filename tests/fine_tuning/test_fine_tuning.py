@@ -217,6 +217,8 @@ def test_the_recipe_can_name_the_parent_itself(parent: Path) -> None:
 def test_a_preset_or_a_missing_parent_is_an_error(parent: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="remove preset"):
         load_recipe({**copy_recipe(), "preset": "tiny"}, parent=parent)
+    with pytest.raises(ConfigError, match="remove preset"):
+        load_recipe(copy_recipe(), ["preset=tiny"], parent=parent)
     with pytest.raises(NotFoundError, match="no such run"):
         load_recipe(copy_recipe(), parent=tmp_path / "nowhere")
 

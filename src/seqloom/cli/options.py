@@ -109,7 +109,7 @@ ParentFolder = Annotated[
         "--from",
         metavar="RUN",
         help="Fine-tune this run: start from its best weights, with its model and vocabulary. "
-        "RECIPE then needs only [data].",
+        "RECIPE then needs only a data section.",
         callback=existing_parent,
     ),
 ]

@@ -78,7 +78,7 @@ def complete_from_parent(
     """
     renamed = apply_renames(recipe.tables)
     tables = renamed.tables
-    if PRESET in tables:
+    if PRESET in tables or any(text.partition("=")[0].strip() == PRESET for text in overrides):
         raise ConfigError(
             f"{recipe.name}: a fine-tuned model keeps the settings of its parent {parent.run}, so "
             f"it cannot use a preset; remove {PRESET}"
