@@ -15,10 +15,11 @@ from seqloom.core.errors import SeqloomError
 set_mimalloc_purge_delay()
 
 if TYPE_CHECKING:
-    from seqloom.data.recipe import load_recipe
     from seqloom.runs.forecaster import Forecaster, load_forecaster
     from seqloom.runs.prediction import Prediction
+    from seqloom.runs.recipe import load_recipe
     from seqloom.runs.run import Run, load
+    from seqloom.training.fine_tuning.fine_tune import fine_tune
     from seqloom.training.loop import train
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "Prediction",
     "Run",
     "SeqloomError",
+    "fine_tune",
     "load",
     "load_forecaster",
     "load_recipe",
@@ -39,7 +41,8 @@ _HOMES = {
     "Prediction": "seqloom.runs.prediction",
     "Run": "seqloom.runs.run",
     "load": "seqloom.runs.run",
-    "load_recipe": "seqloom.data.recipe",
+    "load_recipe": "seqloom.runs.recipe",
+    "fine_tune": "seqloom.training.fine_tuning.fine_tune",
     "train": "seqloom.training.loop",
 }
 

@@ -12,7 +12,12 @@ from seqloom.cli.output import program_name
 
 SURFACE = {
     "demo": {"--run", "--set"},
-    "train": {"RECIPE", "--run", "--set", "--resume", "--progress"},
+    "train": {
+        *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
+    },
+    "info": {"RUN", "--json"},
+    "pack": {"RUN", "FILE"},
+    "unpack": {"FILE", "FOLDER"},
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
@@ -60,7 +65,7 @@ SURFACE = {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
     },
-    "doctor": {"RECIPE", "--set", "--json"},
+    "doctor": {"RECIPE", "--from", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
@@ -74,6 +79,7 @@ SURFACE = {
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion"}
 PANELS = {
     "Train": ["demo", "train", "config", "doctor", "augment"],
+    "Manage runs": ["info", "pack", "unpack"],
     "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [

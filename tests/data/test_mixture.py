@@ -1,6 +1,7 @@
 """Temperature sampling: shares of the groups, and even draws within a group."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching.mixture import DataGroup, draw_epoch, group_shares
+from seqloom.data.example import REPLAY_GROUP
 
 sizes = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 temperatures = st.floats(1, 100)
@@ -85,3 +87,17 @@ def test_group_of_several_corpora_maps_indices_across_gaps(sizes: list[int]) -> 
     expected = [example for start, stop in ranges for example in range(start, stop)]
     assert group.size == len(expected)
     assert group.examples(np.arange(group.size)).tolist() == expected
+
+
+@given(sizes, st.integers(1, 60), st.floats(0.05, 0.95), st.integers(0, 5))
+def test_replayed_examples_have_their_share_of_every_epoch_and_the_others_are_drawn_once(
+    counts: list[int], replayed: int, share: float, epoch: int
+) -> None:
+    *own, last = make_groups([*counts, replayed])
+    groups = [*own, replace(last, name=REPLAY_GROUP)]
+    drawn = draw_epoch(groups, 1.0, 1, epoch, share)
+    new = drawn[drawn < sum(counts)]
+    assert np.array_equal(new, np.arange(sum(counts)))
+    expected = max(round(sum(counts) * share / (1 - share)), 1)
+    assert len(drawn) - len(new) == expected
+    assert group_shares(groups, 1.0, share)[-1].drawn == expected

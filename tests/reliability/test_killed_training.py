@@ -12,12 +12,13 @@ from faults import faulty_disk
 from forking import REPEAT_FACTOR, ChildProcess, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run, run_damage
+from seqloom.runs.recipe import load_recipe
 from seqloom.training import loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
-from tiny_runs import checkpoint_digests, read_events, temporary_files, tiny_config
+from tiny_runs import LETTERS, checkpoint_digests, read_events, temporary_files, tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +26,8 @@ KILLS_BY_TIME = 13 * REPEAT_FACTOR
 """Number of kills at a random time."""
 KILLS_BY_OPERATION = 12 * REPEAT_FACTOR
 """Number of kills right before a random disk operation."""
+KILLS_OF_FINE_TUNING = 4 * REPEAT_FACTOR
+"""Number of kills of a fine-tuning right before a random disk operation."""
 CHECKPOINT_EVERY = 3
 
 
@@ -125,7 +128,29 @@ def test_results_are_identical_after_kills_at_random_times(
 def test_results_are_identical_after_kills_before_random_disk_operations(
     config: RunConfig, straight: tuple[Path, float], tmp_path: Path
 ) -> None:
-    folder, _ = straight
+    check_kills_before_operations(config, straight[0], tmp_path, KILLS_BY_OPERATION)
+
+
+def test_results_of_a_fine_tuning_are_identical_after_kills(
+    straight: tuple[Path, float], tmp_path: Path
+) -> None:
+    copies = {**LETTERS, "task": "copy"}
+    data = {"train": {**copies, "examples": 40}, "dev": {**copies, "examples": 4}}
+    settings = ["training.steps=6", f"training.checkpoint_every={CHECKPOINT_EVERY}"]
+    settings += ["training.evaluate_every=3", "training.freeze=['encoder']"]
+    config = load_recipe({"data": data}, settings, parent=straight[0]).config
+    KilledTraining(config, tmp_path / "straight" / "run").train()
+    folder = tmp_path / "straight" / "run"
+    check_kills_before_operations(config, folder, tmp_path, KILLS_OF_FINE_TUNING)
+
+
+def check_kills_before_operations(
+    config: RunConfig, folder: Path, tmp_path: Path, kills: int
+) -> None:
+    """Kill trainings right before random disk operations, resume them and compare the results.
+
+    folder: a run that was not killed
+    """
     count = SharedInteger()
 
     def count_all_operations() -> None:
@@ -134,7 +159,7 @@ def test_results_are_identical_after_kills_before_random_disk_operations(
         count.set(disk.count)
 
     assert run_in_child(count_all_operations) == 0
-    for number in range(KILLS_BY_OPERATION):
+    for number in range(kills):
         training = KilledTraining(config, tmp_path / str(number) / "run")
         fatal = random.Random(number).randrange(count.get())
 

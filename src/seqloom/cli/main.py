@@ -20,10 +20,12 @@ from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
 from seqloom.cli.commands.forecast import forecast
 from seqloom.cli.commands.gradients import gradients
+from seqloom.cli.commands.info import info
 from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
 from seqloom.cli.commands.label import label
 from seqloom.cli.commands.lookup import lookup
+from seqloom.cli.commands.pack import pack, unpack
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
@@ -82,6 +84,11 @@ _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8")
 _add("Train", doctor, "seqloom doctor recipe.toml")
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
+
+_RUNS = "Manage runs"
+_add(_RUNS, info, "seqloom info runs/demo")
+_add(_RUNS, pack, "seqloom pack runs/demo demo.seqloom")
+_add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy")
 
 _USE = "Use a trained model"
 _add(_USE, translate, "echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")

@@ -16,33 +16,55 @@ from seqloom.core.errors import NotFoundError
 from seqloom.core.file_kinds import recognise
 
 
-def existing_run(folder: Path | None) -> Path | None:
-    """Option callback that checks a run folder. Returns the folder unchanged.
+def locate_run(path: Path) -> Path:
+    """Return the run folder at a path. For a packed run, return its extracted copy.
 
-    Raises NotFoundError if the folder does not exist. Otherwise starts the integrity check of its
-    files, which runs in a thread while the command imports torch.
+    Raises NotFoundError if there is no run.
     """
-    if folder is None:
-        return None
-    if not folder.is_dir():
-        kind = recognise(folder)
+    from seqloom.runs.folder.archive import is_packed_run, open_run
+
+    if is_packed_run(path):
+        return open_run(path)
+    if not path.is_dir():
+        kind = recognise(path)
         name = kind.name if kind else "a file"
-        problem = f"is {name}, not a run folder" if folder.exists() else "no such run folder"
-        raise NotFoundError(f"{folder}: {problem}. Give a folder that `seqloom train` wrote.")
-    kind = recognise(folder)
-    if kind is not None and not (folder / "config.toml").is_file():
-        raise NotFoundError(
-            f"{folder}: is {kind.name}, not a run folder. Give a folder that `seqloom train` wrote."
-        )
+        problem = f"is {name}, not a run folder" if path.exists() else "no such run folder"
+        raise NotFoundError(f"{path}: {problem}. {_WRITTEN_BY}")
+    kind = recognise(path)
+    if kind is not None and not (path / "config.toml").is_file():
+        raise NotFoundError(f"{path}: is {kind.name}, not a run folder. {_WRITTEN_BY}")
+    return path
+
+
+_WRITTEN_BY = "Give a folder that `seqloom train` wrote, or a file that `seqloom pack` wrote."
+
+
+def existing_run(path: Path | None) -> Path | None:
+    """Option callback: call `locate_run`.
+
+    Also starts the integrity check of the files of the run, which runs in a thread while the
+    command imports torch.
+    """
+    if path is None:
+        return None
+    folder = locate_run(path)
     prepare_for_torch([folder])
     return folder
 
 
+def existing_parent(path: Path | None) -> Path | None:
+    """Option callback that checks the run of --from. Returns the path unchanged, because the new
+    run stores it."""
+    if path is not None:
+        locate_run(path)
+    return path
+
+
 def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     """Option callback: call `existing_run` for each value of a repeated option."""
-    for folder in folders or ():
-        existing_run(folder)
-    return folders
+    if folders is None:
+        return None
+    return [found for folder in folders if (found := existing_run(folder)) is not None]
 
 
 Recipe = Annotated[
@@ -57,9 +79,20 @@ Recipe = Annotated[
 RunFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="RUN", help="Run folder, written by `seqloom train`.", callback=existing_run
+        metavar="RUN",
+        help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
+        callback=existing_run,
     ),
 ]
+RunPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
+        callback=locate_run,
+    ),
+]
+"""Like `RunFolder`, for commands that do not import torch."""
 EnsembleMembers = Annotated[
     list[Path] | None,
     typer.Option(
@@ -68,6 +101,16 @@ EnsembleMembers = Annotated[
         help="Another run folder. The probabilities of all runs are averaged (ensemble). "
         "Can be repeated.",
         callback=existing_runs,
+    ),
+]
+ParentFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="RUN",
+        help="Fine-tune this run: start from its best weights, with its model and vocabulary. "
+        "RECIPE then needs only a data section.",
+        callback=existing_parent,
     ),
 ]
 Settings = Annotated[

@@ -35,11 +35,16 @@ MODEL_SETTINGS = re.compile(
 and meaning with every value."""
 
 
-def resolve_recipe(name: str, settings: Sequence[str] | None) -> ResolvedRecipe:
-    """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings."""
-    from seqloom.data.recipe import load_recipe
+def resolve_recipe(
+    name: str, settings: Sequence[str] | None, parent: Path | None = None
+) -> ResolvedRecipe:
+    """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings.
 
-    resolved = load_recipe(name, settings or ())
+    parent: the run of --from, which completes the recipe of a fine-tuning
+    """
+    from seqloom.runs.recipe import load_recipe
+
+    resolved = load_recipe(name, settings or (), parent=parent)
     for note in resolved.notes:
         print_warning(note)
     return resolved

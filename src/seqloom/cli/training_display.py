@@ -140,17 +140,26 @@ def event_lines(event: Event, total_steps: int) -> list[str]:
         case "step":
             return [f"step {event.step:,}/{total_steps:,}  {'  '.join(step_fields(data))}"]
         case "evaluate":
-            scores = "  ".join(
-                f"{metric_label(key)} {format_score(key, value)}"
-                for key, value in data.items()
-                if isinstance(value, float) and metric_label(key) not in HIDDEN_METRICS
-            )
-            line = f"step {event.step:,}  dev {scores}{'  ← best' if data['best'] else ''}"
-            return [line, *_group_score_lines(data.get("parts", {}))]
+            best = "  ← best" if data["best"] else ""
+            line = f"step {event.step:,}  dev {_format_scores(data)}{best}"
+            general = data.get("general")
+            return [
+                line,
+                *([] if general is None else [f"  general {_format_scores(general)}"]),
+                *_group_score_lines(data.get("parts", {})),
+            ]
         case "note":
             return [f"note: {data['text']}"]
         case _:
             return []
+
+
+def _format_scores(scores: dict[str, Any]) -> str:
+    return "  ".join(
+        f"{metric_label(key)} {format_score(key, value)}"
+        for key, value in scores.items()
+        if isinstance(value, float) and metric_label(key) not in HIDDEN_METRICS
+    )
 
 
 def _start_lines(event: Event) -> list[str]:
@@ -219,8 +228,24 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
         best = f" The best dev score is {score}, at step {summary.best_step:,}."
     return [
         f"{STOP_REASONS[summary.reason]} at step {summary.step:,}.{best}",
+        *_general_lines(summary),
         f"The run is in {summary.folder}. Next, try:",
         *(f"  {command}" for command in next_commands(config, folder)),
+    ]
+
+
+def _general_lines(summary: Summary) -> list[str]:
+    """Return a line that compares the general score before training with that of the best weights.
+
+    The list is empty if there is no general dev set.
+    """
+    before, best = summary.general_before, summary.general_best
+    if not before or not best:
+        return []
+    name = "bleu" if "bleu" in best else "loss"
+    return [
+        f"General {metric_label(name)}: {format_score(name, before[name])} before training, "
+        f"{format_score(name, best[name])} with the best weights."
     ]
 
 

@@ -25,6 +25,9 @@ TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
 """Prefix of the temporary name that an old folder has while a new folder replaces it."""
 SCHEMA = 1
+"""Version of the format of run folders and of all other folders with a manifest. Increase it when
+older versions of seqloom cannot read the new format. A manifest without a version has the version
+1."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -191,11 +194,32 @@ def _restore_or_remove(retired: Path, path: Path) -> None:
         _remove_temporary(retired)
 
 
+def read_format(folder: Path) -> int:
+    """Return the format version of a folder.
+
+    Raises a StorageError if a newer version of seqloom wrote the folder. Nothing else is checked:
+    the version is 1 for a folder without a readable manifest.
+    """
+    path = folder / MANIFEST
+    try:
+        version = json.loads(path.read_bytes()).get("schema", 1)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return 1
+    if isinstance(version, int) and version > SCHEMA:
+        raise StorageError(
+            f"{folder}: was written by a newer version of seqloom (format {version}, this version "
+            f"reads up to {SCHEMA}). Upgrade seqloom: pip install --upgrade seqloom"
+        )
+    return version if isinstance(version, int) else 1
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder.
 
-    Raises NotFoundError if the folder has no manifest, and StorageError if the manifest is damaged.
+    Raises NotFoundError if the folder has no manifest, and StorageError if the manifest is damaged
+    or was written by a newer version of seqloom.
     """
+    read_format(folder)
     path = folder / MANIFEST
     if not path.is_file():
         raise NotFoundError(
@@ -205,7 +229,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         data = path.read_bytes()
         content = json.loads(data)
         del content["seal"]
-        valid = data == _serialise_manifest(content) and content["schema"] == SCHEMA
+        valid = data == _serialise_manifest(content) and content.get("schema", 1) == SCHEMA
         valid = valid and _are_file_entries(content["files"])
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error

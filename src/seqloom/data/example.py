@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Split = Literal["train", "dev", "test"]
+REPLAY_GROUP = "replay of the parent's data"
+"""Group of the training examples that fine-tuning replays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,11 @@ def load_recipe(
 
 
 def count_pairs(data: DataConfig) -> int:
-    """Count the training pairs of a recipe, up to MAX_COUNTED. Invalid lines do not count."""
+    """Count the training pairs of a recipe, up to MAX_COUNTED.
+
+    Invalid lines and the replayed data of a parent do not count.
+    """
     from seqloom.data.readers.splits import read_split  # imports torch, which takes seconds
 
-    skipping = data.model_copy(update={"invalid_lines": "skip"})
+    skipping = data.model_copy(update={"invalid_lines": "skip", "replay": None})
     return sum(1 for _ in islice(read_split(skipping, "train"), MAX_COUNTED))

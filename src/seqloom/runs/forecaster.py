@@ -23,6 +23,7 @@ from seqloom.data.readers.series import SeriesWindow, column_names, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.device import best_device
+from seqloom.runs.folder.archive import open_run
 from seqloom.runs.folder.bundle import Bundle, load_bundle
 from seqloom.runs.folder.integrity import CONFIG, EVALUATION
 from seqloom.tasks.forecast import Forecast
@@ -186,15 +187,16 @@ class Forecaster:
 
 
 def is_forecaster(folder: Path) -> bool:
-    """Return True if the folder is a run folder of task 'forecast'."""
+    """Return True if the folder or packed run is of task 'forecast'."""
     try:
-        return isinstance(load_recipe(folder / CONFIG).config.task, ForecastConfig)
+        recipe = load_recipe(open_run(folder) / CONFIG)
+        return isinstance(recipe.config.task, ForecastConfig)
     except SeqloomError:
         return False
 
 
 def load_forecaster(folder: str | Path, settings: Sequence[str] = ()) -> Forecaster:
-    """Load a run folder of task 'forecast'. All of its files are checked first.
+    """Load a run folder or packed run of task 'forecast'. All of its files are checked first.
 
     settings: changes to the recipe. The weights must still fit the model
     """

@@ -473,10 +473,10 @@ def load(
     settings: Sequence[str] = (),
     engine: EngineKind | None = None,
 ) -> Run:
-    """Load a run folder. All of its files are checked against their digests first.
+    """Load a run folder or a packed run. All of its files are checked against their digests first.
 
-    folder:   a run folder, or a list of run folders. A list is loaded as an ensemble, which
-              averages the probabilities of all models at every step
+    folder:   a run folder, a file that `seqloom pack` wrote, or a list of them. A list is loaded as
+              an ensemble, which averages the probabilities of all models at every step
     settings: changes to the recipe. The weights must still fit the model. Example:
               ["model.decoder.attention.selection=argmax"] for hard attention
     engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine

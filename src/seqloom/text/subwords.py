@@ -158,6 +158,10 @@ class SubwordTokenizer:
     def digest(self) -> str:
         return content_digest(self._content())
 
+    def piece_id(self, piece: str) -> int:
+        """Return the id of a piece; UNKNOWN if the vocabulary does not have it."""
+        return self._processor.piece_to_id(piece)
+
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self._utf8(text))
 

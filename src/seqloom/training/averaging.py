@@ -85,9 +85,13 @@ class LastWeights(Average):
     def average(self, model: nn.Module) -> Weights:
         if not self.kept:
             return weights_of(model)
+        # A mean of equal numbers can differ from them in the last bit, so frozen weights are not
+        # averaged.
         return {
             name: torch.stack([self.kept[step][name] for step in sorted(self.kept)]).mean(0)
-            for name in weights_of(model)
+            if parameter.requires_grad
+            else parameter.detach()
+            for name, parameter in model.named_parameters()
         }
 
     def tensors(self) -> Weights:

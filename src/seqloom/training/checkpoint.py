@@ -14,10 +14,10 @@ from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
+from seqloom.training.fine_tuning.start import OPTIMIZER
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.session import BestScore, Session
 
-OPTIMIZER = "optimizer.safetensors"
 AVERAGES = "averages.safetensors"
 
 KEPT_CHECKPOINTS = 2
@@ -26,6 +26,10 @@ KEPT_CHECKPOINTS = 2
 MAY_CHANGE = (
     "data.folder",
     "data.expected",
+    "data.parent.folder",
+    "data.parent.dev",
+    "data.general",
+    "training.start.run",
     "text.split_sentences",
     "text.pass_through",
     "training.steps",
@@ -35,8 +39,8 @@ MAY_CHANGE = (
     "training.evaluate_examples",
     "training.checkpoint_every",
 )
-"""Settings that a resumed run may change: the data folder, settings that only predictions use,
-durations and intervals."""
+"""Settings that a resumed run may change: the data folders, the path of the parent, the general dev
+set, settings that only predictions use, durations and intervals."""
 
 
 def save_checkpoint(session: Session) -> None:
@@ -164,8 +168,8 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
 
 def _may_change(key: str) -> bool:
     """True if a resumed run may change this setting: `MAY_CHANGE` names the setting itself or a
-    section that contains it."""
-    return any(key == name or key.startswith(f"{name}.") for name in MAY_CHANGE)
+    section or a list that contains it."""
+    return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in MAY_CHANGE)
 
 
 def _flatten(tree: object, path: str = "") -> dict[str, object]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqloom.core.errors import TrainingError
+from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.example import Example
 from seqloom.runs.evaluation.groups import mean_scores, score_groups
 from seqloom.runs.evaluation.perplexity import corpus_batches, corpus_loss
 from seqloom.runs.folder.integrity import WEIGHTS, weights_store
@@ -43,11 +45,13 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
                    resumed run then repeats the evaluation
     """
     check_weights_are_finite(session.model)
-    session.averager.before_evaluation(session.model, session.step)
+    if session.step:  # the start weights of a fine-tuning do not belong to the average
+        session.averager.before_evaluation(session.model, session.step)
     session.model.eval()
     try:
         with session.averager.applied(session.model):
             scores = score_dev(session, check_signals)
+            general = _score_general(session, check_signals)
             name = session.config.training.stopping.score
             session.best_score = session.best_score.after(
                 session.world.broadcast(scores.values[name]),
@@ -61,22 +65,40 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
         session.model.train()
     session.evaluated = session.step
     groups = {"parts": scores.groups} if scores.groups else {}
-    session.log(Event("evaluate", session.step, {**scores.values, "best": is_best, **groups}))
+    data = {**scores.values, "best": is_best, **groups, **general}
+    session.log(Event("evaluate", session.step, data))
 
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
-    """Compute the loss on the whole dev split.
+    """Score the model on the dev split."""
+    return _score(session, session.dev, session.dev_examples, check_signals)
 
-    If the task generates tokens from a source, also decode `session.dev_examples` with greedy
-    search and score the outputs.
+
+def _score_general(
+    session: Session, check_signals: Callable[[], None]
+) -> dict[str, dict[str, float]]:
+    """Return the scores on the general dev set as an entry of the event; empty without this set."""
+    if session.general is None:
+        return {}
+    dataset, examples = session.general.dataset, session.general.examples
+    return {"general": _score(session, dataset, examples, check_signals).values}
+
+
+def _score(
+    session: Session, dataset: Dataset, examples: list[Example], check_signals: Callable[[], None]
+) -> DevScores:
+    """Compute the loss on a whole dataset.
+
+    If the task generates tokens from a source, also decode `examples` with greedy search and score
+    the outputs.
     """
     device, batch_tokens = session.world.device, session.config.training.batch_tokens
-    batches = corpus_batches(session.dev, batch_tokens)
+    batches = corpus_batches(dataset, batch_tokens)
     total, count = corpus_loss(session.model, session.task, batches, device, check_signals)
     if not math.isfinite(total):
         raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
     values = {"loss": total / count}
-    task, examples = session.task, session.dev_examples
+    task = session.task
     if not isinstance(task, TokenTask):
         return DevScores(values)
     values["perplexity"] = math.exp(min(total / count, 100.0))

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from seqloom.core.allocator import set_malloc_thresholds
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.data.batching.mixture import group_shares, groups_of
-from seqloom.data.recipe import load_recipe
 from seqloom.runs.device import best_device
+from seqloom.runs.recipe import load_recipe, read_events
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World, join_world
 from seqloom.training.evaluation import evaluate
@@ -50,6 +50,10 @@ class Summary:
     best:   best dev score; None if nothing was evaluated
     reason: why training ended: "done", "patience", "time" or "signal"
     signal: number of the signal that ended training; None if no signal ended it
+    general_before: scores on the general dev set at the first evaluation, by name
+    general_best:   scores on the general dev set at `best_step`, by name
+
+    The general scores are empty if there is no general dev set.
     """
 
     folder: Path
@@ -58,6 +62,8 @@ class Summary:
     best_step: int
     reason: str
     signal: int | None = None
+    general_before: Mapping[str, float] = field(default_factory=dict)
+    general_best: Mapping[str, float] = field(default_factory=dict)
 
 
 def train(
@@ -95,8 +101,9 @@ def train(
                 session.captured_steps = capture_steps(session)
                 session.log(Event("start", session.step, _start_data(session)))
                 # A resumed run may already be finished, or may have stopped before an evaluation
-                # that was due.
-                reason = _after_step(session, progress, signals) if session.step else None
+                # that was due. A fine-tuning evaluates and saves its start weights.
+                is_due = session.step > 0 or config.training.start is not None
+                reason = _after_step(session, progress, signals) if is_due else None
                 while reason is None:
                     with _locate_failure(session):
                         progress.add(take_step(session))
@@ -105,7 +112,19 @@ def train(
             session.stream.close()
             session.event_log.close()
     score = session.best_score
-    return Summary(folder, session.step, score.best, score.best_step, reason, signals.signal)
+    general = {
+        event["step"]: event["general"] for event in read_events(folder) if "general" in event
+    }
+    return Summary(
+        folder,
+        session.step,
+        score.best,
+        score.best_step,
+        reason,
+        signals.signal,
+        general_before=next(iter(general.values()), {}),
+        general_best=general.get(score.best_step, {}),
+    )
 
 
 def take_step(session: Session) -> StepResult:
@@ -236,7 +255,7 @@ def _start_data(session: Session) -> dict[str, Any]:
     }
     groups = groups_of(report)
     if len(groups) > 1:
-        shares = group_shares(groups, session.config.data.temperature)
+        shares = group_shares(groups, session.stream.temperature, session.stream.replay_share)
         data["parts"] = [asdict(share) for share in shares]
     return data
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.schema.training import AdamWConfig
+from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """Names of the state tensors that AdamW keeps for each parameter."""
@@ -12,7 +13,8 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 def build_optimizer(
     config: AdamWConfig, model: nn.Module, capturable: bool = False
 ) -> torch.optim.AdamW:
-    """Build AdamW. Weight decay applies to matrices only, not to biases and norm gains.
+    """Build AdamW for the parameters that are not frozen. Weight decay applies to matrices only,
+    not to biases and norm gains.
 
     capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """
@@ -20,8 +22,9 @@ def build_optimizer(
     on_gpu = next(model.parameters()).is_cuda
     if capturable:
         rate = torch.tensor(rate, device=next(model.parameters()).device)
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
+    trained = trainable_parameters(model)
+    matrices = [p for p in trained if p.dim() >= 2]
+    vectors = [p for p in trained if p.dim() < 2]
     return torch.optim.AdamW(
         [
             {"params": matrices, "weight_decay": config.weight_decay},
@@ -50,6 +53,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     return {
         f"{name}:{moment}": optimizer.state[parameter][moment]
         for name, parameter in model.named_parameters()
+        if parameter.requires_grad
         for moment in MOMENTS
         if moment in optimizer.state[parameter]
     }
@@ -58,8 +62,11 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Load the state that `optimizer_tensors` returned."""
+    """Load the state that `optimizer_tensors` returned. The state of frozen parameters is left
+    out."""
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         state = {
             moment: tensors[f"{name}:{moment}"].to(parameter.device)
             for moment in MOMENTS

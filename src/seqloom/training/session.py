@@ -55,6 +55,17 @@ class BestScore:
         return patience is not None and self.waited >= patience
 
 
+@dataclass(frozen=True)
+class GeneralDevSet:
+    """A second dev set, which is scored at every evaluation and has no influence on training.
+
+    examples: the examples that every evaluation decodes
+    """
+
+    dataset: Dataset
+    examples: list[Example]
+
+
 @dataclass
 class Session:
     """Everything the training loop reads and changes.
@@ -69,7 +80,7 @@ class Session:
     stream: BatchStream
     step: int = field(default=0, init=False)
     evaluated: int = field(default=0, init=False)
-    """The last evaluated step."""
+    """The last evaluated step. A fine-tuning starts with -1, because it evaluates step 0."""
     seconds: float = field(default=0.0, init=False)
     """Training time up to the last checkpoint, including the time before a resume."""
     best_score: BestScore = field(default=BestScore(), init=False)
@@ -87,6 +98,7 @@ class Session:
     task: Task
     dev: Dataset
     dev_examples: list[Example]
+    general: GeneralDevSet | None
     world: World
     precision: Precision
     event_log: EventLog

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -16,7 +17,7 @@ from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.text import SubwordsConfig
-from seqloom.core.errors import ConfigError, DataError, StorageError
+from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
 from seqloom.core.storage import (
     read_manifest,
     remove_leftovers,
@@ -38,7 +39,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
 from seqloom.runs.folder.extensions import extension_changes
-from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, is_run
+from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, checkpoint_store, is_run
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
 from seqloom.tasks.token_task import TokenTask
@@ -53,8 +54,10 @@ from seqloom.training.fast.select import (
     choose_precision,
     uses_cuda_graphs,
 )
-from seqloom.training.optimizer import build_optimizer
-from seqloom.training.session import Session
+from seqloom.training.fine_tuning.freezing import freeze
+from seqloom.training.fine_tuning.start import Start, check_same_start, load_start, start_facts
+from seqloom.training.optimizer import build_optimizer, restore_optimizer
+from seqloom.training.session import GeneralDevSet, Session
 
 
 @contextmanager
@@ -97,19 +100,24 @@ def open_session(
         if warning := check_expected_files(config.data):
             report(Event("note", 0, {"text": warning}))
     world.barrier()
-    task = read_setup(folder)[1] if resume else learn_task(config)
+    start = _load_start(config, folder, resume)
+    task = _build_task(config, folder, resume, start)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
+    general = _load_general(config, task, report, world.is_main)
     config = _resolve_splitting(config, folder, resume)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
+    if start is not None:
+        start.assign_to(model)
+    freeze(model, config.training.freeze)
     if isinstance(task, TokenTask):
         build_rules(config.decoding, task.target_tokenizer)  # reports an invalid rule now
     batching = choose_batching(config, world.device)
     layout = build_layout(batching, config.training.batch_tokens, train)
-    _check_lengths(layout, model, train, dev)
+    _check_lengths(layout, model, train, dev, general)
     if world.is_main:
-        facts = {"corpus": train.digest, "batching": batching}
+        facts = {"corpus": train.digest, "batching": batching, **start_facts(start)}
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
     # A resumed run keeps the batch layout of its first start, which is stored in the manifest. If
@@ -128,15 +136,21 @@ def open_session(
         task=task,
         dev=dev,
         dev_examples=_read_dev_examples(config),
+        general=general,
         world=world,
         precision=choose_precision(config.training, task.signature.target, world.device),
         event_log=EventLog(folder / EVENT_LOG),
         report=report,
     )
+    if config.training.start is not None:
+        session.evaluated = -1
+    if start is not None and start.moments:
+        restore_optimizer(session.optimizer, model, start.optimizer_tensors(model))
     if resume:
         _resume(session)
     elif world.is_main:
-        for text in _small_vocabularies(config, task):
+        notes = () if start is not None else _small_vocabularies(config, task)
+        for text in notes:
             session.log(Event("note", session.step, {"text": text}))
     return session
 
@@ -149,6 +163,58 @@ def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConf
         return config
     kept = {"split_sentences": read_setup(folder)[0].text.split_sentences}
     return config.model_copy(update={"text": config.text.model_copy(update=kept)})
+
+
+def _build_task(config: RunConfig, folder: Path, resume: bool, start: Start | None) -> Task:
+    """Return the task: that of the run, of the parent, or a new one learned from the data."""
+    if resume:
+        return read_setup(folder)[1]
+    return learn_task(config) if start is None else start.task
+
+
+def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
+    """Load the parent of a fine-tuning.
+
+    Returns None if there is no parent, or if the run has a checkpoint, which contains everything.
+    """
+    settings = config.training.start
+    if settings is None or (resume and checkpoint_store(folder).paths()):
+        return None
+    start = load_start(config, settings)
+    if resume:
+        check_same_start(folder, start)
+    return start
+
+
+def _load_general(
+    config: RunConfig, task: Task, report: EventCallback, is_main: bool
+) -> GeneralDevSet | None:
+    """Load the general dev set. The main rank reports what it is.
+
+    By default, this is the dev split of the parent. If its files are missing, there is no general
+    dev set, and a note says so. Missing files of data.general are an error.
+    """
+    data = config.data.general_data
+    if data is None:
+        return None
+    general = config.model_copy(update={"data": data})
+    try:
+        dataset = _load_corpus(general, task, "dev", report)
+    except NotFoundError as error:
+        if config.data.general:
+            raise
+        text = (
+            "the score on the parent's dev split (general) is not computed, because files are "
+            f"missing: {error}. Set data.parent.folder, or switch it off with data.parent.dev=[]"
+        )
+        if is_main:
+            report(Event("note", 0, {"text": text}))
+        return None
+    source = "data.general" if config.data.general else "the dev split of the parent"
+    text = f"every evaluation also scores {source} ({len(dataset):,} examples), shown as general"
+    if is_main:
+        report(Event("note", 0, {"text": text}))
+    return GeneralDevSet(dataset, _read_dev_examples(general))
 
 
 def _small_vocabularies(config: RunConfig, task: Task) -> Iterator[str]:
@@ -172,8 +238,15 @@ def _build_stream(
 ) -> BatchStream:
     settings = config.training
     layout = build_layout(batching, settings.batch_tokens, train)
+    replay = config.data.replay
     stream = BatchStream(
-        train, layout, settings.seed, world.rank, world.size, config.data.temperature
+        train,
+        layout,
+        settings.seed,
+        world.rank,
+        world.size,
+        config.data.temperature,
+        None if replay is None else replay.share,
     )
     if world.device.type != "cuda":
         return stream
@@ -269,7 +342,13 @@ def _read_dev_examples(config: RunConfig) -> list[Example]:
     return first_of_each_group(examples, config.training.evaluate_examples)
 
 
-def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Dataset) -> None:
+def _check_lengths(
+    layout: BatchLayout,
+    model: Model,
+    train: Dataset,
+    dev: Dataset,
+    general: GeneralDevSet | None,
+) -> None:
     """Raise a DataError if an example is too long for a batch or for the model.
 
     Examples are never truncated.
@@ -277,13 +356,17 @@ def _check_lengths(layout: BatchLayout, model: Model, train: Dataset, dev: Datas
     for variant in train.variants():
         layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
         problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
+        if general is not None:
+            problems += _beyond_positions(model, general.dataset, "general")
         if problems:
             raise DataError(
                 "some lines are longer than the model's maximum length:\n" + "\n".join(problems)
             )
 
 
-def _beyond_positions(model: Model, corpus: Dataset, split: Split) -> list[str]:
+def _beyond_positions(
+    model: Model, corpus: Dataset, split: Literal["train", "dev", "general"]
+) -> list[str]:
     """Check whether sources or targets are longer than the model allows.
 
     Returns a list with one message for the sources and one message for the targets. A message is

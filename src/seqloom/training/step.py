@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.training.distributed import World
+from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 LossFunction = Callable[[Batch], Tensor]
 """Maps a batch to the sum (not the mean) of the loss over its targets."""
@@ -58,8 +59,9 @@ def train_step(
         loss.backward()
         total += loss.detach()
     world.all_reduce_(total)
-    world.all_reduce_gradients(model.parameters())
-    norm = nn.utils.clip_grad_norm_(model.parameters(), float("inf") if clip is None else clip)
+    trained = trainable_parameters(model)
+    world.all_reduce_gradients(trained)
+    norm = nn.utils.clip_grad_norm_(trained, float("inf") if clip is None else clip)
     result = StepResult(total, targets, norm)
     if world.device.type == "cpu":  # on a GPU, reading the value would wait for the device
         check_step_is_finite(model, result)

@@ -255,7 +255,13 @@ def _find_heads(
     """
     from seqloom.analysis.attention import no_attention_error
     from seqloom.runs.alignment import find_heads, save_alignment_heads
+    from seqloom.runs.folder.archive import is_extracted
 
+    if is_extracted(run.folder):
+        raise ConfigError(
+            "--find-heads: the heads are stored in the run, but a packed run cannot be changed. "
+            "Extract it with `seqloom unpack` and give the folder."
+        )
     if run.partners:
         raise ConfigError(
             f"{run.name}: an ensemble averages the attention of its members and has no heads of "

@@ -18,6 +18,7 @@ ORIGIN_COLOURS = {
     "recipe": typer.colors.GREEN,
     "--set": typer.colors.MAGENTA,
     "preset": typer.colors.CYAN,
+    "parent": typer.colors.CYAN,
     "default": typer.colors.BRIGHT_BLACK,
 }
 

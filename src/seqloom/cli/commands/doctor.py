@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import Json, Recipe, Settings
+from seqloom.cli.options import Json, ParentFolder, Recipe, Settings
 from seqloom.cli.output import print_json
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
     from seqloom.data.checks.doctor import DatasetCheck, WorstBatch
     from seqloom.data.checks.statistics import SplitStatistics, TokenStatistics
+    from seqloom.data.checks.vocabulary_fit import VocabularyFit
+    from seqloom.data.corpus.vocabularies import Tokenizers
     from seqloom.data.example import Split
+    from seqloom.tasks.task import Task
     from seqloom.training.memory_estimate import StepMemory
 
 LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -31,12 +34,15 @@ BAR_WIDTH = 40
 """Width of the longest bar of a histogram, in columns."""
 
 
-def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> None:
+def doctor(
+    recipe: Recipe, parent: ParentFolder = None, settings: Settings = None, json: Json = False
+) -> None:
     """Check the data of a recipe before training.
 
     Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
-    the memory of the largest batch. Exit code: 66 if a file is missing, 65 for other errors.
+    the memory of the largest batch. With --from RUN, also reports how well the vocabulary of that
+    run fits the data. Exit code: 66 if a file is missing, 65 for other errors.
     """
     set_interruption_message(
         lambda: (
@@ -44,13 +50,18 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
             f"{current_command()}"
         )
     )
-    config = resolve_recipe(recipe, settings).config
+    config = resolve_recipe(recipe, settings, parent).config
 
     from seqloom.data.checks.doctor import examine
 
+    task = _parent_task(config)
     with progress_bar("learning vocabularies", "examples") as show:
-        findings = examine(config, lambda split, done: show(done, None, f"reading {split}"))
-        memory = _measure_memory(config, findings.worst_batch)
+        findings = examine(
+            config,
+            lambda split, done: show(done, None, f"reading {split}"),
+            _tokenizers(task),
+        )
+        memory = _measure_memory(config, findings.worst_batch, task)
     if json:
         print_json(_to_json(config, findings, memory), indent=2)
     else:
@@ -58,8 +69,29 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
     raise typer.Exit(findings.exit_code)
 
 
-def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory | None:
+def _parent_task(config: RunConfig) -> Task | None:
+    """Return the task of the run that is fine-tuned, with its vocabulary; None without a parent."""
+    from seqloom.training.fine_tuning.start import load_start
+
+    return None if config.training.start is None else load_start(config, config.training.start).task
+
+
+def _tokenizers(task: Task | None) -> Tokenizers | None:
+    """Return the tokenizers of a task; None if there is no task or it has no tokenizers."""
+    from seqloom.data.corpus.vocabularies import Tokenizers
+    from seqloom.tasks.token_task import TokenTask
+
+    if not isinstance(task, TokenTask):
+        return None
+    return Tokenizers(task.source_tokenizer, task.target_tokenizer)
+
+
+def _measure_memory(
+    config: RunConfig, batch: WorstBatch | None, task: Task | None
+) -> StepMemory | None:
     """Return the memory that a training step with this batch needs.
+
+    task: the task of the run that is fine-tuned. None: the task is learned from the data
 
     Returns None if there is no batch, the model cannot be built, or the batch is too long for the
     model.
@@ -71,7 +103,7 @@ def _measure_memory(config: RunConfig, batch: WorstBatch | None) -> StepMemory |
     if batch is None:
         return None
     try:
-        task = learn_task(config)
+        task = task or learn_task(config)
         model = build_model(config.model, task.signature)
     except SeqloomError:
         return None  # the dataset check reports why the model cannot be built
@@ -98,6 +130,8 @@ def _print_findings(
                 console.print(line, soft_wrap=True)
     if findings.worst_batch is not None:
         console.print(_describe_batch(findings.worst_batch, memory), soft_wrap=True)
+    for fit in findings.vocabulary_fits:
+        console.print(_describe_fit(fit), soft_wrap=True)
     console.print()
     for finding in findings.findings:
         level = (finding.level, LEVEL_STYLES[finding.level])
@@ -180,6 +214,20 @@ def _describe_batch(batch: WorstBatch, memory: StepMemory | None) -> str:
     )
 
 
+def _describe_fit(fit: VocabularyFit) -> str:
+    new, parent = fit.new, fit.parent
+    line = (
+        f"vocabulary of the parent, {fit.side}: {new.pieces_per_word:.2f} pieces per word, "
+        f"{new.unknown_share:.2%} unknown"
+    )
+    if parent is None:
+        return f"{line} (the files of the parent's data are missing)"
+    return (
+        f"{line}; in the parent's data {parent.pieces_per_word:.2f} pieces per word, "
+        f"{parent.unknown_share:.2%} unknown"
+    )
+
+
 def _mebibytes(size: int) -> str:
     return f"{size / 2**20:,.0f}"
 
@@ -194,6 +242,15 @@ def _to_json(
         ],
         "worst_batch": None if findings.worst_batch is None else asdict(findings.worst_batch),
         "memory_bytes": None if memory is None else asdict(memory),
+        "vocabulary_fit": [_fit_to_json(fit) for fit in findings.vocabulary_fits],
+    }
+
+
+def _fit_to_json(fit: VocabularyFit) -> dict[str, Any]:
+    counts = {"new": fit.new, "parent": fit.parent}
+    return {"side": fit.side} | {
+        name: None if each is None else {**asdict(each), "pieces_per_word": each.pieces_per_word}
+        for name, each in counts.items()
     }
 
 

@@ -168,14 +168,28 @@ def _evaluate_run(
             lowercase=lowercase,
             progress=advance,
         )
-    try:
-        different = " and ".join(report.changed_settings(run.folder))
-        replaced = f" They replace a report that differs in {different}." if different else ""
-        saved.append(report.save(run.folder))
-        print_message(f"Outputs and scores are in {saved[-1]}.{replaced}")
-    except StorageError as error:
-        print_warning(f"outputs and scores could not be saved: {error}")
+    if _stores_reports(run.folder):
+        try:
+            different = " and ".join(report.changed_settings(run.folder))
+            replaced = f" They replace a report that differs in {different}." if different else ""
+            saved.append(report.save(run.folder))
+            print_message(f"Outputs and scores are in {saved[-1]}.{replaced}")
+        except StorageError as error:
+            print_warning(f"outputs and scores could not be saved: {error}")
     return report
+
+
+def _stores_reports(folder: Path) -> bool:
+    """Return True if a report can be stored in the folder. For a packed run, say that it cannot."""
+    from seqloom.runs.folder.archive import is_extracted
+
+    if not is_extracted(folder):
+        return True
+    print_message(
+        "outputs and scores are not stored, because this is a packed run. To store them, extract it "
+        "with `seqloom unpack` and evaluate the folder"
+    )
+    return False
 
 
 def _evaluate_forecaster(
@@ -186,10 +200,11 @@ def _evaluate_forecaster(
     The printed table also contains the scores of the baselines.
     """
     report = forecaster.evaluate(split, data=config.data)
-    try:
-        print_message(f"Forecasts and scores are in {report.save(forecaster.folder)}.")
-    except StorageError as error:
-        print_warning(f"forecasts and scores could not be saved: {error}")
+    if _stores_reports(forecaster.folder):
+        try:
+            print_message(f"Forecasts and scores are in {report.save(forecaster.folder)}.")
+        except StorageError as error:
+            print_warning(f"forecasts and scores could not be saved: {error}")
     if json:
         print_json(report.to_json(), indent=2)
         return

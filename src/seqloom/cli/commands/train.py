@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqloom.cli.options import Recipe, Settings
+from seqloom.cli.options import ParentFolder, Recipe, Settings
 from seqloom.cli.output import print_message
 from seqloom.cli.process.interrupts import (
     current_command,
@@ -22,6 +22,14 @@ def train(
         Path | None,
         typer.Option("--run", metavar="FOLDER", help="Run folder to write. Default: runs/RECIPE."),
     ] = None,
+    parent: ParentFolder = None,
+    continue_optimizer: Annotated[
+        bool,
+        typer.Option(
+            "--continue-optimizer",
+            help="With --from: continue with the optimiser state of that run. Default: a new one.",
+        ),
+    ] = False,
     settings: Settings = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the interrupted training of the run folder.")
@@ -36,12 +44,17 @@ def train(
 ) -> None:
     """Train a model from a recipe and write a self-contained run folder.
 
-    With --resume, RECIPE can be the run folder itself.
+    With --resume, RECIPE can be the run folder itself. With --from RUN, training continues from the
+    weights of another run on the data of RECIPE (fine-tuning).
     """
     set_interruption_message(
         lambda: f"Interrupted before training. To start again, run: {current_command()}"
     )
-    config = resolve_recipe(recipe, settings).config
+    if continue_optimizer:
+        if parent is None:
+            raise ConfigError("--continue-optimizer needs a run to continue from: add --from RUN")
+        settings = ["training.start.optimizer=continued", *(settings or ())]
+    config = resolve_recipe(recipe, settings, parent).config
     is_run = (Path(recipe) / "config.toml").is_file()
     folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
     if not resume and (folder / "config.toml").exists():

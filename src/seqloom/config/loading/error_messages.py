@@ -45,6 +45,9 @@ EXAMPLES = {
     "decoder": '[model.decoder] with kind = "recurrent"',
     "training": "[training] with steps = 10000",
     "steps": "steps = 10000",
+    "run": 'run = "runs/general"',
+    "tag": "tag = '<2yo>'",
+    "like": "like = '<2en>'",
 }
 """An example for each required key. The error message about a missing key shows it."""
 

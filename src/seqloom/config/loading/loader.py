@@ -38,7 +38,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
 from seqloom.core.file_kinds import recognise
 
-Origin = Literal["recipe", "--set", "preset", "default"]
+Origin = Literal["recipe", "--set", "preset", "parent", "default"]
 """Where the value of a setting comes from."""
 RECIPE_FILE = "config.toml"
 """Name of the recipe in a run folder."""
@@ -83,17 +83,39 @@ def load_recipe(
     """
     if isinstance(source, Mapping):
         return _resolve(dict(source), overrides, name or "recipe", count_pairs)
+    if (Path(source) / RECIPE_FILE).is_file():
+        return load_run_recipe(Path(source) / RECIPE_FILE, overrides)
+    recipe = read_tables(source, name)
+    return _resolve(recipe.tables, overrides, recipe.name, count_pairs)
+
+
+@dataclass(frozen=True)
+class RecipeTables:
+    """The tables of a recipe before it is completed and checked.
+
+    name: name of the recipe in error messages
+    """
+
+    tables: dict[str, Any]
+    name: str
+
+
+def read_tables(source: str | Path | Mapping[str, Any], name: str | None = None) -> RecipeTables:
+    """Read the tables of a recipe. The parameters are those of `load_recipe`."""
+    if isinstance(source, Mapping):
+        return RecipeTables(dict(source), name or "recipe")
     path = Path(source)
     if (path / RECIPE_FILE).is_file():
-        return load_run_recipe(path / RECIPE_FILE, overrides)
+        path = path / RECIPE_FILE
     if not path.is_file():
-        if str(source) in bundled_recipes():
-            return load_bundled_recipe(str(source), overrides)
+        bundled = bundled_recipes()
+        if str(source) in bundled:
+            return RecipeTables(_parse(bundled[str(source)].read_bytes(), str(source)), str(source))
         raise NotFoundError(f"{path}: {_missing_file_problem(path)}")
     data = _read_bytes(path)
     if problem := not_a_recipe(path, data):
         raise ConfigError(f"{path}: {problem}")
-    return _read(data, overrides, name or str(path), count_pairs)
+    return RecipeTables(_parse(data, name or str(path)), name or str(path))
 
 
 def load_run_recipe(path: Path, overrides: Sequence[str] = ()) -> ResolvedRecipe:
@@ -114,7 +136,7 @@ def load_bundled_recipe(name: str, overrides: Sequence[str] = ()) -> ResolvedRec
         raise NotFoundError(
             f"{name}: there is no such bundled recipe; the bundled recipes are {names}"
         )
-    return _read(bundled[name].read_bytes(), overrides, name)
+    return _resolve(_parse(bundled[name].read_bytes(), name), overrides, name)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -147,12 +169,6 @@ def _missing_file_problem(path: Path) -> str:
         return f"there is no such file; did you mean the bundled recipe {similar_name}?"
     hint = f"; the bundled recipes are {', '.join(names)}" if names else ""
     return f"there is no such file{hint}"
-
-
-def _read(
-    data: bytes, overrides: Sequence[str], name: str, count_pairs: CountPairs | None = None
-) -> ResolvedRecipe:
-    return _resolve(_parse(data, name), overrides, name, count_pairs)
 
 
 def _parse(data: bytes, name: str) -> dict[str, Any]:
@@ -235,9 +251,9 @@ def _origins(
     """
     origins: dict[str, Origin] = {}
     for ref in list_setting_refs(config):
-        path, is_given = _written_path(ref.path, final_tables)
+        path, is_given = written_path(ref.path, final_tables)
         is_overridden = any(path[: len(prefix)] == prefix for prefix in overridden_paths)
-        _, is_in_recipe = _written_path(ref.path, recipe_tables)
+        _, is_in_recipe = written_path(ref.path, recipe_tables)
         origin: Origin
         if not is_given:
             origin = "default"
@@ -251,7 +267,7 @@ def _origins(
     return origins
 
 
-def _written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
+def written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
     """Return the path as the user wrote it in these tables, and whether the tables contain it.
 
     A single corpus may be written as a table instead of a list. Then its path has no index.

@@ -20,7 +20,8 @@ class Setting:
 
     key:     the key, as users write it in --set
     value:   the value in TOML; empty if the setting is not set and has no default
-    origin:  where the value comes from: the recipe, --set, the preset or the default
+    origin:  where the value comes from: the recipe, --set, the preset, the parent
+             (in fine-tuning) or the default
     meaning: description of the setting (`describe_field`)
     """
 

@@ -61,6 +61,37 @@ class ExpectedDataConfig(Section):
     """Files of the data set."""
 
 
+_TrainCorpora = Annotated[tuple[TrainSplitConfig, ...], BeforeValidator(_as_tuple)]
+_Corpora = Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple)]
+
+
+class ParentDataConfig(Section):
+    """The data of the run that is fine-tuned. Fine-tuning copies these settings from that run."""
+
+    folder: str = "."
+    """Folder that relative paths in this section start from. Default: "."."""
+    train: Annotated[_TrainCorpora, Field(min_length=1)]
+    """Training corpora of the parent. They are read only for data.replay."""
+    dev: _Corpora = ()
+    """Dev corpora of the parent. They are the default of data.general; an empty list switches this
+    off. Default: []."""
+    test: _Corpora = ()
+    """Test corpora of the parent. They say which training pairs are held out. Default: []."""
+    invalid_lines: Literal["error", "skip"] = "error"
+    """What to do with lines that cannot be used, as in data.invalid_lines. Default: "error"."""
+    merge_references: bool = False
+    """Merge pairs with the same source in scoring, as in data.merge_references. Default: false."""
+
+
+class ReplayConfig(Section):
+    """Replay: fine-tuning also trains on pairs of the parent's training data, so that the model
+    forgets less of it."""
+
+    share: float = Field(0.2, gt=0, lt=1)
+    """Share of the pairs of an epoch that come from the parent's training data. Each epoch uses
+    other pairs of it. Default: 0.2."""
+
+
 class DataConfig(Section):
     """The data of a run. Each split is one corpus or a list of corpora."""
 
@@ -76,6 +107,15 @@ class DataConfig(Section):
     Default: 2 % of the training pairs, which are held out."""
     test: Annotated[tuple[SplitConfig, ...], BeforeValidator(_as_tuple)] = ()
     """Corpora that `seqloom evaluate` scores. Default: []."""
+    general: _TrainCorpora = ()
+    """Corpora that are also scored at every evaluation, for example to see what fine-tuning
+    forgets. They never influence training. Default: the dev corpora of the parent in
+    fine-tuning, otherwise []."""
+    replay: ReplayConfig | None = None
+    """Train also on the data of the parent. Default: off."""
+    parent: ParentDataConfig | None = None
+    """Data of the run that is fine-tuned. `seqloom train RECIPE --from RUN` copies it from that
+    run. Default: none."""
     temperature: float = Field(1.0, ge=1)
     """Balance between training corpora or language pairs of different sizes: a corpus with n
     examples is sampled in proportion to n^(1/temperature). With 1, each example is used once per
@@ -92,6 +132,21 @@ class DataConfig(Section):
     merge_references: bool = False
     """In scoring, merge pairs with the same source into one example with several references.
     Default: false."""
+
+    @property
+    def parent_data(self) -> "DataConfig | None":
+        """The data of the parent as a data section of its own. None without a parent."""
+        if self.parent is None:
+            return None
+        names = type(self.parent).model_fields
+        return DataConfig.model_construct(**{name: getattr(self.parent, name) for name in names})
+
+    @property
+    def general_data(self) -> "DataConfig | None":
+        """A data section whose dev split is the general dev set. None if there is no such set."""
+        if self.general:
+            return self.model_copy(update={"dev": self.general, "general": (), "replay": None})
+        return self.parent_data if self.parent is not None and self.parent.dev else None
 
     @property
     def has_frames(self) -> bool:

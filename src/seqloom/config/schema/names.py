@@ -28,3 +28,5 @@ SourceScoreName = Literal["sari"]
 """Scores that compare outputs with their sources and with references."""
 ExtensionName = NewType("ExtensionName", str)
 """A metric outside seqloom: "module:name" or a registered name."""
+ModelPart = Literal["embeddings", "encoder", "decoder", "cross-attention", "output"]
+"""Parts of a model that training.freeze can name."""

@@ -139,6 +139,7 @@ class RunConfig(Section):
             *self._batching_problems(),
             *self._long_text_problems(),
             *self._vocabulary_problems(),
+            *self._fine_tuning_problems(),
         ]
         if problems:
             raise ValueError("\n".join(problems))
@@ -450,4 +451,33 @@ class RunConfig(Section):
                     "model.decoder.copying: copied tokens need one vocabulary for source and "
                     "target; set text.shared = true, or copying = false"
                 )
+        return problems
+
+    def _fine_tuning_problems(self) -> list[str]:
+        problems = []
+        is_fine_tuning = self.training.start is not None
+        advice = "give the run to fine-tune: seqloom train RECIPE --from RUN"
+        if self.text.new_tags and not is_fine_tuning:
+            problems.append(
+                f"text.new_tags: adds tags to the vocabulary of another run; {advice}. For "
+                "training from random weights, use text.tags"
+            )
+        if self.text.new_tags and not isinstance(self.task, TranslationConfig):
+            problems.append(
+                f"text.new_tags: the task '{self.task.kind}' has no tags; remove new_tags"
+            )
+        if self.text.new_tags and "embeddings" in self.training.freeze:
+            problems.append(
+                "training.freeze: 'embeddings' also freezes the embeddings of text.new_tags, so the "
+                "new tags would not be learned; remove one of the two"
+            )
+        if self.data.replay is not None and self.data.parent is None:
+            problems.append(f"data.replay: there is no data to replay; {advice}")
+        if self.data.replay is not None and (
+            isinstance(self.task, ForecastConfig) or self.data.is_long_text
+        ):
+            problems.append(
+                "data.replay: series and long text cannot be replayed; remove replay, and add the "
+                "old files to data.train"
+            )
         return problems

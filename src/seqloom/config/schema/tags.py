@@ -52,8 +52,14 @@ def corpus_tag(corpus: CorpusOrHoldOutConfig) -> str | None:
 
 
 def training_tags(data: DataConfig) -> tuple[str, ...]:
-    """Return the tags of the training corpora, each once. The model learns no other tags."""
-    tags = (corpus_tag(corpus) for corpus in expand_corpora(data.train))
+    """Return the tags of the training corpora, each once. The model learns no other tags.
+
+    The tags of the parent's training corpora are included, because a fine-tuned model knows them.
+    """
+    corpora = expand_corpora(data.train)
+    if data.parent is not None:
+        corpora += expand_corpora(data.parent.train)
+    tags = (corpus_tag(corpus) for corpus in corpora)
     return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
 

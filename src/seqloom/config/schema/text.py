@@ -79,6 +79,16 @@ class SubwordSamplingConfig(Section):
     uses the next of these versions. Default: 8."""
 
 
+class NewTagConfig(Section):
+    """A tag that fine-tuning adds to the vocabulary of the parent."""
+
+    tag: str
+    """The new tag, such as '<2yo>'."""
+    like: str
+    """A tag or another token of the parent's vocabulary. The embedding and the output weights of the new tag start
+    as a copy of those of this token."""
+
+
 class TextConfig(Section):
     """Tokenizers of source and target."""
 
@@ -103,6 +113,9 @@ class TextConfig(Section):
     """Strings such as '<U>' or '<2fr>' that are always a single token. Predictions have a warning if
     a source text contains none of them. Default: []."""
 
+    new_tags: tuple[NewTagConfig, ...] = ()
+    """Tags that fine-tuning adds to the vocabulary of the parent, for example for a new language.
+    Default: []."""
     split_sentences: Literal["auto"] | bool = "auto"
     """Split each input of a translation run into sentences, translate every sentence, and join the
     outputs. Training and scoring never split. "auto" splits if the training data consists of single
@@ -124,7 +137,8 @@ class TextConfig(Section):
                 "shared = true means one tokenizer for both sides, but target_tokenizer is set; "
                 "remove one of the two"
             )
-        invalid = [tag for tag in self.tags if not tag or tag != tag.strip() or " " in tag]
+        tags = (*self.tags, *(new.tag for new in self.new_tags))
+        invalid = [tag for tag in tags if not tag or tag != tag.strip() or " " in tag]
         if invalid:
             raise ValueError(f"tags must be non-empty and without spaces, not {invalid}")
         kinds = [tokenizer.kind for tokenizer in (self.tokenizer, self.target)]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seqloom.config.extensions.unions import ByName
-from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
+from seqloom.config.schema.names import ExtensionName, ModelPart, ScoreName, SourceScoreName
 from seqloom.config.schema.section import Section
 
 
@@ -148,6 +148,17 @@ class StoppingConfig(Section):
     """Stop after this many minutes. Default: no time limit."""
 
 
+class StartConfig(Section):
+    """Fine-tuning: training starts from the best weights of another run, the parent."""
+
+    run: str
+    """Run folder or packed file of the parent. `seqloom train RECIPE --from RUN` sets it. The model
+    and the vocabulary are those of the parent."""
+    optimizer: Literal["fresh", "continued"] = "fresh"
+    """State of the optimiser at the start: "fresh" is empty, "continued" is the state in the last
+    checkpoint of the parent. Default: "fresh"."""
+
+
 class TrainingConfig(Section):
     """How a model is trained."""
 
@@ -207,6 +218,13 @@ class TrainingConfig(Section):
     """Early stopping, and the choice of the best weights. Default: no early stopping."""
     seed: int = Field(1, ge=0, lt=2**63)
     """Seed of the initial weights, the order of the data and dropout. Default: 1."""
+    start: StartConfig | None = None
+    """Run to fine-tune. Default: training starts from random weights."""
+    freeze: tuple[ModelPart, ...] = ()
+    """Parts of the model that are not trained: "embeddings", "encoder", "decoder",
+    "cross-attention" and "output". The parts do not include each other: "encoder" and "decoder" are
+    without embeddings, and "decoder" is without cross-attention and output layer. Weights that
+    several parts share are frozen with each of them. Default: []."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -7,6 +7,9 @@ The examples of a group are drawn in random order. When all of them have been dr
 shuffled again. Each epoch continues where the previous epoch stopped. So, after each epoch, two
 examples of the same group have been drawn equally often, or one of them once more than the other.
 The examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
+
+Replayed examples of a parent are a group of their own. The temperature does not apply to them. The
+setting data.replay.share determines their share of an epoch.
 """
 
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqloom.data.corpus.dataset import CorpusReport, IntArray
+from seqloom.data.example import REPLAY_GROUP
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,28 @@ class GroupShare:
     drawn: int
 
 
-def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare]:
+def group_shares(
+    groups: list[DataGroup], temperature: float, replay_share: float | None = None
+) -> list[GroupShare]:
     """Compute how many examples an epoch draws from each group.
 
     An epoch has as many draws as the split has examples. Each group gets at least one draw, which
-    can make the epoch slightly longer.
+    can make the epoch slightly longer. Draws of replayed examples are added to these.
+
+    replay_share: share of the replayed examples in an epoch; None if nothing is replayed
     """
+    if replay_share is not None:
+        own = [group for group in groups if group.name != REPLAY_GROUP]
+        shares = group_shares(own, temperature)
+        count = sum(share.drawn for share in shares) * replay_share / (1 - replay_share)
+        return [
+            *shares,
+            *(
+                GroupShare(group.name, group.size, max(round(count), 1))
+                for group in groups
+                if group.name == REPLAY_GROUP
+            ),
+        ]
     sizes = np.array([group.size for group in groups])
     # Divide by the largest size first, so that the power cannot overflow.
     weights = (sizes / sizes.max()) ** (1 / temperature)
@@ -85,11 +105,17 @@ def group_shares(groups: list[DataGroup], temperature: float) -> list[GroupShare
     ]
 
 
-def draw_epoch(groups: list[DataGroup], temperature: float, seed: int, epoch: int) -> IntArray:
+def draw_epoch(
+    groups: list[DataGroup],
+    temperature: float,
+    seed: int,
+    epoch: int,
+    replay_share: float | None = None,
+) -> IntArray:
     """Return the indices of the examples drawn for an epoch, in ascending order. An example that is
     drawn several times is repeated."""
     draws = []
-    shares = group_shares(groups, temperature)
+    shares = group_shares(groups, temperature, replay_share)
     for group_index, (group, share) in enumerate(zip(groups, shares, strict=True)):
         positions = np.arange(epoch * share.drawn, (epoch + 1) * share.drawn)
         cycles = np.split(positions, np.flatnonzero(positions % group.size == 0))

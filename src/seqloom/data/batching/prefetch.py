@@ -31,6 +31,7 @@ class PrefetchStream(BatchStream):
             stream.rank,
             stream.ranks,
             stream.temperature,
+            stream.replay_share,
         )
         self._stream = stream
         self._prepare = prepare

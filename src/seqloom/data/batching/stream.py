@@ -8,7 +8,7 @@ import numpy as np
 
 from seqloom.core.batch import Batch
 from seqloom.data.batching.layout import BatchLayout
-from seqloom.data.batching.mixture import draw_epoch, groups_of
+from seqloom.data.batching.mixture import draw_epoch, group_shares, groups_of
 from seqloom.data.corpus.dataset import Dataset, IntArray
 
 SHARD_SIZE = 2**19
@@ -76,6 +76,8 @@ class BatchStream:
     temperature: if 1, each epoch contains every example once. Higher values make the numbers of
                  examples drawn from each group (such as a language pair) more equal. See the module
                  `mixture`.
+    replay_share: share of an epoch that is drawn from the replayed examples of a parent; None if
+                 nothing is replayed
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class BatchStream:
         rank: int = 0,
         ranks: int = 1,
         temperature: float = 1.0,
+        replay_share: float | None = None,
     ) -> None:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
         for variant in corpus.variants():
@@ -96,11 +99,20 @@ class BatchStream:
         self.rank = rank
         self.ranks = ranks
         self.temperature = temperature
-        self.shards_per_epoch = shards_per_epoch(len(corpus))
+        self.replay_share = replay_share
+        self.shards_per_epoch = shards_per_epoch(self._epoch_size())
         self._position = (0, 0)
         self._plans: dict[int, ShardPlan] = {}
         self._planned_ahead: dict[int, Future[ShardPlan]] = {}
         self._planner = ThreadPoolExecutor(1, "seqloom-planner")
+
+    def _epoch_size(self) -> int:
+        """Return the approximate number of examples in an epoch."""
+        if self.replay_share is None:
+            return len(self.corpus)
+        groups = groups_of(self.corpus.report)
+        shares = group_shares(groups, self.temperature, self.replay_share)
+        return sum(share.drawn for share in shares)
 
     @property
     def position(self) -> StreamPosition:
@@ -180,7 +192,8 @@ class BatchStream:
         """Return the indices of a shard's examples. With a temperature other than 1, an example can
         occur several times or not at all."""
         shards = self.shards_per_epoch
-        if self.temperature == 1:
+        if self.temperature == 1 and self.replay_share is None:
             return shard_examples(len(corpus), shards, self.seed, shard)
-        drawn = draw_epoch(groups_of(corpus.report), self.temperature, self.seed, shard // shards)
+        groups, epoch = groups_of(corpus.report), shard // shards
+        drawn = draw_epoch(groups, self.temperature, self.seed, epoch, self.replay_share)
         return drawn[shard_examples(len(drawn), shards, self.seed, shard)]

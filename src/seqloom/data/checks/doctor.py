@@ -17,6 +17,7 @@ from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.labels import label_count_error
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
+from seqloom.data.checks.vocabulary_fit import VocabularyFit, fit_warnings, measure_fit
 from seqloom.data.checks.warnings import Finding, split_warnings
 from seqloom.data.corpus.dataset import IntArray
 from seqloom.data.corpus.long_text import window_shape
@@ -51,6 +52,8 @@ class DatasetCheck:
     exit_code: int = 0
     """Exit code that `seqloom train` would return for this data: 0 if there are no errors, 66 if a
     file is missing, 65 for other errors."""
+    vocabulary_fits: tuple[VocabularyFit, ...] = ()
+    """In fine-tuning, how the vocabulary of the parent splits the new data."""
 
     @property
     def has_errors(self) -> bool:
@@ -70,13 +73,16 @@ def _ignore_progress(split: Split, examples: int) -> None:
 
 
 def examine(
-    config: RunConfig, progress: Callable[[Split, int], None] = _ignore_progress
+    config: RunConfig,
+    progress: Callable[[Split, int], None] = _ignore_progress,
+    tokenizers: Tokenizers | None = None,
 ) -> DatasetCheck:
     """Check the data of a recipe: read all splits and collect statistics, warnings and errors.
 
     Errors in the data are part of the result; they are not raised.
 
-    progress: called at intervals with a split and the number of examples read from it so far
+    progress:   called at intervals with a split and the number of examples read from it so far
+    tokenizers: the tokenizers of the run that is fine-tuned. Default: train new ones
     """
     try:
         size_warning = check_expected_files(config.data)
@@ -91,11 +97,15 @@ def examine(
         check = _examine_series(config, config.task)
         return replace(check, findings=(*findings, *check.findings))
     problems: list[_Problem] = []
-    tokenizers = None
-    try:
-        tokenizers = train_tokenizers(config)
-    except SeqloomError as error:
-        problems.append(_Problem("text", error))
+    fits: list[VocabularyFit] = []
+    if tokenizers is not None:
+        fits = measure_fit(config.data, tokenizers)
+        findings += fit_warnings(fits)
+    else:
+        try:
+            tokenizers = train_tokenizers(config)
+        except SeqloomError as error:
+            problems.append(_Problem("text", error))
     statistics: list[SplitStatistics] = []
     for split in _splits(config):
         train = statistics[0] if statistics else None
@@ -118,7 +128,9 @@ def examine(
     findings += _error_findings(problems)
     for split_statistics in statistics:
         findings += split_warnings(split_statistics, config)
-    return DatasetCheck(tuple(findings), tuple(statistics), worst_batch, _exit_code(problems))
+    return DatasetCheck(
+        tuple(findings), tuple(statistics), worst_batch, _exit_code(problems), tuple(fits)
+    )
 
 
 def _examine_series(config: RunConfig, task: ForecastConfig) -> DatasetCheck:

@@ -187,7 +187,7 @@ def _readable_examples(
 
     for corpus in corpora_of(config, split):
         try:
-            one_corpus = config.model_copy(update={split: (corpus,)})
+            one_corpus = config.model_copy(update={split: (corpus,), "replay": None})
             yield from read_split(one_corpus, split, count_skipped)
         except SeqloomError as error:
             statistics.problems.append(error)

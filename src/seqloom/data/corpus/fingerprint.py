@@ -51,6 +51,7 @@ from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
     refuse_missing_files,
+    refuse_missing_replay,
     training_corpora,
 )
 from seqloom.data.readers.synthetic import VERSION
@@ -128,7 +129,12 @@ def fingerprint(config: DataConfig, split: Split) -> str:
         for corpus in corpora
         if split != "train"
     ]
-    return json_digest([split, shares, training, evaluation])
+    parent = config.parent_data if split == "train" and config.replay is not None else None
+    if parent is None:
+        return json_digest([split, shares, training, evaluation])
+    refuse_missing_replay(parent)
+    replayed = fingerprint(parent, "train")
+    return json_digest([split, shares, training, evaluation, "replay", replayed])
 
 
 def images_digest(container: Path) -> str:

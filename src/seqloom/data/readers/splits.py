@@ -37,7 +37,7 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.tags import corpus_tag, expand_corpora
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.data.example import Example, InvalidLine, Split
+from seqloom.data.example import REPLAY_GROUP, Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.delimited import read_csv, read_tsv
@@ -96,11 +96,39 @@ def read_split(
 ) -> Iterator[Example]:
     """Yield all examples of a split, corpus by corpus, in constant memory.
 
+    If data.replay is set, the training examples of the parent follow those of the training split.
+
     The setting data.invalid_lines decides what happens to lines that cannot be used: "error" raises
     one DataError about all of them at the end of the split, "skip" skips them.
 
     on_skipped: called with each skipped line
     """
+    parent = config.parent_data if split == "train" and config.replay is not None else None
+    if parent is None:
+        yield from _read_own_split(config, split, on_skipped)
+        return
+    refuse_missing_replay(parent)
+    for example in _read_own_split(config, split, on_skipped):
+        yield replace(example, group=example.group or "new data")
+    for example in _read_own_split(parent, split, on_skipped):
+        yield replace(example, group=REPLAY_GROUP)
+
+
+def refuse_missing_replay(parent: DataConfig) -> None:
+    """Raise a NotFoundError if files of the parent's training data are missing."""
+    try:
+        refuse_missing_files(parent, "train")
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{error}\ndata.replay needs the training data of the parent. Set data.parent.folder to "
+            "its folder, or switch replay off: --set data.replay=none"
+        ) from error
+
+
+def _read_own_split(
+    config: DataConfig, split: Split, on_skipped: Callable[[InvalidLine], None]
+) -> Iterator[Example]:
+    """Yield the examples of a split without replayed ones."""
     corpora = corpora_of(config, split)
     refuse_missing_files(config, split)
     if not corpora:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import torch
 
+from seqloom import __version__
 from seqloom.config.loading.loader import load_run_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
-from seqloom.core.storage import atomic_folder, find_damage, read_manifest
+from seqloom.core.storage import atomic_folder, find_damage, read_format, read_manifest
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
+from seqloom.runs.folder.archive import is_extracted, open_run
 from seqloom.runs.folder.extensions import (
     extension_changes,
     with_extensions_of_run,
@@ -67,7 +69,8 @@ def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, 
     facts: additional entries of the manifest: the digest of the training data and the batch layout.
            Training can be resumed only with the same data, and it keeps this batch layout.
     """
-    with atomic_folder(folder, **facts) as temporary:
+    versions = {"seqloom": __version__, "torch": torch.__version__}
+    with atomic_folder(folder, **versions, **facts) as temporary:
         (temporary / CONFIG).write_text(format_recipe(config), encoding="utf-8")
         (temporary / "text").mkdir()
         task.save(temporary / "text")
@@ -97,10 +100,11 @@ def _check_is_run(folder: Path) -> None:
             f"{folder}: is not a run folder (it has no {CONFIG}). Give the folder that `seqloom "
             "train` wrote"
         )
+    read_format(folder)  # a newer format is not damage
 
 
-def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
-    """Check all files of a run folder, then load it.
+def load_bundle(path: Path, device: torch.device, settings: Sequence[str] = ()) -> Bundle:
+    """Check all files of a run folder or of a packed run, then load it.
 
     If files are damaged, raises one error that lists all of them. Logs a warning about each
     extension whose code has changed since training.
@@ -108,6 +112,7 @@ def load_bundle(folder: Path, device: torch.device, settings: Sequence[str] = ()
     settings: changes to the recipe, such as "decoding.width=8". The weights must still fit the
               changed model.
     """
+    folder = open_run(path)
     for _ in range(MAX_ATTEMPTS):
         before = read_pointers(folder)
         try:
@@ -174,4 +179,6 @@ def damaged_run_error(folder: Path, problems: list[str]) -> StorageError:
         if only_checkpoints
         else "Restore it from a backup, or train again."
     )
+    if is_extracted(folder):
+        remedy = f"Remove {folder.parent}. The packed run is then extracted again."
     return StorageError(f"{folder}: this run folder is damaged:\n{listed}\n{remedy}")

@@ -20,6 +20,7 @@ from seqloom.core.batch import Batch
 from seqloom.models.compile import compile_model
 from seqloom.models.seq2seq import Model
 from seqloom.training.distributed import World
+from seqloom.training.fine_tuning.freezing import trainable_parameters
 from seqloom.training.step import LossFunction, StepResult
 
 WARM_UPS = 3
@@ -74,6 +75,7 @@ class CapturedSteps:
         world: World,
     ) -> None:
         self.model = model
+        self.trained = trainable_parameters(model)
         self.optimizer = optimizer
         self.compute_loss = compute_loss
         self.max_norm = float("inf") if clip is None else clip
@@ -107,7 +109,7 @@ class CapturedSteps:
             capture.run(batch)
             total += capture.loss
         self.world.all_reduce_(total)
-        self.world.all_reduce_gradients(self.model.parameters())
+        self.world.all_reduce_gradients(self.trained)
         if self._replay_update is None:
             self._replay_update = self._capture(self._update)
         self._replay_update()
@@ -125,14 +127,14 @@ class CapturedSteps:
         return loss.detach()
 
     def _update(self) -> None:
-        self.norm.copy_(nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm))
+        self.norm.copy_(nn.utils.clip_grad_norm_(self.trained, self.max_norm))
         self.optimizer.step()
 
     def _zero_gradients(self) -> None:
-        """Give every parameter a fixed gradient tensor, and set all of them to zero."""
+        """Give every trained parameter a fixed gradient tensor, and set all of them to zero."""
         if self._gradients is None:
-            self._gradients = [torch.zeros_like(each) for each in self.model.parameters()]
-        for parameter, gradient in zip(self.model.parameters(), self._gradients, strict=True):
+            self._gradients = [torch.zeros_like(each) for each in self.trained]
+        for parameter, gradient in zip(self.trained, self._gradients, strict=True):
             parameter.grad = gradient
         torch._foreach_zero_(self._gradients)
 
@@ -203,4 +205,4 @@ class CapturedSteps:
             for value in state.values()
             if isinstance(value, Tensor)
         ]
-        return [*self.model.parameters(), *(self._gradients or ()), *moments]
+        return [*self.trained, *(self._gradients or ()), *moments]

@@ -1,0 +1,40 @@
+"""seqloom pack and seqloom unpack"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.options import RunPath
+from seqloom.cli.output import print_message
+from seqloom.core.errors import ConfigError
+
+
+def pack(
+    run_folder: RunPath,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File to write, for example model.seqloom.")
+    ],
+) -> None:
+    """Write a run to one file, without the checkpoints that only --resume needs.
+
+    Every command that takes a run folder also takes this file. The same run always gives the same
+    bytes.
+    """
+    from seqloom.runs.folder.archive import pack_run
+
+    if file.is_dir():
+        raise ConfigError(f"{file}: is a folder. Give the name of a file, such as model.seqloom.")
+    pack_run(run_folder, file)
+    print_message(f"{file}: {file.stat().st_size:,} bytes")
+
+
+def unpack(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File that `seqloom pack` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New run folder.")],
+) -> None:
+    """Extract a packed run to a new run folder. All members of the file are checked first."""
+    from seqloom.runs.folder.archive import unpack_run
+
+    unpack_run(file, folder)
+    print_message(f"the run is in {folder}")

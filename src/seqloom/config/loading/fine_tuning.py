@@ -1,0 +1,248 @@
+"""Completes the recipe of a fine-tuning with the settings of the run that it starts from.
+
+That run is called the parent. Task, text, model, decoding and engine are those of the parent. The
+training settings are derived from the parent and from the number of training pairs. Settings in
+[training], [decoding] and [engine] of the recipe take precedence.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from seqloom.config.loading.fields import format_path, list_setting_refs
+from seqloom.config.loading.loader import (
+    RecipeTables,
+    ResolvedRecipe,
+    load_recipe,
+    written_path,
+)
+from seqloom.config.loading.overrides import apply_overrides
+from seqloom.config.loading.presets import KEY as PRESET
+from seqloom.config.loading.presets import Tables, merge_tables
+from seqloom.config.loading.renamed import apply_renames
+from seqloom.config.loading.toml import format_recipe, format_value, parse_toml
+from seqloom.config.schema.data import ParentDataConfig
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.section import Section
+from seqloom.core.errors import ConfigError
+
+KEPT = ("task", "text", "model")
+"""Sections that the weights depend on. They are the same as in the parent."""
+MAY_DIFFER = re.compile(
+    r"task\.scores|text\.sampling(\..*)?|text\.new_tags(\[.*)?|model\..*dropout"
+)
+"""Settings of these sections that a recipe may change, because the weights still fit."""
+RATE_DIVISOR = 5
+"""The learning rate is that of the parent, divided by this number."""
+STEPS_DIVISOR = 2
+"""Fine-tuning trains for as many epochs as the parent, divided by this number."""
+MIN_STEPS = 200
+"""Fine-tuning takes at least this many steps, or as many as the parent if these are fewer."""
+WARMUP_DIVISOR = 20
+"""The warm-up takes the number of steps divided by this number."""
+EVALUATIONS = 10
+"""Number of evaluations, without the one before the first step."""
+
+
+@dataclass(frozen=True)
+class ParentRun:
+    """The run that fine-tuning starts from.
+
+    run:    its path, as the user gave it
+    config: its recipe
+    pairs:  number of its training examples; None if its event log does not say it
+    """
+
+    run: str
+    config: RunConfig
+    pairs: int | None
+
+
+def parent_path(recipe: RecipeTables, overrides: Sequence[str]) -> str | None:
+    """Return the setting training.start.run of a recipe; None if it is not set."""
+    value: Any = apply_overrides(recipe.tables, overrides).tables
+    for key in ("training", "start", "run"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def complete_from_parent(
+    recipe: RecipeTables, overrides: Sequence[str], parent: ParentRun, pairs: int | None
+) -> ResolvedRecipe:
+    """Return the complete recipe of a fine-tuning.
+
+    pairs: number of training pairs of the recipe; None if they are not counted yet
+
+    Raises a ConfigError that lists every setting of `KEPT` that differs from the parent.
+    """
+    renamed = apply_renames(recipe.tables)
+    tables = renamed.tables
+    if PRESET in tables or any(text.partition("=")[0].strip() == PRESET for text in overrides):
+        raise ConfigError(
+            f"{recipe.name}: a fine-tuned model keeps the settings of its parent {parent.run}, so "
+            f"it cannot use a preset; remove {PRESET}"
+        )
+    inherited = _inherited(parent)
+    derived = derive_training(parent, pairs, _given_steps(tables, overrides))
+    base = {**inherited, "training": {**inherited["training"], **derived}}
+    own = {key: value for key, value in tables.items() if key != "data"}
+    merged = merge_tables(base, own)
+    merged["data"] = _with_parent_data(tables.get("data", {}), inherited["data"], parent, recipe)
+    resolved = load_recipe(merged, overrides, recipe.name)
+    _check_same_data_kind(resolved.config, parent, recipe.name)
+    _check_kept(resolved.config, base, parent, recipe.name)
+    resolved = replace(resolved, origins=_origins(resolved, tables))
+    note = _choice_note(resolved, parent, pairs)
+    return replace(resolved, notes=(*renamed.notes, *note, *resolved.notes))
+
+
+def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
+    """Add the data of the parent to the data section of a recipe.
+
+    The recipe may change its folder and its dev corpora, but not its training corpora. Such corpora
+    are in the recipe if it was copied from the fine-tuning of another parent.
+    """
+    if not isinstance(data, dict):
+        return data  # reported when the recipe is checked
+    own = data.get("parent", {})
+    if isinstance(own, dict) and own.get("train", inherited["train"]) != inherited["train"]:
+        raise ConfigError(
+            f"{recipe.name}: data.parent is the data of another run than {parent.run}. Remove "
+            "data.parent; fine-tuning copies it from the parent"
+        )
+    return {**data, "parent": merge_tables(inherited, own)}
+
+
+def _inherited(parent: ParentRun) -> Tables:
+    """Return the tables of the parent, without the settings that belong to its own start."""
+    tables = parse_toml(format_recipe(parent.config).encode())
+    text, training, data = tables["text"], tables["training"], tables["data"]
+    new_tags = [new["tag"] for new in text.pop("new_tags", [])]
+    text["tags"] = [*text.get("tags", []), *new_tags]
+    for key in ("start", "freeze", "minimum_risk"):
+        training.pop(key, None)
+    training["stopping"].pop("max_minutes", None)
+    tables["data"] = {key: data[key] for key in ParentDataConfig.model_fields if key in data}
+    return tables
+
+
+def _given_steps(tables: Tables, overrides: Sequence[str]) -> int | None:
+    """Return training.steps if the recipe or an override sets it."""
+    training = apply_overrides(tables, overrides).tables.get("training")
+    steps = training.get("steps") if isinstance(training, dict) else None
+    return steps if isinstance(steps, int) and steps > 0 else None
+
+
+def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | None) -> Tables:
+    """Derive learning rate, schedule, steps and evaluations from the parent and the data.
+
+    The number of steps is chosen so that each example is used half as often as in the training of
+    the parent.
+
+    pairs:       number of training pairs of the fine-tuning; None if it is not known
+    given_steps: number of steps that the user has chosen; None to derive it
+    """
+    settings = parent.config.training
+    share = 1.0 if pairs is None or not parent.pairs else min(1.0, pairs / parent.pairs)
+    derived = max(round(settings.steps * share / STEPS_DIVISOR), min(MIN_STEPS, settings.steps))
+    steps = given_steps or derived
+    every = max(steps // EVALUATIONS, 1)
+    rate = settings.optimizer.learning_rate / RATE_DIVISOR
+    return {
+        "steps": steps,
+        "optimizer": {**settings.optimizer.model_dump(), "learning_rate": rate},
+        "schedule": {"kind": "cosine", "warmup": min(max(steps // WARMUP_DIVISOR, 1), steps - 1)},
+        "evaluate_every": every,
+        "checkpoint_every": every,
+    }
+
+
+def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
+    """Return a note with the derived values, as a list of one note.
+
+    Values that the recipe or --set gives are left out. If all of them are given, there is no note.
+    """
+    training = resolved.config.training
+    values = {
+        "training.steps": training.steps,
+        "training.schedule.warmup": training.schedule.warmup,
+        "training.optimizer.learning_rate": training.optimizer.learning_rate,
+        "training.evaluate_every": training.evaluate_every,
+    }
+    chosen = [
+        f"{key} = {value:.3g}" if isinstance(value, float) else f"{key} = {value}"
+        for key, value in values.items()
+        if resolved.origins.get(key) == "parent"
+    ]
+    if not chosen:
+        return ()
+    before = parent.config.training
+    counted = "" if pairs is None else f", and from {pairs:,} training pairs"
+    return (
+        f"fine-tuning uses {', '.join(chosen)}, chosen from the {before.steps:,} steps and the "
+        f"learning rate {before.optimizer.learning_rate:.3g} of {parent.run}{counted}; to choose "
+        "other values, set them in the recipe or with --set",
+    )
+
+
+def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> None:
+    """Raise a ConfigError if one of the two reads frames or long text and the other does not."""
+    ours, theirs = config.data, parent.config.data
+    if ours.has_frames != theirs.has_frames or ours.is_long_text != theirs.is_long_text:
+        kinds = ", ".join(sorted({corpus.kind for corpus in theirs.train}))
+        raise ConfigError(
+            f"{name}: data.train must be of the same kind as the data of {parent.run}, which is "
+            f"{kinds}"
+        )
+
+
+def _check_kept(config: RunConfig, base: Tables, parent: ParentRun, name: str) -> None:
+    """Raise a ConfigError that lists the settings of `KEPT` that differ from the parent's."""
+    expected = {**base, "data": parse_toml(format_recipe(config).encode())["data"]}
+    expected["training"] = {**expected["training"], "start": {"run": parent.run}}
+    reference = load_recipe(expected, (), parent.run).config
+    differences = []
+    for section in KEPT:
+        before = flatten(getattr(reference, section), section)
+        now = flatten(getattr(config, section), section)
+        differing = [
+            key
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key) and not MAY_DIFFER.fullmatch(key)
+        ]
+        # Tables of different kinds have different settings. Only their kinds are listed.
+        kinds = [key.removesuffix("kind") for key in differing if key.endswith(".kind")]
+        differences += [
+            f"  {key}: {_shown(before, key)} in the parent, {_shown(now, key)} in the recipe"
+            for key in differing
+            if not any(key.startswith(kind) and key != f"{kind}kind" for kind in kinds)
+        ]
+    if differences:
+        raise ConfigError(
+            f"{name}: fine-tuning keeps the model and the vocabulary of {parent.run}, but these "
+            "settings differ:\n"
+            + "\n".join(differences)
+            + "\nRemove them from the recipe, or train without --from."
+        )
+
+
+def _shown(values: dict[str, object], key: str) -> str:
+    return format_value(values[key]) if key in values else "not set"
+
+
+def flatten(section: Section, name: str) -> dict[str, object]:
+    """Map the path of every setting of a section, such as "model.tie", to its value."""
+    flat: dict[str, object] = {}
+    for ref in list_setting_refs(section, (name,)):
+        flat[format_path(ref.path)] = getattr(ref.section, ref.name)
+    return flat
+
+
+def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
+    """Return the origins of the settings. Those that the recipe does not contain are inherited."""
+    refs = list_setting_refs(resolved.config)
+    return {
+        key: "parent" if origin == "recipe" and not written_path(ref.path, tables)[1] else origin
+        for (key, origin), ref in zip(resolved.origins.items(), refs, strict=True)
+    }

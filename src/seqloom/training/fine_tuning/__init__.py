@@ -1,0 +1,1 @@
+"""Fine-tuning: training that starts from the weights of another run."""

@@ -1,0 +1,168 @@
+"""The start of a fine-tuning: weights, vocabulary and optimiser state of the parent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.tags import training_tags
+from seqloom.config.schema.task import TranslationConfig
+from seqloom.config.schema.text import NewTagConfig
+from seqloom.config.schema.training import StartConfig
+from seqloom.core.errors import ConfigError, NotFoundError, StorageError
+from seqloom.core.storage import read_manifest
+from seqloom.models.seq2seq import Model
+from seqloom.runs.folder.bundle import Bundle, load_bundle
+from seqloom.runs.folder.integrity import checkpoint_store
+from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of
+from seqloom.tasks.build import build_task, load_task
+from seqloom.tasks.task import Task
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.new_tags import add_tags, token_id
+from seqloom.text.tokenizer import Tokenizer
+
+OPTIMIZER = "optimizer.safetensors"
+"""File of a checkpoint with the state of the optimiser."""
+START_DIGEST = "start"
+"""Entry of a run's manifest: SHA-256 of the weights that its training started from."""
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """The ids of the tokens that the new tags copy, in the source and the target vocabulary."""
+
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Start:
+    """Everything that a fine-tuning takes over from its parent.
+
+    run:       the path of the parent, for messages
+    task:      the task with the parent's vocabulary, including new tags
+    digest:    SHA-256 of the parent's weights file
+    weights:   the parent's weights
+    moments:   the optimiser state by name; empty for a fresh optimiser
+    new_rows:  for each side, the ids of the tokens whose rows the new tags copy
+    """
+
+    run: str
+    task: Task
+    digest: str
+    weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+    new_rows: NewRows
+
+    def assign_to(self, model: Model) -> None:
+        """Set the weights of a model. The rows of new tags are copies of other rows."""
+        extended = {
+            name: self._extend(name, self.weights[name], parameter.shape, copies=True)
+            for name, parameter in model.named_parameters()
+            if name in self.weights
+        }
+        assign_weights(model, {**self.weights, **extended}, Path(self.run))
+
+    def optimizer_tensors(self, model: Model) -> dict[str, Tensor]:
+        """Return the optimiser state for this model. The state of new rows is zero."""
+        shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+        return {
+            key: self._extend(name, tensor, shapes[name], copies=False)
+            if tensor.dim() and name in shapes
+            else tensor
+            for key, tensor in self.moments.items()
+            for name in [key.rpartition(":")[0]]
+        }
+
+    def _extend(self, name: str, tensor: Tensor, shape: torch.Size, copies: bool) -> Tensor:
+        """Append the rows of the new tags to a tensor with one row per token."""
+        rows = self.new_rows.source if name.startswith("encoder.") else self.new_rows.target
+        if tensor.shape == shape or not rows:
+            return tensor
+        if (len(tensor) + len(rows), *tensor.shape[1:]) != tuple(shape):
+            raise ConfigError(
+                f"text.new_tags: '{name}' of {self.run} has no row per token (one-hot embeddings), "
+                "so this model cannot get new tags; remove new_tags"
+            )
+        new = tensor[list(rows)] if copies else torch.zeros_like(tensor[list(rows)])
+        return torch.cat([tensor, new])
+
+
+def load_start(config: RunConfig, settings: StartConfig) -> Start:
+    """Load what a fine-tuning needs from its parent. All files of the parent are checked."""
+    bundle = load_bundle(Path(settings.run), torch.device("cpu"))
+    task, rows = _extend_task(bundle, config)
+    _check_tags(config, task, settings.run)
+    moments = {} if settings.optimizer == "fresh" else _read_moments(bundle, settings.run)
+    weights = weights_of(bundle.model)
+    return Start(settings.run, task, bundle.digest, weights, moments, rows)
+
+
+def check_same_start(folder: Path, start: Start) -> None:
+    """Raise a StorageError if the parent's weights have changed since this run was created.
+
+    Called only if the run has no checkpoint yet. Later, a resumed run does not need its parent.
+    """
+    if read_manifest(folder).get(START_DIGEST, start.digest) != start.digest:
+        raise StorageError(
+            f"{folder}: was started from other weights than those that {start.run} has now, and it "
+            "has no checkpoint yet. Restore these weights, or start again in another --run folder"
+        )
+
+
+def _read_moments(bundle: Bundle, run: str) -> dict[str, Tensor]:
+    checkpoint = checkpoint_store(bundle.folder).current_path()
+    if checkpoint is None or not (checkpoint / OPTIMIZER).is_file():
+        raise NotFoundError(
+            f"{run}: has no checkpoint with a state of the optimiser. Start with a fresh one: "
+            "remove --continue-optimizer (training.start.optimizer = 'continued')"
+        )
+    return read_tensors(checkpoint / OPTIMIZER)
+
+
+def _extend_task(bundle: Bundle, config: RunConfig) -> tuple[Task, NewRows]:
+    """Return the task of the parent with new tags in its vocabulary."""
+    task, new = load_task(config, bundle.folder / "text"), config.text.new_tags
+    if not new:
+        return task, NewRows()
+    assert isinstance(task, TokenTask)
+    assert isinstance(config.task, TranslationConfig), "only translation has new tags"
+    source, target = task.source_tokenizer, task.target_tokenizer
+    assert source is not None
+    tags = [tag.tag for tag in new]
+    rows = NewRows(_ids_of(source, new), _ids_of(target, new))
+    return build_task(config.task, add_tags(source, tags), add_tags(target, tags)), rows
+
+
+def _ids_of(tokenizer: Tokenizer, new: Sequence[NewTagConfig]) -> tuple[int, ...]:
+    ids = {tag.like: token_id(tokenizer, tag.like) for tag in new}
+    missing = [like for like, id_ in ids.items() if id_ is None]
+    if missing:
+        known = ", ".join(tokenizer.preprocessing.tags.names) or "none"
+        raise ConfigError(
+            f"text.new_tags: {', '.join(missing)} is not in the vocabulary of the parent; set "
+            f"`like` to one of its tokens. Its tags are: {known}"
+        )
+    return tuple(id_ for tag in new if (id_ := ids[tag.like]) is not None)
+
+
+def _check_tags(config: RunConfig, task: Task, run: str) -> None:
+    """Raise a ConfigError if the data has tags that are not in the vocabulary."""
+    if not isinstance(task, TokenTask) or task.source_tokenizer is None:
+        return
+    known = task.source_tokenizer.preprocessing.tags.names
+    missing = [tag for tag in (*training_tags(config.data), *config.text.tags) if tag not in known]
+    if missing:
+        like = known[0] if known else "a token of the vocabulary"
+        raise ConfigError(
+            f"data.train: {', '.join(missing)} is no tag of {run}. To add it: text.new_tags = "
+            f"[{{ tag = '{missing[0]}', like = '{like}' }}]"
+        )
+
+
+def start_facts(start: Start | None) -> Mapping[str, str]:
+    """Return the manifest entries that record where a run started."""
+    return {} if start is None else {START_DIGEST: start.digest}
