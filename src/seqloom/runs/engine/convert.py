@@ -49,6 +49,9 @@ def convert(model: Model, folder: Path, precision: Precision) -> None:
         if isinstance(module.norm, nn.LayerNorm):
             _norm(part.layer_norm, module.norm)
     _linear(spec.decoder.projection, _output(decoder))
+    # The converted model computes W x + b for all tokens. With a bias of -inf, the probability of
+    # an excluded token is 0.
+    spec.decoder.projection.bias[: decoder.readout.excluded] = -np.inf
     _name_tokens(spec, encoder.embedder, decoder.embedder)
     spec.validate()
     spec.optimize(quantization=None if precision == "float32" else precision)
@@ -84,9 +87,12 @@ def _architecture(
         "num_layers": len(part.layers),
         "num_heads": attention.heads,
         "pre_norm": first.attention_residual.pre_norm,
-        "activation": {"relu": activations.RELU, "gelu": activations.GELU}[
-            first.feedforward.activation
-        ],
+        "activation": {
+            "relu": activations.RELU,
+            "gelu": activations.GELU,
+            "gelu-tanh": activations.GELUTanh,
+            "silu": activations.SWISH,
+        }[first.feedforward.activation],
         "head_dim": attention.query_head_width,
         "rotary_dim": 0 if attention.rotary else None,
     }
@@ -95,7 +101,7 @@ def _architecture(
 def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
     lookup = embedder.lookup
     assert isinstance(lookup, LearnedLookup)
-    embeddings.weight = _array(lookup.weight)
+    embeddings.weight = _array(lookup.effective_weight())
     part.scale_embeddings = lookup.scale != 1.0
     if not hasattr(part, "position_encodings"):
         return
