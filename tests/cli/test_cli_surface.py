@@ -55,6 +55,7 @@ SURFACE = {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
     },
+    "import": {"FOLDER", "--run"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {
@@ -75,6 +76,7 @@ PANELS = {
         *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
     ],
     "Serve": ["serve"],
+    "Exchange models with other toolkits": ["import"],
 }
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
 

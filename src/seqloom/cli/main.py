@@ -19,6 +19,7 @@ from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
 from seqloom.cli.commands.forecast import forecast
 from seqloom.cli.commands.gradients import gradients
+from seqloom.cli.commands.import_model import import_model
 from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
 from seqloom.cli.commands.label import label
@@ -65,13 +66,17 @@ def _seqloom(
     """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
-def _add(panel: str, command: Callable[..., None], example: str) -> None:
+def _add(
+    panel: str, command: Callable[..., None], example: str, name: str | None = None
+) -> None:
     """Register a command.
 
     panel:   panel of `seqloom --help` that lists the command
     example: example for the help of the command itself
+    name:    name of the command. Default: the name of the function
     """
-    app.command(cls=Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
+    epilog = f"Example: {example}"
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(command)
 
 
 _add("Train", demo, "seqloom demo")
@@ -105,6 +110,9 @@ _add(
 _add(_INSIDE, lab, "seqloom lab bottleneck")
 
 _add("Serve", serve, "seqloom serve runs/demo --port 8000")
+
+_OTHER = "Exchange models with other toolkits"
+_add(_OTHER, import_model, "seqloom import opus-mt-de-en --run runs/de-en", name="import")
 
 
 def run() -> None:

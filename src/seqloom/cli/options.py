@@ -32,7 +32,8 @@ def existing_run(folder: Path | None) -> Path | None:
     kind = recognise(folder)
     if kind is not None and not (folder / "config.toml").is_file():
         raise NotFoundError(
-            f"{folder}: is {kind.name}, not a run folder. Give a folder that `seqloom train` wrote."
+            f"{folder}: is {kind.name}, not a run folder. "
+            f"{kind.advice[0].upper()}{kind.advice[1:]}."
         )
     prepare_for_torch([folder])
     return folder

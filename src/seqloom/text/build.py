@@ -6,12 +6,14 @@ from typing import assert_never
 
 from seqloom.config.schema.text import (
     CharactersConfig,
+    ImportedTokenizerConfig,
     SubwordsConfig,
     TokenizerConfig,
     WhitespaceConfig,
     WordsConfig,
 )
-from seqloom.core.errors import DataError
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.text.imported import ImportedTokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tags, Tokenizer, damaged_file_error, read_content
@@ -43,6 +45,10 @@ def train_tokenizer(
             return WhitespaceTokenizer.train(text, tag_set, lowercase, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return SubwordTokenizer.train(text, tag_set, lowercase, size, algorithm)
+        case ImportedTokenizerConfig():
+            raise ConfigError(
+                "text.tokenizer: the kind 'imported' cannot be trained; use kind = 'subwords'"
+            )
         case _:
             assert_never(config)
 
@@ -72,6 +78,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return WhitespaceTokenizer.from_content(content)
             case SubwordTokenizer.kind:
                 return SubwordTokenizer.load(folder / f"{name}.model", content)
+            case ImportedTokenizer.kind:
+                return ImportedTokenizer.load(folder / f"{name}.model", content)
             case LongTextTokenizer.kind:
                 return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:

@@ -45,8 +45,15 @@ class SubwordsConfig(Section):
     Choose fewer pieces for less data, for example 3000 for ten thousand pairs. Default: 8000."""
 
 
+class ImportedTokenizerConfig(Section):
+    """The tokenizer of a model that `seqloom import` read. It is stored in the run folder and cannot
+    be trained."""
+
+    kind: Literal["imported"] = "imported"
+
+
 TokenizerConfig = Annotated[
-    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig,
+    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig | ImportedTokenizerConfig,
     Field(discriminator="kind"),
 ]
 

@@ -22,6 +22,7 @@ from seqloom.config.schema.corpora import (
     FramesConfig,
     GesturesConfig,
     HoldOutConfig,
+    ImportedConfig,
     JsonlConfig,
     LinesConfig,
     LongTextConfig,
@@ -46,6 +47,7 @@ from seqloom.data.readers.images import image_names
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
+    no_imported_data,
     refuse_missing_files,
     training_corpora,
 )
@@ -195,6 +197,8 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             if corpus.part == "start":  # without the setting, existing runs can be resumed
                 del settings["part"]
             return [settings, VERSION, split]
+        case ImportedConfig():
+            raise no_imported_data("data.train")
         case _:
             assert_never(corpus)
 

@@ -9,6 +9,7 @@ from seqloom.config.schema.corpora import (
     BundledConfig,
     CorpusOrHoldOutConfig,
     JsonlConfig,
+    ImportedConfig,
     ParallelConfig,
     TaggedCorpusConfig,
 )
@@ -102,6 +103,8 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
             return _pair_of_codes(_file_suffix(source), _file_suffix(target))
         case JsonlConfig(source=source, target=target):
             return _pair_of_codes(source, target)
+        case ImportedConfig(source=str(source), target=str(target)):
+            return LanguagePair(source, target)
         case _:
             return None
 

@@ -1,0 +1,42 @@
+"""seqloom import"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.output import print_message
+
+
+def import_model(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT) model and "
+            "its tokenizer.",
+        ),
+    ],
+    run_folder: Annotated[
+        Path,
+        typer.Option("--run", metavar="RUN", help="Run folder to write. It must not exist."),
+    ],
+) -> None:
+    """Import a translation model of another toolkit as a run folder.
+
+    The outputs are those of the original model. The run can be used with translate, evaluate,
+    inspect, search and serve. It has no training data.
+    """
+    from seqloom.interop.importer import import_model
+
+    foreign = import_model(folder, run_folder)
+    print_message(f"imported: {foreign.kind}, {foreign.target.size:,} target tokens")
+    languages = foreign.target.tags.names
+    if languages:
+        from seqloom.config.schema.tags import tag_display_name
+
+        names = ", ".join(tag_display_name(tag) for tag in languages[:8])
+        more = f" and {len(languages) - 8} more" if len(languages) > 8 else ""
+        print_message(f"target languages (--to): {names}{more}")
+    to = f" --to {tag_display_name(languages[0])}" if languages else ""
+    print_message(f"translate with: seqloom translate {run_folder}{to}")
