@@ -56,6 +56,7 @@ SURFACE = {
         "--metrics-port",
     },
     "import": {"FOLDER", "--run"},
+    "export": {"RUN", "--to", "--out", "--license"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {
@@ -76,7 +77,7 @@ PANELS = {
         *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
     ],
     "Serve": ["serve"],
-    "Exchange models with other toolkits": ["import"],
+    "Exchange models with other toolkits": ["import", "export"],
 }
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
 

@@ -36,8 +36,7 @@ def generate(
     texts = tokenizer.batch_decode(outputs, skip_special_tokens=True)
     ended = (outputs[:, 1:] == tokenizer.eos_token_id).any(dim=1).tolist()
     return [
-        text if has_end or beams == 1 else None
-        for text, has_end in zip(texts, ended, strict=True)
+        text if has_end or beams == 1 else None for text, has_end in zip(texts, ended, strict=True)
     ]
 
 

@@ -5,6 +5,7 @@ import json
 import warnings
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ HOSTILE = [
 def sentences(side: str, count: int = 400) -> list[str]:
     """The first bundled sentences in German ("source") or English ("target")."""
     corpus = BundledConfig(source="de", target="en")
-    examples = [example for example, _ in zip(read_bundled(corpus, "train"), range(count))]
+    examples = list(islice(read_bundled(corpus, "train"), count))
     return [example.source if side == "source" else example.target for example in examples]
 
 
@@ -59,9 +60,7 @@ def sentences(side: str, count: int = 400) -> list[str]:
 def sentencepiece_model(
     side: str, size: int, algorithm: str = "unigram", normalisation: str = "nmt_nfkc"
 ) -> bytes:
-    lines = (
-        [*sentences("source"), *sentences("target")] if side == "both" else sentences(side)
-    )
+    lines = [*sentences("source"), *sentences("target")] if side == "both" else sentences(side)
     return train_sentencepiece(lines, size, algorithm, normalisation)
 
 

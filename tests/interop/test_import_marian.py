@@ -97,7 +97,9 @@ def test_unknown_pieces_are_listed(tokenizers: Any) -> None:
     assert ours.unknown("Das ist gut.") == []
 
 
-def test_logits_are_those_of_the_original_model(marian: Path, marian_run: Path, original: Any) -> None:
+def test_logits_are_those_of_the_original_model(
+    marian: Path, marian_run: Path, original: Any
+) -> None:
     run, rows = load(marian_run, engine="torch"), rows_of(marian)
     tokenizer = run.task.source_tokenizer
     assert tokenizer is not None
@@ -132,7 +134,9 @@ def test_outputs_are_those_of_the_original_model(
 def test_ctranslate2_has_the_same_outputs_as_torch(decoding: Any, marian_run: Path) -> None:
     settings = ["engine.precision=float32"]
     fast = load(marian_run, settings, engine="ctranslate2")
-    expected = load(marian_run, engine="torch").translate(SOURCES, decoding=decoding, attention=False)
+    expected = load(marian_run, engine="torch").translate(
+        SOURCES, decoding=decoding, attention=False
+    )
     outputs = fast.translate(SOURCES, decoding=decoding)
     assert [output.text for output in outputs] == [output.text for output in expected]
 
@@ -192,7 +196,9 @@ def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> 
     assert_equal_outputs(run, expected, SOURCES[:50], beams=1)
 
 
-def test_weights_in_several_files_are_imported(marian: Path, marian_run: Path, tmp_path: Path) -> None:
+def test_weights_in_several_files_are_imported(
+    marian: Path, marian_run: Path, tmp_path: Path
+) -> None:
     from transformers import MarianMTModel
 
     folder = shutil.copytree(marian, tmp_path / "model")

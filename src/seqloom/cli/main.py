@@ -17,6 +17,7 @@ from seqloom.cli.commands.doctor import doctor
 from seqloom.cli.commands.error_propagation import error_propagation
 from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
+from seqloom.cli.commands.export import export
 from seqloom.cli.commands.forecast import forecast
 from seqloom.cli.commands.gradients import gradients
 from seqloom.cli.commands.import_model import import_model
@@ -66,9 +67,7 @@ def _seqloom(
     """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
-def _add(
-    panel: str, command: Callable[..., None], example: str, name: str | None = None
-) -> None:
+def _add(panel: str, command: Callable[..., None], example: str, name: str | None = None) -> None:
     """Register a command.
 
     panel:   panel of `seqloom --help` that lists the command
@@ -113,6 +112,7 @@ _add("Serve", serve, "seqloom serve runs/demo --port 8000")
 
 _OTHER = "Exchange models with other toolkits"
 _add(_OTHER, import_model, "seqloom import opus-mt-de-en --run runs/de-en", name="import")
+_add(_OTHER, export, "seqloom export runs/de-en --to huggingface --out marian-de-en")
 
 
 def run() -> None:

@@ -56,15 +56,16 @@ class ForeignModel:
 
     def build(self) -> tuple[RunConfig, TokenTask, Model]:
         """Build the recipe, the task and the model with its weights."""
+        task_config = TranslationConfig(tag_side=self.tag_side)
         config = RunConfig(
-            task=TranslationConfig(tag_side=self.tag_side),
+            task=task_config,
             data=DataConfig(train=(self.data,)),
             text=TextConfig(tokenizer=ImportedTokenizerConfig(), shared=self.model.tie == "all"),
             model=self.model,
             training=TrainingConfig(steps=1),  # the setting is required, but not used
             decoding=self.decoding,
         )
-        task = build_task(config.task, self.source, self.target)
+        task = build_task(task_config, self.source, self.target)
         model = build_model(config.model, task.signature)
         names = dict(model.named_parameters())
         weights = {name: tensor for name, tensor in self.weights.items() if name in names}

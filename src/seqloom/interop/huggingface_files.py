@@ -104,7 +104,7 @@ def _pickle_message(folder: Path) -> str:
         f"{folder}: has only {PICKLES[0]}, a pickle file. Reading a pickle file can run code that "
         "it contains, so seqloom does not read it. If you trust its origin, convert it with "
         f"transformers, and import {converted}:\n"
-        "  python -c \"from transformers import AutoModelForSeq2SeqLM, AutoTokenizer; "
+        '  python -c "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer; '
         f"AutoModelForSeq2SeqLM.from_pretrained('{folder}').save_pretrained('{converted}'); "
         f"AutoTokenizer.from_pretrained('{folder}').save_pretrained('{converted}')\""
     )

@@ -132,8 +132,12 @@ class Embeddings:
         Which of them are shared depends only on their values. The flags of config.json are not
         used, because they are wrong in some published models.
         """
-        encoder = _first(weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight")
-        decoder = _first(weights, folder, "model.decoder.embed_tokens.weight", "model.shared.weight")
+        encoder = _first(
+            weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight"
+        )
+        decoder = _first(
+            weights, folder, "model.decoder.embed_tokens.weight", "model.shared.weight"
+        )
         output = weights.get("lm_head.weight", decoder)
         is_tied = output.shape == decoder.shape and torch.equal(output, decoder)
         is_shared = encoder.shape == decoder.shape and torch.equal(encoder, decoder)

@@ -20,7 +20,6 @@ from seqloom.config.schema.corpora import (
 )
 from seqloom.config.schema.data import DataConfig, SplitConfig
 
-
 IMPORTED_TAG = re.compile(r">>(.+)<<|__(.+)__")
 """The language tags of Marian (>>de<<) and of M2M100 (__de__)."""
 

@@ -182,7 +182,7 @@ def no_imported_data(table: str) -> DataError:
     """Return the error to raise if the training data of an imported model is needed."""
     return DataError(
         f"{table}: the model was imported, and its training data is not known. Give your own data, "
-        f"for example: --set '{table}={{kind=\"tsv\", path=\"pairs.tsv\"}}'"
+        f'for example: --set \'{table}={{kind="tsv", path="pairs.tsv"}}\''
     )
 
 

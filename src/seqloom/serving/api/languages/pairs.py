@@ -8,8 +8,8 @@ from pathlib import PurePath
 from seqloom.config.schema.corpora import (
     BundledConfig,
     CorpusOrHoldOutConfig,
-    JsonlConfig,
     ImportedConfig,
+    JsonlConfig,
     ParallelConfig,
     TaggedCorpusConfig,
 )
