@@ -96,7 +96,7 @@ def test_overrides_can_choose_the_preset_and_change_its_kinds() -> None:
     ("name", "hint"),
     [
         ("smal", "did you mean 'small'?"),
-        ("huge", "the presets are base, low-resource"),
+        ("huge", "the presets are base, exportable"),
         (3, "the presets are"),
     ],
 )
