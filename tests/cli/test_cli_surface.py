@@ -55,7 +55,7 @@ SURFACE = {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
     },
-    "import": {"FOLDER", "--run"},
+    "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license"},
     "doctor": {"RECIPE", "--set", "--json"},
     "config": {"RECIPE", "--set"},

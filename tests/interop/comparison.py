@@ -41,15 +41,24 @@ def generate(
 
 
 def assert_equal_outputs(
-    run: Run, expected: Sequence[str | None], texts: Sequence[str], beams: int, **options: Any
+    run: Run,
+    expected: Sequence[str | None],
+    texts: Sequence[str],
+    beams: int,
+    to: str | None = None,
+    **settings: Any,
 ) -> None:
     """Assert that a run has these outputs.
 
+    settings: changes of the search
+
     Outputs of beam search that reached the length limit are not compared: transformers ranks them
-    among the others, but seqloom prefers outputs that end.
+    among the others, but seqloom prefers outputs that end. One output in a hundred may differ: if END
+    is one of the k best tokens of a hypothesis, seqloom extends this hypothesis only by the k - 1
+    others, but transformers compares the 2k best candidates of all hypotheses.
     """
-    decoding = BEAM if beams > 1 else GREEDY
-    outputs = run.translate(texts, decoding=decoding, attention=False, **options)
+    decoding = (BEAM if beams > 1 else GREEDY).model_copy(update=settings)
+    outputs = run.translate(texts, decoding=decoding, attention=False, to=to)
     pairs = [
         (output.text, text)
         for output, text in zip(outputs, expected, strict=True)
@@ -57,7 +66,8 @@ def assert_equal_outputs(
     ]
     assert len(pairs) >= 0.9 * len(texts)
     assert len({text for _, text in pairs}) >= len(texts) / 10
-    assert [ours for ours, _ in pairs] == [theirs for _, theirs in pairs]
+    different = [pair for pair in pairs if pair[0] != pair[1]]
+    assert len(different) <= (0.01 * len(texts) if beams > 1 else 0), different
 
 
 @torch.inference_mode()

@@ -3,7 +3,7 @@
 import io
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -116,6 +116,14 @@ def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
     model.eval()
 
 
+def load_model(folder: Path) -> Any:
+    """Load a model with transformers."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder)
+    return model.eval()
+
+
 def load_marian_tokenizer(folder: Path) -> Any:
     from transformers import MarianTokenizer
 
@@ -189,4 +197,124 @@ def write_marian(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(folder)
+    return folder
+
+
+NLLB_LANGUAGES = ("deu_Latn", "eng_Latn", "fra_Latn")
+
+
+def build_nllb_tokenizer(model: bytes) -> Any:
+    """Build a NllbTokenizer. `from_pretrained` would need protobuf to read a sentencepiece model."""
+    from transformers import NllbTokenizer
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    special = ("<s>", "<pad>", "</s>", "<unk>")
+    vocabulary = {name: id_ for id_, name in enumerate(special)}
+    vocabulary |= {piece: id_ + 1 for id_, piece in enumerate(pieces_of(model)) if id_ >= 3}
+    build: Any = NllbTokenizer
+    return build(
+        vocab=vocabulary,
+        merges=generate_merges(vocabulary, None, skip_tokens=special),
+        _spm_precompiled_charsmap=_normalisation_table(model),
+        extra_special_tokens=list(NLLB_LANGUAGES),
+        src_lang="deu_Latn",
+        tgt_lang="eng_Latn",
+    )
+
+
+def _normalisation_table(model: bytes) -> bytes:
+    """Return the field normalizer_spec.precompiled_charsmap of a serialised sentencepiece model."""
+    [normaliser] = [value for number, value in _fields(model) if number == 3]
+    [table] = [value for number, value in _fields(normaliser) if number == 2]
+    return table
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the content of each field of a protobuf message."""
+    position = 0
+
+    def varint() -> int:
+        nonlocal position
+        value = shift = 0
+        while True:
+            byte = data[position]
+            position += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while position < len(data):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            varint()
+            continue
+        length = {1: 8, 5: 4}.get(kind) or varint()
+        yield number, data[position : position + length]
+        position += length
+
+
+def write_m2m100_model(folder: Path, tokenizer: Any, size: int, **changes: Any) -> None:
+    """Write an M2M100 model that was trained for a few steps."""
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    config = M2M100Config(
+        **{
+            "vocab_size": size,
+            "d_model": 32,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 48,
+            "decoder_ffn_dim": 48,
+            "activation_function": "relu",
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "activation_dropout": 0.0,
+            "encoder_layerdrop": 0.0,
+            "decoder_layerdrop": 0.0,
+            "scale_embedding": True,
+            "bos_token_id": 0,
+            "pad_token_id": 1,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 2,
+            **changes,
+        }
+    )
+    model = M2M100ForConditionalGeneration(config)
+    randomise(model)
+    fit(model, tokenizer)
+    model.generation_config.num_beams = 5
+    model.save_pretrained(folder)
+
+
+def write_nllb(folder: Path, **changes: Any) -> Path:
+    """Write an NLLB model and its tokenizer."""
+    folder.mkdir(parents=True)
+    model = sentencepiece_model("both", 260, "bpe")
+    tokenizer = build_nllb_tokenizer(model)
+    tokenizer.save_pretrained(folder)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    write_m2m100_model(folder, tokenizer, len(tokenizer) + 2, **changes)
+    return folder
+
+
+def load_m2m100_tokenizer(folder: Path, source: str = "de", target: str = "en") -> Any:
+    from transformers import M2M100Tokenizer
+
+    return M2M100Tokenizer.from_pretrained(folder, src_lang=source, tgt_lang=target)
+
+
+def write_m2m100(folder: Path) -> Path:
+    """Write an M2M100 model and its tokenizer."""
+    folder.mkdir(parents=True)
+    model = sentencepiece_model("both", 260, "bpe")
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    names = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)[3:]]
+    vocabulary = {name: id_ for id_, name in enumerate(names)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    settings = {"tokenizer_class": "M2M100Tokenizer", "src_lang": "de", "tgt_lang": "en"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_m2m100_model(folder, load_m2m100_tokenizer(folder), len(names) + 100 + 8)
     return folder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from comparison import BEAM, MAX_LENGTH, assert_equal_outputs, generate
-from huggingface_models import load_marian_tokenizer, sentences
+from huggingface_models import load_marian_tokenizer, load_model, sentences
 
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.interop import marian_export
@@ -34,10 +34,8 @@ def folders(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
 
 @pytest.mark.parametrize("beams", [1, 5])
 def test_transformers_has_the_same_outputs(beams: int, run: Run, folders: dict[str, Path]) -> None:
-    from transformers import MarianMTModel
-
     folder = folders["huggingface"]
-    model = MarianMTModel.from_pretrained(folder).eval()
+    model = load_model(folder)
     expected = generate(model, load_marian_tokenizer(folder), TEXTS, beams)
     assert_equal_outputs(run, expected, TEXTS, beams)
 

@@ -65,7 +65,11 @@ def shard(index: object) -> Callable[[Path], None]:
 
 
 CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
-    "no settings": (remove("config.json"), NotFoundError, r"has no config\.json.*Supported: Marian"),
+    "no settings": (
+        remove("config.json"),
+        NotFoundError,
+        r"has no config\.json.*Supported: Marian",
+    ),
     "settings are not JSON": (write("config.json", b"{"), DataError, "is not valid JSON"),
     "settings are a list": (write("config.json", b"[]"), DataError, "is not a JSON object"),
     "another architecture": (
@@ -78,7 +82,11 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
         ConfigError,
         "(?s)activation_function: 'mish'.*scale_embedding",
     ),
-    "a setting is missing": (change_settings(d_model=None), DataError, "'d_model' must be a number"),
+    "a setting is missing": (
+        change_settings(d_model=None),
+        DataError,
+        "'d_model' must be a number",
+    ),
     "a setting that does not fit": (
         change_settings(encoder_layers=5),
         StorageError,

@@ -12,6 +12,7 @@ from huggingface_models import (
     HOSTILE,
     LANGUAGES,
     load_marian_tokenizer,
+    load_model,
     sentences,
     write_marian,
 )
@@ -29,9 +30,7 @@ SOURCES = sentences("source")[:220]
 
 @pytest.fixture(scope="module")
 def original(marian: Path) -> Any:
-    from transformers import MarianMTModel
-
-    return MarianMTModel.from_pretrained(marian).eval()
+    return load_model(marian)
 
 
 def rows_of(folder: Path) -> list[int]:
@@ -171,25 +170,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants_of_the_model_have_equal_outputs(name: str, tmp_path: Path) -> None:
-    from transformers import MarianMTModel
-
     folder = write_marian(tmp_path / "model", **VARIANTS[name])
     import_model(folder, tmp_path / "run")
-    model = MarianMTModel.from_pretrained(folder).eval()
+    model = load_model(folder)
     expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], beams=1)
     assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES[:50], beams=1)
 
 
 def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> None:
     import safetensors.torch
-    from transformers import MarianMTModel
 
     folder = shutil.copytree(marian, tmp_path / "model")
     weights = safetensors.torch.load_file(folder / "model.safetensors")
     weights["model.shared.weight"][-1] = torch.randn(32)
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
     import_model(folder, tmp_path / "run")
-    model = MarianMTModel.from_pretrained(folder).eval()
+    model = load_model(folder)
     expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], beams=1)
     run = load(tmp_path / "run", engine="torch")
     assert run.config.model.decoder.start == "learned"  # type: ignore[union-attr]
@@ -199,11 +195,9 @@ def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> 
 def test_weights_in_several_files_are_imported(
     marian: Path, marian_run: Path, tmp_path: Path
 ) -> None:
-    from transformers import MarianMTModel
-
     folder = shutil.copytree(marian, tmp_path / "model")
     (folder / "model.safetensors").unlink()
-    MarianMTModel.from_pretrained(marian).save_pretrained(folder, max_shard_size="40KB")
+    load_model(marian).save_pretrained(folder, max_shard_size="40KB")
     assert (folder / "model.safetensors.index.json").is_file()
     import_model(folder, tmp_path / "run")
     ours, expected = (load(run, engine="torch") for run in (tmp_path / "run", marian_run))

@@ -10,7 +10,7 @@ from seqloom.core.batch import Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.nn.embedding import Readout
+from seqloom.nn.embedding import Embedder, LearnedLookup, Readout
 from seqloom.text.vocabulary import END, PAD, START
 
 VOCABULARY, WIDTH = 20, 8
@@ -44,6 +44,7 @@ def test_a_replaced_start_token_has_the_embedding_of_the_other_token(
 def test_a_zero_start_is_the_position_encoding_alone() -> None:
     model = build(start="zero")
     embedder = model.decoder.get_submodule("embedder")
+    assert isinstance(embedder, Embedder)
     positions = embedder.positions(torch.zeros(1, 1, WIDTH), 0)
     torch.testing.assert_close(embedder(torch.tensor([[START]])), positions)
 
@@ -52,8 +53,10 @@ def test_a_zero_start_is_the_position_encoding_alone() -> None:
 def test_only_a_learned_start_depends_on_the_embedding_of_the_start_token(start: str) -> None:
     model = build(tie="none", start=start)
     before = logits(model, [START, 7])
+    lookup = model.decoder.get_submodule("embedder.lookup")
+    assert isinstance(lookup, LearnedLookup)
     with torch.no_grad():
-        model.decoder.get_submodule("embedder.lookup").weight[START] += 1
+        lookup.weight[START] += 1
     assert torch.equal(logits(model, [START, 7]), before) == (start != "learned")
 
 

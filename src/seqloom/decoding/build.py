@@ -25,7 +25,9 @@ def build_rules(config: SearchRulesConfig) -> Rules:
 
     They do not include `max_length`, which is part of each `SearchRequest`.
     """
-    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown)
+    return Rules(
+        config.min_length, config.no_repeat_ngram, config.allow_unknown, config.score_prefix
+    )
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:

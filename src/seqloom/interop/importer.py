@@ -6,23 +6,29 @@ from seqloom.core.errors import ConfigError, NotFoundError
 from seqloom.core.file_kinds import recognise
 from seqloom.interop.foreign_model import ForeignModel, check_unused, write_run
 from seqloom.interop.huggingface_files import CONFIG, read_json
+from seqloom.interop.m2m100 import read_m2m100
 from seqloom.interop.marian import read_marian
 
-SUPPORTED = "Marian and OPUS-MT (model_type marian)"
+SUPPORTED = "Marian and OPUS-MT (model_type marian), M2M100 and NLLB (model_type m2m_100)"
 
 
-def import_model(path: Path, run: Path) -> ForeignModel:
-    """Read the model at `path` and write it as a run folder. Returns the model that was read."""
+def import_model(path: Path, run: Path, source_language: str | None = None) -> ForeignModel:
+    """Read the model at `path` and write it as a run folder. Returns the model that was read.
+
+    source_language: code of the source language of a model with several source languages. Default:
+                     that of the model's settings
+    """
     check_unused(run)
-    foreign = read_foreign(path)
+    foreign = read_foreign(path, source_language)
     write_run(foreign, run)
     return foreign
 
 
-def read_foreign(path: Path) -> ForeignModel:
+def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel:
     """Read a model of another toolkit.
 
-    path: a folder in the format of Hugging Face
+    path:            a folder in the format of Hugging Face
+    source_language: see `import_model`
     """
     if not path.exists():
         raise NotFoundError(f"{path}: there is no such folder")
@@ -37,8 +43,15 @@ def read_foreign(path: Path) -> ForeignModel:
     settings = read_json(path / CONFIG)
     model_type = settings.get("model_type")
     match model_type:
+        case "marian" if source_language is not None:
+            raise ConfigError(
+                f"{path}: a Marian model reads no code of the source language. Remove --from "
+                f"{source_language}"
+            )
         case "marian":
             return read_marian(path)
+        case "m2m_100":
+            return read_m2m100(path, source_language)
         case _:
             raise ConfigError(
                 f"{path / CONFIG}: seqloom cannot import models of the type {model_type!r}. "

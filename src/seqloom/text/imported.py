@@ -32,11 +32,14 @@ class ImportedRules:
     leading_tag:  if True, a string such as >>fr<< at the start of a text is a token of its own
                   (Marian)
     first_pieces: pieces that are put in front of every text, for example the source language
+    keep_space:   if True, white space at the end of a text is a piece (NllbTokenizer). sentencepiece
+                  removes it
     """
 
     special: tuple[str, ...] = ()
     leading_tag: bool = False
     first_pieces: tuple[str, ...] = ()
+    keep_space: bool = False
 
 
 class ImportedTokenizer:
@@ -67,8 +70,10 @@ class ImportedTokenizer:
         self._ids = {piece: id_ for id_, piece in enumerate(pieces)}
         assert len(self._ids) == len(pieces), "a piece is listed twice"
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        names = "|".join(re.escape(name) for name in sorted(rules.special, key=len, reverse=True))
-        self._special = re.compile(f"({names})") if names else None
+        longest_first = sorted(rules.special, key=len, reverse=True)
+        # As in transformers, white space before <mask> is part of it.
+        names = [rf"\s*{name}" if name == "<mask>" else re.escape(name) for name in longest_first]
+        self._special = re.compile(f"({'|'.join(names)})") if names else None
 
     @classmethod
     def load(cls, path: Path, content: dict[str, Any]) -> "ImportedTokenizer":
@@ -87,6 +92,7 @@ class ImportedTokenizer:
             special=tuple(content["special"]),
             leading_tag=content["leading_tag"],
             first_pieces=tuple(content["first_pieces"]),
+            keep_space=content["keep_space"],
         )
         return cls(model, content["pieces"], Tags(content["tags"]), rules)
 
@@ -99,6 +105,7 @@ class ImportedTokenizer:
             "special": list(self.rules.special),
             "leading_tag": self.rules.leading_tag,
             "first_pieces": list(self.rules.first_pieces),
+            "keep_space": self.rules.keep_space,
         }
 
     @property
@@ -111,11 +118,15 @@ class ImportedTokenizer:
 
     def _split(self, text: str) -> Iterator[str]:
         """Yield the pieces of a text. Some of them may be missing in the table."""
+        if text in self.tags.names and not self.rules.first_pieces:
+            # The task encodes the tag of the target language in this way, as a text of its own.
+            yield text
+            return
         yield from self.rules.first_pieces
         parts = [text] if self._special is None else self._special.split(text)
         for index, part in enumerate(parts):
             if index % 2:  # re.split returns the special strings at odd indices
-                yield part
+                yield part.lstrip()
             elif part:
                 yield from self._split_part(part)
 
@@ -131,6 +142,9 @@ class ImportedTokenizer:
                 f"{text!r}: is not valid Unicode: it contains half of a surrogate pair"
             ) from error
         yield from self._processor.encode(utf8, out_type=str)
+        # With a character after it, sentencepiece keeps white space.
+        if self.rules.keep_space and self._processor.normalize(text + "|").endswith(f"{SPACE}|"):
+            yield SPACE
 
     def encode(self, text: str) -> list[int]:
         return [self._ids.get(piece, UNKNOWN) for piece in self._split(text)]

@@ -13,14 +13,23 @@ def import_model(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT) model and "
-            "its tokenizer.",
+            help="Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT), M2M100 or "
+            "NLLB model and its tokenizer.",
         ),
     ],
     run_folder: Annotated[
         Path,
         typer.Option("--run", metavar="RUN", help="Run folder to write. It must not exist."),
     ],
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="LANGUAGE",
+            help="Source language of an M2M100 or NLLB model, for example fra_Latn. Default: that of "
+            "the model's settings, else English.",
+        ),
+    ] = None,
 ) -> None:
     """Import a translation model of another toolkit as a run folder.
 
@@ -29,7 +38,7 @@ def import_model(
     """
     from seqloom.interop.importer import import_model
 
-    foreign = import_model(folder, run_folder)
+    foreign = import_model(folder, run_folder, source_language)
     print_message(f"imported: {foreign.kind}, {foreign.target.size:,} target tokens")
     languages = foreign.target.tags.names
     if languages:
