@@ -54,7 +54,11 @@ def test_the_folder_converted_for_ctranslate2_has_the_same_outputs(
     translator = Translator(str(tmp_path / "converted"), compute_type="float32")
     sources = [tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) for text in TEXTS]
     results = translator.translate_batch(
-        sources, beam_size=beams, max_decoding_length=MAX_LENGTH, disable_unk=True
+        sources,
+        beam_size=beams,
+        min_decoding_length=0,
+        max_decoding_length=MAX_LENGTH,
+        disable_unk=True,
     )
     texts = [
         tokenizer.decode(
@@ -80,6 +84,7 @@ def test_ctranslate2_has_the_same_outputs(beams: int, run: Run, folders: dict[st
     results = Translator(str(folder), compute_type="float32").translate_batch(
         [source.encode(text, out_type=str) for text in TEXTS],
         beam_size=beams,
+        min_decoding_length=0,
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )

@@ -68,14 +68,14 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "no settings": (
         remove("config.json"),
         NotFoundError,
-        r"has no config\.json.*Supported: Marian",
+        r"has no config\.json.*Supported: Hugging Face",
     ),
     "settings are not JSON": (write("config.json", b"{"), DataError, "is not valid JSON"),
     "settings are a list": (write("config.json", b"[]"), DataError, "is not a JSON object"),
     "another architecture": (
         change_settings(model_type="t5"),
         ConfigError,
-        "models of the type 't5'.*Supported: Marian",
+        "models of the type 't5'.*Supported: Hugging Face",
     ),
     "unsupported settings": (
         change_settings(activation_function="mish", scale_embedding=False),

@@ -23,6 +23,7 @@ TOLERANCE = 1e-4
 """Maximum difference between log-probabilities of the run and of the exported model."""
 OUTPUT_LIMIT = 64
 """Maximum length of the outputs that are compared."""
+LIMITS = {"min_decoding_length": 0, "max_decoding_length": OUTPUT_LIMIT, "max_input_length": 0}
 
 
 def check_ctranslate2(run: Run) -> list[str]:
@@ -78,9 +79,7 @@ def verify_ctranslate2(run: Run, folder: Path, texts: Sequence[str]) -> str:
     sources, inputs = [pieces[i] for i in compared], [texts[i] for i in compared]
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT, allow_unknown=True)
     expected = run.predict(inputs, PredictionOptions(attention=False), decoding=greedy)
-    outputs = translator.translate_batch(
-        sources, beam_size=1, max_decoding_length=OUTPUT_LIMIT, max_input_length=0
-    )
+    outputs = translator.translate_batch(sources, beam_size=1, **LIMITS)
     for text, [ours], result in zip(inputs, expected, outputs, strict=True):
         if result.hypotheses[0] != _pieces(ours):
             raise _difference(f"the greedy output of {text!r}")
@@ -138,8 +137,7 @@ def _compare_beams(
         list(sources),
         beam_size=5,
         length_penalty=1.0,
-        max_decoding_length=OUTPUT_LIMIT,
-        max_input_length=0,
+        **LIMITS,
     )
     return sum(
         _pieces(prediction) == result.hypotheses[0]

@@ -8,8 +8,12 @@ from seqloom.interop.foreign_model import ForeignModel, check_unused, write_run
 from seqloom.interop.huggingface_files import CONFIG, read_json
 from seqloom.interop.m2m100 import read_m2m100
 from seqloom.interop.marian import read_marian
+from seqloom.interop.marian_npz import read_marian_npz
 
-SUPPORTED = "Marian and OPUS-MT (model_type marian), M2M100 and NLLB (model_type m2m_100)"
+SUPPORTED = (
+    "Hugging Face folders of Marian and OPUS-MT (model_type marian), M2M100 and NLLB (model_type "
+    "m2m_100), and folders with a Marian .npz file"
+)
 
 
 def import_model(path: Path, run: Path, source_language: str | None = None) -> ForeignModel:
@@ -27,13 +31,16 @@ def import_model(path: Path, run: Path, source_language: str | None = None) -> F
 def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel:
     """Read a model of another toolkit.
 
-    path:            a folder in the format of Hugging Face
+    path:            a folder in the format of Hugging Face or of Marian
     source_language: see `import_model`
     """
     if not path.exists():
         raise NotFoundError(f"{path}: there is no such folder")
     if (path / "config.toml").is_file():
         raise ConfigError(f"{path}: is a run folder already. Use it as it is.")
+    if not (path / CONFIG).is_file() and any(path.glob("*.npz")):
+        _refuse_source_language(path, source_language)
+        return read_marian_npz(path)
     if not (path / CONFIG).is_file():
         kind = recognise(path)
         what = f"is {kind.name}" if kind else f"has no {CONFIG}"
@@ -43,12 +50,8 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
     settings = read_json(path / CONFIG)
     model_type = settings.get("model_type")
     match model_type:
-        case "marian" if source_language is not None:
-            raise ConfigError(
-                f"{path}: a Marian model reads no code of the source language. Remove --from "
-                f"{source_language}"
-            )
         case "marian":
+            _refuse_source_language(path, source_language)
             return read_marian(path)
         case "m2m_100":
             return read_m2m100(path, source_language)
@@ -57,3 +60,10 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
                 f"{path / CONFIG}: seqloom cannot import models of the type {model_type!r}. "
                 f"Supported: {SUPPORTED}."
             )
+
+
+def _refuse_source_language(path: Path, language: str | None) -> None:
+    if language is not None:
+        raise ConfigError(
+            f"{path}: a Marian model reads no code of the source language. Remove --from {language}"
+        )

@@ -14,7 +14,7 @@ def import_model(
         typer.Argument(
             metavar="FOLDER",
             help="Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT), M2M100 or "
-            "NLLB model and its tokenizer.",
+            "NLLB model and its tokenizer, or a folder with an .npz file of Marian.",
         ),
     ],
     run_folder: Annotated[
