@@ -1,5 +1,6 @@
 """Models of transformers that several tests use, and their imports."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from huggingface_models import LANGUAGES, sentences, write_marian
 from seqloom.config.loading.loader import load_recipe
 from seqloom.interop.importer import import_model
 from seqloom.training.loop import train
+
+# The tests of commands use cli_runner.
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
 
 @pytest.fixture(scope="session", autouse=True)

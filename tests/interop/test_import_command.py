@@ -5,9 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cli_runner import run_cli
 from huggingface_models import sentences
-
-from tests.cli.cli_runner import run_cli
 
 TEXT = "Das ist gut."
 

@@ -43,7 +43,7 @@ NEVER = -1e4
 
 
 @dataclass(frozen=True)
-class Settings:
+class ModelSettings:
     """The values of config.json.
 
     path: the path of the file, for error messages

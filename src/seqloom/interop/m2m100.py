@@ -29,7 +29,7 @@ from seqloom.interop.huggingface_files import (
 )
 from seqloom.interop.huggingface_model import (
     Embeddings,
-    Settings,
+    ModelSettings,
     decoding_settings,
     layer_weights,
 )
@@ -58,7 +58,7 @@ M2M100_LANGUAGES = (
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class M2M100Vocabulary:
     """The vocabulary of an M2M100 or NLLB model.
 
     names:     the piece of each id
@@ -77,7 +77,7 @@ def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
     source_language: code of the source language. Default: that of the tokenizer's settings, else
                      English
     """
-    settings = Settings(folder / CONFIG, read_json(folder / CONFIG))
+    settings = ModelSettings(folder / CONFIG, read_json(folder / CONFIG))
     settings.check()
     _check_start(settings)
     check_files(folder, [MODEL])
@@ -113,7 +113,7 @@ def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
     )
 
 
-def _check_start(settings: Settings) -> None:
+def _check_start(settings: ModelSettings) -> None:
     start, end = settings.number("decoder_start_token_id"), settings.number("eos_token_id")
     if start != end or end != SPECIAL.index("</s>"):
         raise ConfigError(
@@ -122,7 +122,7 @@ def _check_start(settings: Settings) -> None:
         )
 
 
-def _read_vocabulary(folder: Path, model: bytes, rows: int) -> Vocabulary:
+def _read_vocabulary(folder: Path, model: bytes, rows: int) -> M2M100Vocabulary:
     tokenizer_settings = read_json_if_present(folder / "tokenizer_config.json")
     if (folder / "vocab.json").is_file():
         table = _m2m100_table(folder, tokenizer_settings)
@@ -142,7 +142,7 @@ def _read_vocabulary(folder: Path, model: bytes, rows: int) -> Vocabulary:
         )
     # The matrix has more rows than there are pieces. These rows have no text.
     filled = tuple(names.get(id_, f"<unused-{id_}>") for id_ in range(rows))
-    return Vocabulary(filled, languages, rules)
+    return M2M100Vocabulary(filled, languages, rules)
 
 
 Table = tuple[dict[int, str], tuple[str, ...], ImportedRules]

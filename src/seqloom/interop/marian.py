@@ -21,7 +21,7 @@ from seqloom.interop.huggingface_files import (
 from seqloom.interop.huggingface_model import (
     NEVER,
     Embeddings,
-    Settings,
+    ModelSettings,
     decoding_settings,
     layer_weights,
 )
@@ -36,7 +36,7 @@ SPECIAL = ("</s>", "<unk>", "<pad>")
 
 def read_marian(folder: Path) -> ForeignModel:
     """Read a folder with a MarianMTModel and its tokenizer."""
-    settings = Settings(folder / CONFIG, read_json(folder / CONFIG))
+    settings = ModelSettings(folder / CONFIG, read_json(folder / CONFIG))
     settings.check()
     tokenizer_settings = read_json_if_present(folder / "tokenizer_config.json")
     is_separate = bool(tokenizer_settings.get("separate_vocabs"))
