@@ -284,7 +284,7 @@ def write_m2m100_model(folder: Path, tokenizer: Any, size: int, **changes: Any) 
     )
     model = M2M100ForConditionalGeneration(config)
     randomise(model)
-    fit(model, tokenizer)
+    fit(model, tokenizer, steps=60)
     model.generation_config.num_beams = 5
     model.save_pretrained(folder)
 

@@ -73,7 +73,8 @@ def to_npz(marian: Path) -> dict[str, Any]:
 def write_npz(folder: Path, arrays: dict[str, Any], **changes: Any) -> None:
     lines = "".join(f"{name}: {value}\n" for name, value in {**SETTINGS, **changes}.items())
     settings = np.frombuffer(lines.encode() + b"\0", dtype=np.int8)
-    np.savez(folder / NPZ, **arrays, **{"special:model.yml": settings})
+    named: dict[str, Any] = {**arrays, "special:model.yml": settings}
+    np.savez(folder / NPZ, **named)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +169,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "truncated": (truncate, StorageError, "is damaged or not an .npz file"),
     "a pickle inside": (write_pickle, StorageError, "is damaged or not an .npz file"),
     "two models": (
-        lambda folder: (folder / "b.npz").write_bytes(b"") and None,
+        lambda folder: (folder / "b.npz").touch(),
         NotFoundError,
         "exactly one .npz file",
     ),
