@@ -19,6 +19,7 @@ from huggingface_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.core.errors import DataError
 from seqloom.interop.importer import import_model
 from seqloom.interop.marian import marian_rows
 from seqloom.runs.run import load
@@ -153,6 +154,22 @@ def test_settings_of_the_search_are_imported(marian_run: Path) -> None:
     assert decoding.kind == "beam"
     assert decoding.width == 5
     assert decoding.length_counts_end
+
+
+def test_a_prefix_with_a_special_token_is_refused(marian_run: Path) -> None:
+    run = load(marian_run, engine="torch")
+    with pytest.raises(DataError, match="contains the name of a special token"):
+        run.translate(["Das ist gut."], prefixes=["It </s>"])
+
+
+def test_the_server_knows_the_languages(marian_run: Path, multilingual_marian: Path) -> None:
+    from seqloom.interop.importer import read_foreign
+    from seqloom.serving.api.languages.pairs import recipe_language_pairs
+
+    config = load(marian_run, engine="torch").config
+    assert [str(pair) for pair in recipe_language_pairs(config)] == ["de-en"]
+    multilingual, _, _ = read_foreign(multilingual_marian).build()
+    assert [str(pair) for pair in recipe_language_pairs(multilingual)] == ["de-deu", "de-fra"]
 
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -42,7 +42,7 @@ from seqloom.runs.prediction import Prediction, build_prediction
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import encode_target, newline_id
-from seqloom.text.vocabulary import END
+from seqloom.text.vocabulary import END, PAD, START
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of finished inputs and the total number of inputs. It may raise an
@@ -225,10 +225,17 @@ class Predictor:
                 f"got {len(texts):,} texts and {len(prefixes):,} prefixes. Give one prefix per text, "
                 "empty where the output is not constrained"
             )
-        encode = self.task.target_tokenizer.encode
+        encoded = [self.task.target_tokenizer.encode(prefix.strip()) for prefix in prefixes]
+        for prefix, ids in zip(prefixes, encoded, strict=True):
+            # Only the tokenizer of an imported model reads such names as special tokens.
+            if not {PAD, START, END}.isdisjoint(ids):
+                raise DataError(
+                    f"the prefix {prefix!r} contains the name of a special token, such as </s>. "
+                    "Remove it"
+                )
         return [
-            replace(one, prefix=(*one.prefix, *encode(prefix.strip())))
-            for one, prefix in zip(inputs, prefixes, strict=True)
+            replace(one, prefix=(*one.prefix, *ids))
+            for one, ids in zip(inputs, encoded, strict=True)
         ]
 
     def score(
