@@ -216,7 +216,7 @@ def write_pages(out: Path) -> None:
         for name, runs in by_dataset.items():
             lines += section(out, DATASETS[name], runs) if runs else []
         (DOCS / "tricks.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    names = ("tiny", "small", "base", "low-resource")
+    names = ("tiny", "small", "base", "low-resource", "exportable")
     rows = [preset_row(name, by_dataset["multi30k-de-en"]) for name in names]
     page = PRESET_PAGE.format(rows="\n".join(rows))
     (DOCS / "presets.md").write_text(page, encoding="utf-8")

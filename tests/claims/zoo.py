@@ -174,6 +174,9 @@ OTHER_TRANSFORMER: dict[str, Sequence[Any]] = {
     "score": ["dot/√d", "additive"],
     "projection": ["none", "tanh²"],
     "selection": ["softmax", "exact"],
+    "start": ["learned", "zero", "end", "padding"],
+    "special_outputs": [True, False],
+    "tie": ["none", "output"],
 }
 BOTTLENECK = {
     key: RECURRENT[key]
@@ -184,7 +187,7 @@ TRANSFORMER: dict[str, Sequence[Any]] = {
     "encoder": [*ENCODERS, "none"],
     "layers": [1, 2],
     "norm": ["pre", "post"],
-    "activation": ["relu", "gelu"],
+    "activation": ["relu", "gelu", "gelu-tanh", "silu"],
     "copying": [False, True],
     "embedding": ["learned", "one-hot"],
     "positions": [*POSITIONS, "rotary"],
@@ -240,8 +243,11 @@ def _recurrent_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {"encoder": encoder, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 
+DECODER_ONLY = ("copying", "start", "special_outputs")
+
+
 def _transformer_config(choice: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("layers", "norm", "activation", "copying")
+    keys = ("layers", "norm", "activation", "copying", "start", "special_outputs")
     decoder = {
         "kind": "transformer",
         "width": WIDTH,
@@ -254,7 +260,7 @@ def _transformer_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     encoders = {"none": {"kind": "none"}, **ENCODERS, **SELF_ATTENTIVE_ENCODERS}
     encoder = encoders[choice["encoder"]]
     if choice["encoder"] == "transformer":  # the same settings on both sides
-        encoder = {key: value for key, value in decoder.items() if key != "copying"}
+        encoder = {key: decoder[key] for key in decoder if key not in DECODER_ONLY}
     return {"encoder": encoder, "decoder": decoder, "tie": choice.get("tie", "none")}
 
 

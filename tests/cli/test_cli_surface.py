@@ -65,6 +65,8 @@ SURFACE = {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
         "--metrics-port",
     },
+    "import": {"FOLDER", "--run", "--from"},
+    "export": {"RUN", "--to", "--out", "--license"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
     "config": {"RECIPE", "--set"},
     "inspect": {
@@ -86,6 +88,7 @@ PANELS = {
         *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
     ],
     "Serve": ["serve"],
+    "Exchange models with other toolkits": ["import", "export"],
 }
 COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
 

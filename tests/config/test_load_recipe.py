@@ -121,7 +121,7 @@ def test_all_problems_are_reported_together_with_the_keys_of_the_user() -> None:
             "text",
             {"tokenizer": {"kind": 7}},
             "text.tokenizer.kind: must be 'characters' or 'words' or 'whitespace' or 'subwords' "
-            "or 'module:Name', not 7",
+            "or 'imported' or 'module:Name', not 7",
         ),
     ],
 )

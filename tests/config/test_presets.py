@@ -18,7 +18,7 @@ every_preset = pytest.mark.parametrize("name", sorted(bundled_presets()))
 
 
 def test_the_names_of_the_presets() -> None:
-    assert set(bundled_presets()) == {"tiny", "small", "base", "low-resource"}
+    assert set(bundled_presets()) == {"tiny", "small", "base", "low-resource", "exportable"}
 
 
 @every_preset
@@ -29,7 +29,7 @@ def test_data_and_a_preset_are_a_complete_recipe(name: str) -> None:
     assert resolved.origins["training.steps"] == "preset"
     assert resolved.origins["model.encoder.width"] == "preset"
     assert resolved.origins["data.train.source"] == "recipe"
-    assert resolved.origins["model.encoder.norm"] == "default"
+    assert resolved.origins["model.encoder.embedding.noise"] == "default"
     assert load_recipe({**DATA, **given}).config == resolved.config
 
 
@@ -98,7 +98,7 @@ def test_overrides_can_choose_the_preset_and_change_its_kinds() -> None:
     ("name", "hint"),
     [
         ("smal", "did you mean 'small'?"),
-        ("huge", "the presets are base, low-resource"),
+        ("huge", "the presets are base, exportable"),
         (3, "the presets are"),
     ],
 )

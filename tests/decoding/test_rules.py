@@ -112,3 +112,15 @@ def test_exhaustive_search_refuses_a_tree_that_is_too_large() -> None:
     assert "max_sequences = 1,000; lower max_length" in str(caught.value)
     # A forced prefix reduces the number of sequences.
     assert Exhaustive(max_sequences=1000)(decoder, memory, SearchRequest([4], [[5]]))
+
+
+@pytest.mark.parametrize("score_prefix", [True, False])
+def test_a_forced_token_counts_as_certain_only_without_score_prefix(score_prefix: bool) -> None:
+    log_probabilities = torch.randn(2, 9).log_softmax(dim=-1)
+    forced = torch.tensor([5, PAD])
+    generated = torch.full((2, 1), START)
+    allowed = Rules(score_prefix=score_prefix)(log_probabilities, generated, forced)
+    assert allowed[0, 5] == (log_probabilities[0, 5] if score_prefix else 0)
+    assert torch.isinf(allowed[0, [token for token in range(9) if token != 5]]).all()
+    # A row without a forced token is not changed by the setting.
+    assert torch.equal(allowed[1], Rules()(log_probabilities, generated, None)[1])

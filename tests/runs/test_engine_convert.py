@@ -41,6 +41,8 @@ BOTH_SIDES |= {
     "scaled-by-width": side(attention="{heads=2, score={kind='dot', scale='width'}}"),
     "wide-attention": side(attention="{heads=2, width=24}"),
     "one-head": side(attention="{heads=1}"),
+    "gelu-tanh": side(activation="'gelu-tanh'"),
+    "silu": side(activation="'silu'"),
 }
 MODELS = {name: (part, part, "none") for name, part in BOTH_SIDES.items()}
 MODELS |= {
@@ -48,6 +50,10 @@ MODELS |= {
     "all-tied": (side(), side(), "all"),
     "deep-encoder": (side(layers="4"), side(layers="1"), "none"),
     "wide-encoder": (side(width="12", feedforward="20"), side(), "output"),
+    "start-zero": (side(), side(start="'zero'"), "all"),
+    "start-end": (side(), side(start="'end'"), "output"),
+    "start-padding": (side(), side(start="'padding'"), "none"),
+    "no-special-outputs": (side(), side(special_outputs="false"), "all"),
     "different-sides": (
         side(width="12", norm="'post'", attention="{heads=3}", positions="{kind='rotary'}"),
         side(activation="'gelu'", positions="{kind='learned', max_length=30}"),

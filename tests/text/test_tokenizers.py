@@ -68,6 +68,7 @@ any_ids = st.lists(st.integers(0, 9_999))
 
 def test_every_kind_of_tokenizer_is_tested() -> None:
     kinds = {FORM if config is EXTENSION else config.kind for config in CONFIGS}
+    kinds |= {"imported"}  # tests/interop tests this one
     assert kinds == {
         kind.model_fields["kind"].default for kind in get_args(get_args(TokenizerConfig)[0])
     }

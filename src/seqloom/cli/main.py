@@ -18,8 +18,10 @@ from seqloom.cli.commands.doctor import doctor
 from seqloom.cli.commands.error_propagation import error_propagation
 from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
+from seqloom.cli.commands.export import export
 from seqloom.cli.commands.forecast import forecast
 from seqloom.cli.commands.gradients import gradients
+from seqloom.cli.commands.import_model import import_model
 from seqloom.cli.commands.info import info
 from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
@@ -70,13 +72,15 @@ def _seqloom(
     """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
-def _add(panel: str, command: Callable[..., None], example: str) -> None:
+def _add(panel: str, command: Callable[..., None], example: str, name: str | None = None) -> None:
     """Register a command.
 
     panel:   panel of `seqloom --help` that lists the command
     example: example for the help of the command itself
+    name:    name of the command. Default: the name of the function
     """
-    app.command(cls=Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
+    epilog = f"Example: {example}"
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(command)
 
 
 _add("Train", demo, "seqloom demo")
@@ -116,6 +120,10 @@ _add(
 _add(_INSIDE, lab, "seqloom lab bottleneck")
 
 _add("Serve", serve, "seqloom serve runs/demo --port 8000")
+
+_OTHER = "Exchange models with other toolkits"
+_add(_OTHER, import_model, "seqloom import opus-mt-de-en --run runs/de-en", name="import")
+_add(_OTHER, export, "seqloom export runs/de-en --to huggingface --out marian-de-en")
 
 
 def run() -> None:

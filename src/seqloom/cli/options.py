@@ -32,7 +32,8 @@ def locate_run(path: Path) -> Path:
         raise NotFoundError(f"{path}: {problem}. {_WRITTEN_BY}")
     kind = recognise(path)
     if kind is not None and not (path / "config.toml").is_file():
-        raise NotFoundError(f"{path}: is {kind.name}, not a run folder. {_WRITTEN_BY}")
+        advice = f"{kind.advice[0].upper()}{kind.advice[1:]}."
+        raise NotFoundError(f"{path}: is {kind.name}, not a run folder. {advice}")
     return path
 
 

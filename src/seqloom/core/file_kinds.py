@@ -23,6 +23,8 @@ SIGNATURES = {
 }
 """The first bytes of a file: its format and what to do."""
 ZIP_SIGNATURE = b"PK\x03\x04"
+IMPORTABLE = ("marian", "m2m_100")
+"""The values of model_type in config.json that `seqloom import` supports."""
 
 
 @dataclass(frozen=True)
@@ -77,5 +79,8 @@ def _recognise_folder(path: Path) -> FileKind | None:
         return None
     if isinstance(settings, dict) and ("model_type" in settings or "architectures" in settings):
         model_type = settings.get("model_type", "unknown type")
-        return FileKind(f"a Hugging Face model ({model_type})", train_first)
+        advice = train_first
+        if model_type in IMPORTABLE:
+            advice = f"import it with `seqloom import {path} --run runs/{path.name}`"
+        return FileKind(f"a Hugging Face model ({model_type})", advice)
     return None

@@ -33,7 +33,13 @@ def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -
     """
     assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
     extensions = tuple(_build_rule(rule, tokenizer) for rule in config.rules)
-    return Rules(config.min_length, config.no_repeat_ngram, config.allow_unknown, extensions)
+    return Rules(
+        config.min_length,
+        config.no_repeat_ngram,
+        config.allow_unknown,
+        config.score_prefix,
+        extensions,
+    )
 
 
 def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rule:

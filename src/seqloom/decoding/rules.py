@@ -1,7 +1,8 @@
 """Rules that forbid tokens during a search.
 
 A forbidden token gets a log-probability of -inf. The log-probabilities of the other tokens do not
-change, so that the score of a hypothesis depends only on probabilities under the model.
+change, so that the score of a hypothesis depends only on probabilities under the model. The setting
+`score_prefix` makes an exception for forced tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,11 +54,14 @@ class Rules:
     - a forced token is always generated
     - if every other token is forbidden, END is allowed even before `min_length` and even if an
       extension forbids it, so that every hypothesis can end
+
+    If `score_prefix` is False, the log-probability of a forced token is 0.
     """
 
     min_length: int = 0
     no_repeat_ngram: int = 0
     allow_unknown: bool = False
+    score_prefix: bool = True
     extensions: tuple[Rule, ...] = ()
 
     @property
@@ -92,6 +96,8 @@ class Rules:
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
+        if forced_values is not None and not self.score_prefix:
+            forced_values = torch.zeros_like(forced_values)
         log_probabilities[:, PAD : START + 1].fill_(FORBIDDEN)
         if not self.allow_unknown:
             log_probabilities[:, UNKNOWN].fill_(FORBIDDEN)

@@ -58,6 +58,7 @@ from seqloom.nn.embedding import (
     LearnedLookup,
     Lookup,
     Readout,
+    ReplacedToken,
 )
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.recurrent import RecurrentLayer
@@ -341,9 +342,11 @@ def _build_transformer_decoder(
     signature: Signature,
     encoder: EncoderModule | None,
 ) -> TransformerDecoder:
-    embedder = _transformer_embedder(part, _input_spec(signature))
+    embedder = _transformer_embedder(part, _input_spec(signature), _replaced_start(part))
     tied = _tie_embeddings(config, embedder.lookup, encoder)
-    readout = Readout(part.width, _output_count(signature.target), None, tied)
+    # PAD and START are the first two ids.
+    excluded = 0 if part.special_outputs else START + 1
+    readout = Readout(part.width, _output_count(signature.target), None, tied, excluded)
     rotary = isinstance(part.positions, RotaryPositionsConfig)
     layers = [
         DecoderLayer(
@@ -359,10 +362,27 @@ def _build_transformer_decoder(
     return TransformerDecoder(embedder, layers, part.norm, readout, copying)
 
 
-def _transformer_embedder(part: TransformerLayersConfig, inputs: Tokens | Vectors) -> Embedder:
+def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
+    """Return what replaces the embedding of START. Return None if START has its own embedding."""
+    match part.start:
+        case "learned":
+            return None
+        case "zero":
+            return ReplacedToken(START, None)
+        case "end":
+            return ReplacedToken(START, END)
+        case "padding":
+            return ReplacedToken(START, PAD)
+        case _:
+            assert_never(part.start)
+
+
+def _transformer_embedder(
+    part: TransformerLayersConfig, inputs: Tokens | Vectors, replaced: ReplacedToken | None = None
+) -> Embedder:
     # Embeddings are multiplied by √d even if the output layer does not share them (Vaswani et al.
     # 2017, section 3.4).
-    lookup = build_lookup(part.embedding, inputs, part.width, scaled=True)
+    lookup = build_lookup(part.embedding, inputs, part.width, scaled=True, replaced=replaced)
     return Embedder(lookup, build_positions(part.positions, lookup.width), part.width, part.dropout)
 
 

@@ -39,19 +39,30 @@ from seqloom.nn.attention import (
     RbfScore,
     Selection,
 )
-from seqloom.nn.embedding import LearnedLookup, Lookup, OneHotLookup, VectorLookup
+from seqloom.nn.embedding import (
+    LearnedLookup,
+    Lookup,
+    OneHotLookup,
+    ReplacedToken,
+    VectorLookup,
+)
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
 from seqloom.nn.transformer import FeedForward
 
 
 def build_lookup(
-    config: EmbeddingConfig, inputs: Tokens | Vectors, width: int, scaled: bool
+    config: EmbeddingConfig,
+    inputs: Tokens | Vectors,
+    width: int,
+    scaled: bool,
+    replaced: ReplacedToken | None = None,
 ) -> Lookup:
     """Build the first layer of a network: an embedding of token ids, or a projection of vectors.
 
-    width:  output width, unless the config of a learned embedding sets another width
-    scaled: see `LearnedLookup`
+    width:    output width, unless the config of a learned embedding sets another width
+    scaled:   see `LearnedLookup`
+    replaced: see `LearnedLookup`. Default: None
     """
     if isinstance(inputs, Vectors):
         return VectorLookup(inputs.width, width)
@@ -59,7 +70,9 @@ def build_lookup(
         case OneHotEmbeddingConfig():
             return OneHotLookup(inputs.count)
         case LearnedEmbeddingConfig(width=config_width, noise=noise, word_dropout=word_dropout):
-            return LearnedLookup(inputs.count, config_width or width, noise, scaled, word_dropout)
+            return LearnedLookup(
+                inputs.count, config_width or width, noise, scaled, word_dropout, replaced
+            )
         case _:
             assert_never(config)
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +15,26 @@ from seqloom.nn.fast.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.positions import PositionIds, Positions
 
+NEGATIVE_INFINITY = float("-inf")
+
 
 class Lookup(nn.Module):
     """Base class: maps token ids (B, T), or input vectors (B, T, ·), to vectors (B, T, D)."""
 
     width: int
     """D, the width of the vectors."""
+
+
+@dataclass(frozen=True)
+class ReplacedToken:
+    """A token that uses the vector of another token.
+
+    token: the token id
+    by:    the token whose vector is used; None for a vector of zeros
+    """
+
+    token: int
+    by: int | None
 
 
 class LearnedLookup(Lookup):
@@ -34,13 +49,21 @@ class LearnedLookup(Lookup):
                   weights. If False, weights are initialised with standard deviation 1
     word_dropout: probability with which training sets the vector of a token to zero. The other
                   vectors are not rescaled. Default: 0
+    replaced:     a token whose own vector is not used. Default: every token uses its own vector
     """
 
     def __init__(
-        self, vocabulary: int, width: int, noise: float, scaled: bool, word_dropout: float = 0.0
+        self,
+        vocabulary: int,
+        width: int,
+        noise: float,
+        scaled: bool,
+        word_dropout: float = 0.0,
+        replaced: ReplacedToken | None = None,
     ) -> None:
         super().__init__()
         self.width = width
+        self.replaced = replaced
         self.noise = noise
         self.word_dropout = word_dropout
         self.scale = math.sqrt(width) if scaled else 1.0
@@ -57,13 +80,25 @@ class LearnedLookup(Lookup):
     def forward(self, tokens: Tensor) -> Tensor:
         # With or without `scaled`, vectors start with standard deviation 1. A recurrent network
         # needs a thousand steps to learn to distinguish much smaller vectors.
-        vectors = self.table(tokens) * self.scale
+        vectors = self._vectors(tokens) * self.scale
         if self.training and self.noise > 0:
             vectors = vectors + self.noise * torch.randn_like(vectors)
         if self.training and self.word_dropout > 0:
             kept = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
             vectors = vectors * kept.unsqueeze(-1)
         return vectors
+
+    def _vectors(self, tokens: Tensor) -> Tensor:
+        if self.replaced is None:
+            return self.table(tokens)
+        is_replaced = tokens == self.replaced.token
+        if self.replaced.by is None:
+            return self.table(tokens).masked_fill(is_replaced.unsqueeze(-1), 0.0)
+        return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
+
+    def effective_weight(self) -> Tensor:
+        """Return the vector of each token before scaling, with `replaced` applied: (V, D)"""
+        return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
 class OneHotLookup(Lookup):
@@ -174,6 +209,7 @@ class Readout(nn.Module):
     hidden:     width of a tanh layer before the output layer. Default: None, no such layer
     tied:       embedding weight (V, D) that the output layer uses as W. Default: None, W is not
                 shared
+    excluded:   number of tokens with probability 0. Their ids are 0 to excluded - 1. Default: 0
     """
 
     def __init__(
@@ -182,8 +218,10 @@ class Readout(nn.Module):
         vocabulary: int,
         hidden: int | None = None,
         tied: nn.Parameter | None = None,
+        excluded: int = 0,
     ) -> None:
         super().__init__()
+        self.excluded = excluded
         self.hidden_layer = (
             nn.Identity() if hidden is None else nn.Sequential(Linear(width, hidden), nn.Tanh())
         )
@@ -199,26 +237,35 @@ class Readout(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)"""
-        return self.output(self.hidden_layer(features))
+        logits: Tensor = self.output(self.hidden_layer(features))
+        if not self.excluded:
+            return logits
+        tokens = torch.arange(logits.shape[-1], device=logits.device)
+        return logits.masked_fill(tokens < self.excluded, NEGATIVE_INFINITY)
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
         """Return the sum of -log p(target) over the targets that are not padding, with label
-        smoothing: (B, T, D), (B, T) -> ()"""
+        smoothing: (B, T, D), (B, T) -> ()
+
+        Label smoothing distributes probability only over the tokens that are not excluded.
+        """
+        if self.excluded and not on_cpu_without_autocast(features):
+            possible = self.output(self.hidden_layer(features)).flatten(0, 1)[:, self.excluded :]
+            # Padding becomes a negative id, which the loss ignores.
+            shifted = targets.flatten() - self.excluded
+            return cross_entropy_sum(possible, shifted, smoothing, padding - self.excluded)
         if on_cpu_without_autocast(features):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
             hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
-            weight, bias = self.output.weight, self.output.bias
-            return linear_cross_entropy_sum(
-                hidden, weight, bias, targets.flatten()[real], smoothing
-            )
+            weight = self.output.weight[self.excluded :]
+            bias = self.output.bias[self.excluded :]
+            real_targets = targets.flatten()[real] - self.excluded
+            return linear_cross_entropy_sum(hidden, weight, bias, real_targets, smoothing)
         # On a GPU, padding is not dropped: the host would need the number of real positions, and to
         # copy it from the GPU the host would wait for all work in progress.
         logits = self(features).flatten(0, 1)
         return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)
-
-
-NEGATIVE_INFINITY = float("-inf")
 
 
 class LabelReadout(Readout):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionIds
 
 Norm = Literal["pre", "post"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,43 @@ class Residual(nn.Module):
         return self.norm(stream + self.dropout(sublayer(stream)))
 
 
+def activate(inner: Tensor, activation: Activation) -> Tensor:
+    """Apply an activation to a two-dimensional tensor, which may be changed in place.
+
+    relu:      max(0, x)
+    gelu:      x Φ(x), where Φ is the distribution function of the normal distribution
+    gelu-tanh: an approximation of gelu with tanh
+    silu:      x σ(x), where σ is the logistic function; also called swish
+    """
+    match activation:
+        case "relu":
+            # ReLU runs in place to save memory: `inner` is the widest tensor of a layer, and its
+            # values before ReLU are not used again. `inner` is two-dimensional and not a view,
+            # because backward through a view that was changed in place is slow.
+            return torch.relu_(inner)
+        case "gelu":
+            return F.gelu(inner)
+        case "gelu-tanh":
+            return F.gelu(inner, approximate="tanh")
+        case "silu":
+            return F.silu(inner)
+        case _:
+            assert_never(activation)
+
+
 class FeedForward(nn.Module):
     """Computes W2 f(W1 x + b1) + b2 for the vector x of each position.
 
     width:      width of x and of the result
     inner:      width of the hidden layer, f(W1 x + b1)
-    activation: the function f
+    activation: the function f, see `activate`
     """
 
-    def __init__(
-        self, width: int, inner: int, activation: Literal["relu", "gelu"], dropout: float
-    ) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.widen = Linear(width, inner)
         self.narrow = Linear(inner, width)
-        self.activation = activation
+        self.activation: Activation = activation
         self.dropout = Dropout(dropout)
         for part in (self.widen, self.narrow):
             nn.init.xavier_uniform_(part.weight)
@@ -81,10 +104,7 @@ class FeedForward(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) -> (…, D)"""
         inner = self.widen(states.flatten(0, -2))
-        # ReLU runs in place to save memory: `inner` is the widest tensor of a layer, and its values
-        # before ReLU are not used again. `inner` is two-dimensional and not a view, because
-        # backward through a view that was changed in place is slow.
-        activated = torch.relu_(inner) if self.activation == "relu" else F.gelu(inner)
+        activated = activate(inner, self.activation)
         return self.narrow(self.dropout(activated)).view(states.shape)
 
 

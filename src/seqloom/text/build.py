@@ -6,6 +6,7 @@ from typing import assert_never
 
 from seqloom.config.schema.text import (
     CharactersConfig,
+    ImportedTokenizerConfig,
     Normalization,
     SubwordsConfig,
     TokenizerConfig,
@@ -13,9 +14,10 @@ from seqloom.config.schema.text import (
     WhitespaceConfig,
     WordsConfig,
 )
-from seqloom.core.errors import DataError
+from seqloom.core.errors import ConfigError, DataError
 from seqloom.extensions.registry import is_extension
 from seqloom.text.build_extension import load_extension_tokenizer, train_extension_tokenizer
+from seqloom.text.imported import ImportedTokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SubwordTokenizer
@@ -56,6 +58,10 @@ def train_tokenizer(
             return WhitespaceTokenizer.train(text, preprocessing, size)
         case SubwordsConfig(size=size, algorithm=algorithm):
             return SubwordTokenizer.train(text, preprocessing, size, algorithm, byte_fallback)
+        case ImportedTokenizerConfig():
+            raise ConfigError(
+                "text.tokenizer: the kind 'imported' cannot be trained; use kind = 'subwords'"
+            )
         case TokenizerExtensionConfig():
             return train_extension_tokenizer(config, text, preprocessing)
         case _:
@@ -87,6 +93,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
                 return WhitespaceTokenizer.from_content(content)
             case SubwordTokenizer.kind:
                 return SubwordTokenizer.load(folder / f"{name}.model", content)
+            case ImportedTokenizer.kind:
+                return ImportedTokenizer.load(folder / f"{name}.model", content)
             case LongTextTokenizer.kind:
                 return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
             case str(kind) if is_extension("tokenizer", kind):

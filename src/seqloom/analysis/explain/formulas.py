@@ -24,6 +24,7 @@ from seqloom.nn.positions import (
     SinusoidalPositions,
 )
 from seqloom.nn.recurrent import Cell, RecurrentLayer
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -61,6 +62,14 @@ def embedding(lookup: Lookup, token: str) -> str:
             return f"a learned vector that does not depend on {token}"
         case _:
             return f"W {token} + b"
+
+
+def start_embedding(lookup: Lookup, token: str) -> str:
+    """Formula of the embedding that a decoder reads before the first token."""
+    replaced = lookup.replaced if isinstance(lookup, LearnedLookup) else None
+    if replaced is None:
+        return embedding(lookup, token)
+    return "0" if replaced.by is None else embedding(lookup, SPECIAL_TOKENS[replaced.by])
 
 
 def position(positions: Positions, step: int) -> str:

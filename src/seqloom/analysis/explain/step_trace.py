@@ -90,7 +90,8 @@ def trace_input(embedder: Embedder, trace: StepTrace) -> Tensor:
     positions = embedder.positions
     token = trace.tokens[:, -1]
     vector = embedder.lookup(token)  # (1, E)
-    formula = formulas.embedding(embedder.lookup, trace.previous("y"))
+    describe = formulas.start_embedding if trace.step == 1 else formulas.embedding
+    formula = describe(embedder.lookup, trace.previous("y"))
     if not isinstance(positions, PositionTable):
         embedded = embedder.projection(vector)
         formula = formulas.fitted(formula, embedder.projection)

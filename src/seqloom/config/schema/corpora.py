@@ -431,6 +431,19 @@ class SyntheticConfig(Section):
         return self
 
 
+class ImportedConfig(TaggedCorpusConfig):
+    """The training data of a model that `seqloom import` read. It is not available, so commands that
+    read it report an error."""
+
+    kind: Literal["imported"] = "imported"
+    source: str | None = None
+    """Code of the source language, such as "en". Default: not known."""
+    target: str | None = None
+    """Code of the target language, such as "de". Default: not known."""
+    tags: tuple[str, ...] = ()
+    """Tags of the target languages, for multilingual models. Default: []."""
+
+
 class HoldOutConfig(Section):
     """Pairs that are held out of the training corpora, so that training does not use them. Only the
     source text decides whether a pair is held out, so all translations of a sentence are in the
@@ -465,6 +478,7 @@ CorpusConfig = (
     | BundledConfig
     | BundledLabelsConfig
     | SyntheticConfig
+    | ImportedConfig
     | ReaderExtensionConfig
 )
 """One corpus."""

@@ -38,6 +38,10 @@ class SearchRulesConfig(Section):
     length_counts_end: bool = False
     """Count END as a token when a score is divided by the length of the output. If false, the
     length is the number of tokens before END, and an empty output has length 1. Default: false."""
+    score_prefix: bool = True
+    """Add the log-probabilities of forced tokens, such as a prefix or the tag of the target language,
+    to the score of an output. If false, a forced token counts as certain, as in transformers.
+    Default: true."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

@@ -358,6 +358,13 @@ class RunConfig(Section):
             problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
         if training.stopping.score != "loss":
             problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
+        decoder = self.model.decoder
+        if isinstance(decoder, TransformerDecoderConfig) and (
+            decoder.start != "learned" or not decoder.special_outputs
+        ):
+            problems.append(
+                "model.decoder: a forecast has no special tokens; remove start and special_outputs"
+            )
         has_context = self.task.use_context
         if self.task.random_rotation and any(
             (isinstance(corpus, RobotConfig) and has_context)

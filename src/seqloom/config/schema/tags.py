@@ -3,11 +3,13 @@
 A tag is a token such as '<2de>' that selects the kind of output, for example the target language.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from seqloom.config.schema.corpora import (
     CorpusOrHoldOutConfig,
     HoldOutConfig,
+    ImportedConfig,
     LanguagesConfig,
     ParallelConfig,
     RobotConfig,
@@ -17,6 +19,9 @@ from seqloom.config.schema.corpora import (
     language_tag,
 )
 from seqloom.config.schema.data import DataConfig, SplitConfig
+
+IMPORTED_TAG = re.compile(r">>(.+)<<|__(.+)__")
+"""The language tags of Marian (>>de<<) and of M2M100 (__de__)."""
 
 
 def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
@@ -35,14 +40,32 @@ def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
     return corpora
 
 
+def expand_imported(corpus: ImportedConfig) -> list[ImportedConfig]:
+    """Return one corpus per tag of an imported model; the corpus itself if it has no tags."""
+    if not corpus.tags:
+        return [corpus]
+    corpora = []
+    for tag in corpus.tags:
+        target = tag_display_name(tag)
+        name = None if corpus.source is None else f"{corpus.source}-{target}"
+        corpora.append(ImportedConfig(source=corpus.source, target=target, tag=tag, name=name))
+    return corpora
+
+
 def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
     """Return the corpora of a split.
 
-    A `LanguagesConfig` is replaced by one corpus for each of its language pairs.
+    A `LanguagesConfig` is replaced by one corpus for each of its language pairs, an
+    `ImportedConfig` by one corpus for each of its tags.
     """
     corpora: list[CorpusOrHoldOutConfig] = []
     for table in split:
-        corpora += expand_languages(table) if isinstance(table, LanguagesConfig) else [table]
+        if isinstance(table, LanguagesConfig):
+            corpora += expand_languages(table)
+        elif isinstance(table, ImportedConfig):
+            corpora += expand_imported(table)
+        else:
+            corpora.append(table)
     return tuple(corpora)
 
 
@@ -64,10 +87,13 @@ def training_tags(data: DataConfig) -> tuple[str, ...]:
 
 
 def tag_display_name(tag: str) -> str:
-    """Return the name by which users select a tag: the language of a language tag (<2de> -> de),
-    otherwise the tag itself."""
+    """Return the name by which users select a tag: the language of a language tag (<2de> -> de, and
+    in imported models >>de<< -> de and __de__ -> de), otherwise the tag itself."""
     language = tag.removeprefix("<2").removesuffix(">")
-    return language if language and tag == language_tag(language) else tag
+    if language and tag == language_tag(language):
+        return language
+    match = IMPORTED_TAG.fullmatch(tag)
+    return tag if match is None else match[1] or match[2]
 
 
 def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
@@ -112,6 +138,8 @@ def _untagged_problems(data: DataConfig) -> Iterator[str]:
     for split, tables in _splits(data):
         for index, table in enumerate(tables):
             if isinstance(table, LanguagesConfig | HoldOutConfig):
+                continue
+            if isinstance(table, ImportedConfig) and table.tags:
                 continue
             if corpus_tag(table) is None:
                 yield (

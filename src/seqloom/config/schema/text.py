@@ -51,6 +51,13 @@ class SubwordsConfig(Section):
     Choose fewer pieces for less data, for example 3000 for ten thousand pairs. Default: 8000."""
 
 
+class ImportedTokenizerConfig(Section):
+    """The tokenizer of a model that `seqloom import` read. It is stored in the run folder and cannot
+    be trained."""
+
+    kind: Literal["imported"] = "imported"
+
+
 class TokenizerExtensionConfig(ExtensionConfig):
     """A tokenizer outside seqloom: a subclass of `seqloom.text.PieceTokenizer`."""
 
@@ -61,7 +68,12 @@ class TokenizerExtensionConfig(ExtensionConfig):
 
 
 TokenizerConfig = Annotated[
-    CharactersConfig | WordsConfig | WhitespaceConfig | SubwordsConfig | TokenizerExtensionConfig,
+    CharactersConfig
+    | WordsConfig
+    | WhitespaceConfig
+    | SubwordsConfig
+    | ImportedTokenizerConfig
+    | TokenizerExtensionConfig,
     ByKind(),
 ]
 

@@ -29,8 +29,9 @@ class LayerStackConfig(Section):
     """Number of layers. Default: 3."""
     feedforward: int = Field(1024, gt=0)
     """Number of hidden units of the feed-forward networks. Default: 1024."""
-    activation: Literal["relu", "gelu"] = "relu"
-    """Activation of the feed-forward networks. Default: "relu"."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
+    """Activation of the feed-forward networks. "gelu-tanh" approximates "gelu" with tanh. "silu" is
+    also called swish. Default: "relu"."""
     norm: Literal["pre", "post"] = "pre"
     """Position of the layer norm: "pre" before each sublayer, "post" after its residual sum, as in
     Vaswani et al. 2017. "pre" trains more stably. Default: "pre"."""
@@ -124,3 +125,24 @@ class TransformerDecoderConfig(TransformerLayersConfig):
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
     Requires text.shared = true. Default: false."""
+    start: Literal["learned", "zero", "end", "padding"] = "learned"
+    """What the decoder reads before the first target token: "learned" is the embedding of the start
+    token, "zero" a vector of zeros (Marian), "end" the embedding of the end token (M2M100, NLLB),
+    "padding" the embedding of the padding token. Default: "learned"."""
+    special_outputs: bool = True
+    """Give the padding token and the start token a logit, although they are never correct. If false,
+    their probability is 0, which an export to the format of Marian requires. Default: true."""
+
+    @model_validator(mode="after")
+    def _check_start(self) -> Self:
+        if self.start != "learned" and not isinstance(self.embedding, LearnedEmbeddingConfig):
+            raise ValueError(
+                f"start: '{self.start}' replaces a learned embedding, but embedding.kind is "
+                f"'{self.embedding.kind}'; use start = 'learned'"
+            )
+        if self.copying and not self.special_outputs:
+            raise ValueError(
+                "special_outputs: a decoder that copies needs the logits of all tokens; use "
+                "special_outputs = true, or copying = false"
+            )
+        return self

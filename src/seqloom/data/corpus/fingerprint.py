@@ -23,6 +23,7 @@ from seqloom.config.schema.corpora import (
     FramesConfig,
     GesturesConfig,
     HoldOutConfig,
+    ImportedConfig,
     JsonlConfig,
     LinesConfig,
     LongTextConfig,
@@ -50,6 +51,7 @@ from seqloom.data.readers.parallel_files import parallel_paths
 from seqloom.data.readers.splits import (
     corpora_of,
     held_out_share,
+    no_imported_data,
     refuse_missing_files,
     refuse_missing_replay,
     training_corpora,
@@ -211,6 +213,8 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             if corpus.part == "start":  # without the setting, existing runs can be resumed
                 del settings["part"]
             return [settings, VERSION, split]
+        case ImportedConfig():
+            raise no_imported_data("data.train")
         case ReaderExtensionConfig():
             return _examples_digest(corpus, folder, split)
         case _:

@@ -20,6 +20,7 @@ from seqloom.config.schema.corpora import (
     FramesConfig,
     GesturesConfig,
     HoldOutConfig,
+    ImportedConfig,
     JsonlConfig,
     LinesConfig,
     LongTextConfig,
@@ -204,10 +205,20 @@ def _read_records(
             return read_bundled_labels(corpus, split)
         case SyntheticConfig():
             return read_synthetic(corpus, split)
+        case ImportedConfig():
+            raise no_imported_data(table)
         case ReaderExtensionConfig():
             return read_extension(corpus, folder, split, table)
         case _:
             assert_never(corpus)
+
+
+def no_imported_data(table: str) -> DataError:
+    """Return the error to raise if the training data of an imported model is needed."""
+    return DataError(
+        f"{table}: the model was imported, and its training data is not known. Give your own data, "
+        f'for example: --set \'{table}={{kind="tsv", path="pairs.tsv"}}\''
+    )
 
 
 def merge_references(examples: Iterable[Example]) -> list[Example]:
@@ -284,6 +295,8 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
         case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
             return ()
         case SyntheticConfig() | ScenesConfig() | GesturesConfig() | RobotConfig():
+            return ()
+        case ImportedConfig():
             return ()
         case _:
             assert_never(corpus)

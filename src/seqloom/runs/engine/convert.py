@@ -1,10 +1,12 @@
 """Converts a Transformer to the format of CTranslate2.
 
 Weights are copied directly into a CTranslate2 model specification. Position encodings are stored
-as seqloom computes them. The CTranslate2 vocabulary contains token ids instead of pieces, so the
-conversion does not depend on the text of the pieces.
+as seqloom computes them. By default, the CTranslate2 vocabulary contains token ids instead of
+pieces, so the conversion does not depend on the text of the pieces.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -29,8 +31,35 @@ MAX_POSITIONS = 1_024
 decoded with torch."""
 
 
-def convert(model: Model, folder: Path, precision: Precision) -> None:
-    """Write the converted model to an existing folder."""
+@dataclass(frozen=True)
+class TokenNames:
+    """The names of the tokens in the vocabularies of CTranslate2.
+
+    source, target: one name per token id
+    add_source_end: if True, CTranslate2 adds END to every source. If False, callers add it
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    add_source_end: bool = False
+
+    @classmethod
+    def numbers(cls, model: Model) -> "TokenNames":
+        """The ids themselves as names."""
+        source, target = embedders(model)
+        return cls(
+            [str(token) for token in range(vocabulary_size(source))],
+            [str(token) for token in range(vocabulary_size(target))],
+        )
+
+
+def convert(
+    model: Model, folder: Path, precision: Precision, names: TokenNames | None = None
+) -> None:
+    """Write the converted model to an existing folder.
+
+    names: names of the tokens. Default: their ids
+    """
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
@@ -49,7 +78,10 @@ def convert(model: Model, folder: Path, precision: Precision) -> None:
         if isinstance(module.norm, nn.LayerNorm):
             _norm(part.layer_norm, module.norm)
     _linear(spec.decoder.projection, _output(decoder))
-    _name_tokens(spec, encoder.embedder, decoder.embedder)
+    # The converted model computes W x + b for all tokens. With a bias of -inf, the probability of
+    # an excluded token is 0.
+    spec.decoder.projection.bias[: decoder.readout.excluded] = -np.inf
+    _name_tokens(spec, TokenNames.numbers(model) if names is None else names)
     spec.validate()
     spec.optimize(quantization=None if precision == "float32" else precision)
     spec.save(str(folder))
@@ -84,9 +116,12 @@ def _architecture(
         "num_layers": len(part.layers),
         "num_heads": attention.heads,
         "pre_norm": first.attention_residual.pre_norm,
-        "activation": {"relu": activations.RELU, "gelu": activations.GELU}[
-            first.feedforward.activation
-        ],
+        "activation": {
+            "relu": activations.RELU,
+            "gelu": activations.GELU,
+            "gelu-tanh": activations.GELUTanh,
+            "silu": activations.SWISH,
+        }[first.feedforward.activation],
         "head_dim": attention.query_head_width,
         "rotary_dim": 0 if attention.rotary else None,
     }
@@ -95,7 +130,7 @@ def _architecture(
 def _embed(part: Any, embeddings: Any, embedder: Embedder) -> None:
     lookup = embedder.lookup
     assert isinstance(lookup, LearnedLookup)
-    embeddings.weight = _array(lookup.weight)
+    embeddings.weight = _array(lookup.effective_weight())
     part.scale_embeddings = lookup.scale != 1.0
     if not hasattr(part, "position_encodings"):
         return
@@ -177,14 +212,13 @@ def _output(decoder: TransformerDecoder) -> nn.Module:
     return decoder.readout.get_submodule("output")
 
 
-def _name_tokens(spec: Any, source: Embedder, target: Embedder) -> None:
-    for register, embedder in (
-        (spec.register_source_vocabulary, source),
-        (spec.register_target_vocabulary, target),
-    ):
-        register([str(token) for token in range(vocabulary_size(embedder))])
-    spec.config.unk_token, spec.config.bos_token = str(UNKNOWN), str(START)
-    spec.config.eos_token, spec.config.decoder_start_token = str(END), str(START)
+def _name_tokens(spec: Any, names: TokenNames) -> None:
+    spec.register_source_vocabulary(list(names.source))
+    spec.register_target_vocabulary(list(names.target))
+    target = names.target
+    spec.config.unk_token, spec.config.bos_token = target[UNKNOWN], target[START]
+    spec.config.eos_token, spec.config.decoder_start_token = target[END], target[START]
+    spec.config.add_source_eos = names.add_source_end
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.text.preprocessing import Tags
 from seqloom.text.protected_spans import ProtectedText, Span, find_spans, protect, unprotected
 from seqloom.text.sentences import SegmentedText, single_segment, split_segments, split_text
-from seqloom.text.vocabulary import UNKNOWN
+from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 
 SEGMENT_INDEX_STEP = 2**40
 """Difference between the sample indices of two adjacent segments of a text. It is larger than any
@@ -150,7 +150,7 @@ class Preparation:
             # A tag without a text is an input, unless it would be copied.
             if protected.core or (shown_tag and not pass_through):
                 model_input = self.task.prepare(tag + protected.core)
-                tokens = self.task.target_tokenizer.encode(prefix) if self.use_prefix else []
+                tokens = self._encode_prefix(prefix) if self.use_prefix else []
                 model_input = replace(model_input, prefix=(*model_input.prefix, *tokens))
             segments.append(
                 PreparedSegment(
@@ -175,6 +175,15 @@ class Preparation:
             added_tag=tag if self.tag and tag_is_source else "",
             keeps_spaces=split,
         )
+
+    def _encode_prefix(self, prefix: str) -> list[int]:
+        ids = self.task.target_tokenizer.encode(prefix)
+        # Only the tokenizer of an imported model reads such names as special tokens.
+        if not {PAD, START, END}.isdisjoint(ids):
+            raise DataError(
+                f"the prefix {prefix!r} contains the name of a special token, such as </s>. Remove it"
+            )
+        return ids
 
     def _divide(self, text: str) -> tuple[str, str, str]:
         """Divide a text into white space, the tag that the model reads first, and the rest."""

@@ -9,6 +9,7 @@ from seqloom.config.schema.corpora import (
     BundledConfig,
     CorpusOrHoldOutConfig,
     FileNames,
+    ImportedConfig,
     JsonlConfig,
     ParallelConfig,
     TaggedCorpusConfig,
@@ -104,6 +105,8 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
             return _pair_of_codes(_common_suffix(source), _common_suffix(target))
         case JsonlConfig(source=source, target=target):
             return _pair_of_codes(source, target)
+        case ImportedConfig(source=str(source), target=str(target)):
+            return LanguagePair(source, target)
         case _:
             return None
 

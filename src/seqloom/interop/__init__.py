@@ -1,0 +1,1 @@
+"""Import and export of models in the formats of other toolkits."""

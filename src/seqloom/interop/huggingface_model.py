@@ -1,0 +1,207 @@
+"""Converts the settings and weights that the Marian and M2M100 models of transformers share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.interop.foreign_model import select_rows
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+"""Names of activations in transformers and in seqloom."""
+PARTS = {
+    "self_attn.q_proj": "attention.to_query",
+    "self_attn.k_proj": "attention.to_key",
+    "self_attn.v_proj": "attention.to_value",
+    "self_attn.out_proj": "attention.output_projection",
+    "self_attn_layer_norm": "attention_residual.norm",
+    "encoder_attn.q_proj": "cross_attention.to_query",
+    "encoder_attn.k_proj": "cross_attention.to_key",
+    "encoder_attn.v_proj": "cross_attention.to_value",
+    "encoder_attn.out_proj": "cross_attention.output_projection",
+    "encoder_attn_layer_norm": "cross_attention_residual.norm",
+    "fc1": "feedforward.widen",
+    "fc2": "feedforward.narrow",
+    "final_layer_norm": "feedforward_residual.norm",
+}
+"""Names of the parts of a layer in transformers and in seqloom."""
+NEVER = -1e4
+"""Bias of a token that the foreign model does not have. Its probability is 0 in float32. It is not
+-inf, so that the run can be trained."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The values of config.json.
+
+    path: the path of the file, for error messages
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+
+    def number(self, name: str) -> int:
+        value = self.values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise DataError(
+                f"{self.path}: '{name}' must be a number of 0 or more, not {value!r}. Download it "
+                "again."
+            )
+        return value
+
+    def share(self, name: str) -> float:
+        """Return a dropout rate. Dropout matters only if the run is trained."""
+        value = self.values.get(name, 0.0)
+        return float(value) if isinstance(value, int | float) and 0 <= value < 1 else 0.0
+
+    def check(self) -> None:
+        """Raise a ConfigError that lists every setting that seqloom cannot express."""
+        problems = list(self._problems())
+        if problems:
+            listed = "\n".join(f"  {problem}" for problem in problems)
+            raise ConfigError(f"{self.path}: seqloom cannot import this model:\n{listed}")
+
+    def _problems(self) -> Iterator[str]:
+        activation = self.values.get("activation_function")
+        if activation not in ACTIVATIONS:
+            yield (
+                f"activation_function: {activation!r} is not supported, only "
+                f"{', '.join(ACTIVATIONS)}"
+            )
+        if self.values.get("scale_embedding") is not True:
+            yield "scale_embedding: only models that multiply embeddings by √d_model are supported"
+        for side in ("encoder", "decoder"):
+            heads, width = self.number(f"{side}_attention_heads"), self.number("d_model")
+            if heads == 0 or width % heads:
+                yield f"{side}_attention_heads: {heads} heads do not divide d_model = {width}"
+
+    def layers(
+        self, side: Literal["encoder", "decoder"], norm: str, positions: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the settings of the encoder or decoder, as a table of a recipe."""
+        return {
+            "kind": "transformer",
+            "width": self.number("d_model"),
+            "layers": self.number(f"{side}_layers"),
+            "feedforward": self.number(f"{side}_ffn_dim"),
+            "activation": ACTIVATIONS[self.values["activation_function"]],
+            "norm": norm,
+            "attention": {
+                "kind": "attention",
+                "score": {"kind": "dot", "scale": "sqrt"},
+                "projection": "linear",
+                "values": "learned",
+                "heads": self.number(f"{side}_attention_heads"),
+                "output_projection": True,
+                "dropout": self.share("attention_dropout"),
+            },
+            "dropout": self.share("dropout"),
+            "feedforward_dropout": self.share("activation_dropout"),
+            "positions": dict(positions),
+        }
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """The embedding matrices of a model, in the order of its own ids.
+
+    tie: which of the matrices are equal, as in the setting model.tie
+    """
+
+    encoder: Tensor
+    decoder: Tensor
+    output: Tensor
+    tie: Literal["none", "output", "all"]
+
+    @classmethod
+    def find(cls, weights: Mapping[str, Tensor], folder: Path) -> "Embeddings":
+        """Find the matrices by their names.
+
+        Which of them are shared depends only on their values. The flags of config.json are not
+        used, because they are wrong in some published models.
+        """
+        encoder = _first(
+            weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight"
+        )
+        decoder = _first(
+            weights, folder, "model.decoder.embed_tokens.weight", "model.shared.weight"
+        )
+        output = weights.get("lm_head.weight", decoder)
+        is_tied = output.shape == decoder.shape and torch.equal(output, decoder)
+        is_shared = encoder.shape == decoder.shape and torch.equal(encoder, decoder)
+        tie: Literal["none", "output", "all"] = "none"
+        if is_tied:
+            tie = "all" if is_shared else "output"
+        return cls(encoder, decoder, output, tie)
+
+    def named(self, source_rows: Sequence[int], target_rows: Sequence[int]) -> dict[str, Tensor]:
+        """Return the matrices by the names of seqloom.
+
+        source_rows, target_rows: for each id of seqloom, the row of the foreign matrix
+        """
+        return {
+            "encoder.embedder.lookup.table.weight": select_rows(self.encoder, source_rows),
+            "decoder.embedder.lookup.table.weight": select_rows(self.decoder, target_rows),
+            "decoder.readout.output.weight": select_rows(self.output, target_rows),
+        }
+
+
+def _first(weights: Mapping[str, Tensor], folder: Path, *names: str) -> Tensor:
+    for name in names:
+        if name in weights:
+            return weights[name]
+    raise DataError(
+        f"{folder}: the weights have no {' or '.join(names)}. Download all files of the model."
+    )
+
+
+def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of the layers and of the final norms, by the names of seqloom."""
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        new_name = _layer_name(name)
+        if new_name is not None:
+            renamed[new_name] = tensor
+    return renamed
+
+
+def _layer_name(name: str) -> str | None:
+    """model.encoder.layers.0.fc1.weight -> encoder.layers.0.feedforward.widen.weight
+
+    Returns None for a weight that is not part of a layer or a final norm.
+    """
+    parts = name.split(".")
+    if parts[0] != "model" or len(parts) < 4:
+        return None
+    side, kind = parts[1], parts[2]
+    if kind == "layer_norm":
+        return f"{side}.norm.{parts[3]}"
+    if kind != "layers":
+        return None
+    part = PARTS.get(".".join(parts[4:-1]))
+    return None if part is None else f"{side}.layers.{parts[3]}.{part}.{parts[-1]}"
+
+
+def decoding_settings(generation: Mapping[str, Any]) -> DecodingConfig:
+    """Return the search that generation_config.json describes.
+
+    transformers counts END in the length of an output.
+    """
+    beams = generation.get("num_beams")
+    penalty = generation.get("length_penalty")
+    length_penalty = float(penalty) if isinstance(penalty, int | float) and penalty >= 0 else 1.0
+    if not isinstance(beams, int) or beams <= 1:
+        return GreedyConfig(length_penalty=length_penalty, length_counts_end=True)
+    return BeamConfig(width=beams, length_penalty=length_penalty, length_counts_end=True)

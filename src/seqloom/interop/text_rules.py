@@ -1,0 +1,28 @@
+"""Checks whether other toolkits can split text as the tokenizers of a run do."""
+
+from collections.abc import Iterator
+
+from seqloom.text.subwords import SubwordTokenizer
+from seqloom.text.tokenizer import Tokenizer
+
+
+def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[str]:
+    """Yield the reasons why a sentencepiece model alone cannot replace the tokenizers."""
+    sides = {"text.tokenizer": source, "text.target_tokenizer": target}
+    if source is not None and source.digest == target.digest:
+        del sides["text.target_tokenizer"]
+    for name, tokenizer in sides.items():
+        if tokenizer is None:
+            continue
+        if not isinstance(tokenizer, SubwordTokenizer):
+            kind = getattr(tokenizer, "kind", "unknown")
+            yield f"{name}.kind: '{kind}' is not possible; train with kind = 'subwords'"
+    rules = [side.preprocessing for side in (source, target) if side is not None]
+    if any(rule.lowercase for rule in rules):
+        yield "text.lowercase: a sentencepiece model cannot lowercase; train with lowercase = false"
+    # Texts are usually in NFC already, so the model card can ask for it. NFKC changes common texts.
+    if any(rule.normalization == "nfkc" for rule in rules):
+        yield (
+            "text.normalization: the exported tokenizer does not apply 'nfkc'; train with "
+            "normalization = 'nfc'"
+        )

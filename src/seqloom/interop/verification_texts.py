@@ -1,0 +1,46 @@
+"""Sentences on which an exported model is compared with its run."""
+
+from itertools import islice
+
+import numpy as np
+
+from seqloom.core.errors import SeqloomError
+from seqloom.data.example import Split
+from seqloom.data.readers.splits import read_split
+from seqloom.runs.run import Run
+from seqloom.text.preprocessing import normalise
+from seqloom.text.vocabulary import SPECIAL_TOKENS
+
+COUNT = 50
+MAX_GENERATED = 12
+SPLITS: tuple[Split, ...] = ("test", "dev", "train")
+
+
+def verification_texts(run: Run) -> list[str]:
+    """Return the first sentences of the run's data or, if it cannot be read, generated texts."""
+    for split in SPLITS:
+        try:
+            examples = list(islice(read_split(run.config.data, split), COUNT))
+        except SeqloomError:
+            continue
+        # The exported tokenizer does not convert texts to the Unicode form of the run.
+        form = run.task.target_tokenizer.preprocessing.normalization
+        texts = [normalise(example.source.strip(), form) for example in examples]
+        texts = [text for text in texts if text]
+        if texts:
+            return texts
+    return _generated_texts(run)
+
+
+def _generated_texts(run: Run) -> list[str]:
+    """Return texts of random pieces."""
+    tokenizer = run.task.source_tokenizer
+    assert tokenizer is not None
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, MAX_GENERATED + 1, COUNT)
+    first = len(SPECIAL_TOKENS)
+    texts = [
+        tokenizer.decode(random.integers(first, tokenizer.size, length).tolist()).strip()
+        for length in lengths
+    ]
+    return [text for text in texts if text]
