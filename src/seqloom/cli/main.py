@@ -28,6 +28,13 @@ from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
 from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
+from seqloom.cli.global_options import (
+    Device,
+    Quiet,
+    Threads,
+    restored_settings,
+    with_global_options,
+)
 from seqloom.cli.help import Command, CommandGroup
 from seqloom.cli.output import print_error, print_line, print_message, use_utf8
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
@@ -61,22 +68,29 @@ def _seqloom(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    device: Device = None,
 ) -> None:
     """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
-def _add(panel: str, command: Callable[..., None], example: str) -> None:
+def _add(
+    panel: str, command: Callable[..., None], example: str, *, uses_model: bool = True
+) -> None:
     """Register a command.
 
-    panel:   panel of `seqloom --help` that lists the command
-    example: example for the help of the command itself
+    panel:      panel of `seqloom --help` that lists the command
+    example:    example for the help of the command itself
+    uses_model: True if the command computes with torch, so that it has --threads and --device
     """
-    app.command(cls=Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
+    register = app.command(cls=Command, rich_help_panel=panel, epilog=f"Example: {example}")
+    register(with_global_options(command, uses_model))
 
 
 _add("Train", demo, "seqloom demo")
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
-_add("Train", config, "seqloom config recipe.toml --set decoding.width=8")
+_add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
 
 _USE = "Use a trained model"
@@ -116,7 +130,7 @@ def run() -> None:
     use_utf8()
     prepare_for_torch()
     try:
-        with checked_stdout():
+        with restored_settings(), checked_stdout():
             app(prog_name="seqloom")
     except SeqloomError as error:
         print_error(error)

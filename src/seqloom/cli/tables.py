@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from seqloom.cli.output import allows_colour
+from seqloom.cli.output import allows_colour, shows_progress
 
 if TYPE_CHECKING:
     from seqloom.runs.predictor import ProgressCallback
@@ -67,9 +67,9 @@ def progress_bar(description: str) -> Iterator[ProgressCallback | None]:
     """Context manager that shows a progress bar on stderr while the block runs.
 
     Yields a function with the parameters (done, total), which updates the bar. If stderr is not a
-    terminal, shows no bar and yields None.
+    terminal, or with --quiet, shows no bar and yields None.
     """
-    if not sys.stderr.isatty():
+    if not shows_progress():
         yield None
         return
     from rich.progress import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.options import Json, Recipe, Settings
-from seqloom.cli.output import print_json
+from seqloom.cli.output import print_json, shows_progress
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.cli.tables import stderr_console, stdout_console, supports_unicode
 from seqloom.core.errors import SeqloomError
@@ -54,12 +53,12 @@ def doctor(recipe: Recipe, settings: Settings = None, json: Json = False) -> Non
 def _example_counter() -> Iterator[Callable[[int], None]]:
     """Context manager that yields a function. The function shows how many examples were read.
 
-    If stderr is not a terminal, the function shows nothing.
+    If stderr is not a terminal, or with --quiet, the function shows nothing.
     """
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     console = stderr_console()
-    console.quiet = not sys.stderr.isatty()
+    console.quiet = not shows_progress()
     columns = (SpinnerColumn(), TextColumn("reading: {task.completed:,} examples"))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("reading", total=None)
