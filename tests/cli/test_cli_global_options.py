@@ -22,7 +22,14 @@ def test_quiet_removes_progress_and_notes_but_not_results(reverse: Path) -> None
 
 
 def test_quiet_training_prints_nothing(recipes: Path, tmp_path: Path) -> None:
-    arguments = ("train", recipes / "reverse.toml", "--set", "training.steps=2", "--progress", "rich")
+    arguments = (
+        "train",
+        recipes / "reverse.toml",
+        "--set",
+        "training.steps=2",
+        "--progress",
+        "rich",
+    )
     result = run_cli("--quiet", *arguments, "--run", tmp_path / "run")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 

@@ -23,20 +23,22 @@ from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
 from seqloom.cli.commands.label import label
 from seqloom.cli.commands.lookup import lookup
+from seqloom.cli.commands.new import new
+from seqloom.cli.commands.runs import runs
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
 from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
-from seqloom.cli.global_options import (
+from seqloom.cli.help import Command, CommandGroup
+from seqloom.cli.output import print_error, print_line, print_message, use_utf8
+from seqloom.cli.parameters.global_options import (
     Device,
     Quiet,
     Threads,
     restored_settings,
     with_global_options,
 )
-from seqloom.cli.help import Command, CommandGroup
-from seqloom.cli.output import print_error, print_line, print_message, use_utf8
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core.errors import SeqloomError, StorageError
@@ -89,9 +91,17 @@ def _add(
 
 
 _add("Train", demo, "seqloom demo")
+_add(
+    "Train",
+    new,
+    "seqloom new pairs.tsv --recipe recipe.toml --source de --target en",
+    uses_model=False,
+)
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
+
+_add("Train", runs, "seqloom runs", uses_model=False)
 
 _USE = "Use a trained model"
 _add(_USE, translate, "echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")

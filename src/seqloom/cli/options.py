@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from seqloom.cli.parameters.completion import complete_recipe, complete_run
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
 from seqloom.config.schema.names import EngineKind
@@ -52,12 +53,16 @@ Recipe = Annotated[
         help=f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
         'A recipe can extend a preset with preset = "NAME". '
         f"Presets: {', '.join(sorted(bundled_presets()))}.",
+        autocompletion=complete_recipe,
     ),
 ]
 RunFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="RUN", help="Run folder, written by `seqloom train`.", callback=existing_run
+        metavar="RUN",
+        help="Run folder, written by `seqloom train`.",
+        callback=existing_run,
+        autocompletion=complete_run,
     ),
 ]
 EnsembleMembers = Annotated[
@@ -68,6 +73,7 @@ EnsembleMembers = Annotated[
         help="Another run folder. The probabilities of all runs are averaged (ensemble). "
         "Can be repeated.",
         callback=existing_runs,
+        autocompletion=complete_run,
     ),
 ]
 Settings = Annotated[

@@ -20,6 +20,7 @@ from seqloom.cli.options import (
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, print_warning
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.tables import make_table, metric_label, progress_bar, stdout_console
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, StorageError
@@ -44,6 +45,7 @@ def evaluate(
             metavar="RUN",
             help="Compare with this run (paired bootstrap test).",
             callback=existing_run,
+            autocompletion=complete_run,
         ),
     ] = None,
     beam: BeamWidth = None,
