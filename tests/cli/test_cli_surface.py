@@ -58,7 +58,7 @@ SURFACE = {
         "--metrics-port",
     },
     "doctor": {"RECIPE", "--set", "--json"},
-    "config": {"RECIPE", "--set"},
+    "config": {"[RECIPE]", "--set", "--schema"},
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
         *("--plain", "--json", "--set", "--with", "--to"),

@@ -46,15 +46,17 @@ def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     return folders
 
 
+_RECIPE_HELP = (
+    f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
+    'A recipe can extend a preset with preset = "NAME". '
+    f"Presets: {', '.join(sorted(bundled_presets()))}."
+)
 Recipe = Annotated[
-    str,
-    typer.Argument(
-        metavar="RECIPE",
-        help=f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
-        'A recipe can extend a preset with preset = "NAME". '
-        f"Presets: {', '.join(sorted(bundled_presets()))}.",
-        autocompletion=complete_recipe,
-    ),
+    str, typer.Argument(metavar="RECIPE", help=_RECIPE_HELP, autocompletion=complete_recipe)
+]
+OptionalRecipe = Annotated[
+    str | None,
+    typer.Argument(metavar="[RECIPE]", help=_RECIPE_HELP, autocompletion=complete_recipe),
 ]
 RunFolder = Annotated[
     Path,

@@ -5,7 +5,7 @@ The files are not compared with their digests.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from seqloom.core.errors import SeqloomError
 from seqloom.core.storage import MANIFEST
 from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG
 
+Event = dict[str, Any]
+"""One line of the event log."""
 STATUS = {
     "done": "finished",
     "patience": "stopped early",
@@ -80,20 +82,20 @@ def _is_run(folder: Path) -> bool:
 def read_listed_run(folder: Path) -> ListedRun:
     """Read the recipe and the event log of a run. A problem with the recipe is not raised."""
     events = _read_events(folder / EVENT_LOG)
-    log = {
-        "folder": str(folder),
-        "step": max((event["step"] for event in events), default=0),
-        "status": _status(events),
-        "changed": _date(events[-1]["time"]) if events else None,
-    }
+    listed = ListedRun(
+        folder=str(folder),
+        step=max((event["step"] for event in events), default=0),
+        status=_status(events),
+        changed=_date(events[-1]["time"]) if events else None,
+    )
     try:
         config = load_run_recipe(folder / CONFIG).config
     except SeqloomError as error:
-        return ListedRun(**log, problem=str(error))
+        return replace(listed, problem=str(error))
     name = config.training.stopping.score
-    best = next((event for event in reversed(events) if event.get("best") is True), {})
-    return ListedRun(
-        **log,
+    best: Event = next((event for event in reversed(events) if event.get("best") is True), {})
+    return replace(
+        listed,
         task=config.task.kind,
         data=_describe_data(config.data),
         steps=config.training.steps,
@@ -103,7 +105,7 @@ def read_listed_run(folder: Path) -> ListedRun:
     )
 
 
-def _read_events(path: Path) -> list[dict[str, Any]]:
+def _read_events(path: Path) -> list[Event]:
     """Return the events of a run. Incomplete lines, which a running training may write, are left
     out."""
     events = []
@@ -117,9 +119,9 @@ def _read_events(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def _status(events: list[dict[str, Any]]) -> str:
+def _status(events: list[Event]) -> str:
     """Return why training ended. A later event of a resumed training makes it unfinished again."""
-    last = next((event for event in reversed(events) if event.get("event") != "note"), {})
+    last: Event = next((event for event in reversed(events) if event.get("event") != "note"), {})
     return STATUS.get(str(last.get("reason")), "not finished")
 
 
