@@ -21,6 +21,11 @@ def test_quiet_removes_progress_and_notes_but_not_results(reverse: Path) -> None
     assert quiet.stdout == loud.stdout
 
 
+def test_quiet_applies_to_one_call_of_the_program(reverse: Path) -> None:
+    assert run_cli("evaluate", reverse, "--quiet").stderr == ""
+    assert run_cli("evaluate", reverse).stderr != ""
+
+
 def test_quiet_training_prints_nothing(recipes: Path, tmp_path: Path) -> None:
     arguments = (
         "train",

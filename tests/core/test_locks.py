@@ -39,10 +39,12 @@ def test_a_lock_of_another_process_is_an_error_until_that_process_dies(tmp_path:
     child = ChildProcess(hold)
     while not held.get():
         pass
-    with pytest.raises(StorageError, match="taken"), lock_or_fail(path, "taken"):
-        raise AssertionError("two processes hold the lock")
-    child.kill()
-    child.wait()
+    try:
+        with pytest.raises(StorageError, match="taken"), lock_or_fail(path, "taken"):
+            raise AssertionError("two processes hold the lock")
+    finally:
+        child.kill()
+        child.wait()
     with lock_or_fail(path, "taken"):
         assert path.exists()
     assert not path.exists()
