@@ -1,5 +1,6 @@
 """Exit codes and error messages; data on stdout and messages on stderr."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -131,3 +132,11 @@ def test_invalid_run_folder_and_invalid_split_are_rejected(tmp_path: Path) -> No
     result = run_cli("evaluate", tmp_path, "--split", "tset")
     assert result.exit_code == 2
     assert "'tset' is not one of 'test', 'dev', 'train'" in result.error
+
+
+def test_config_prints_the_json_schema_of_recipes() -> None:
+    result = run_cli("config", "--schema")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["title"] == "seqloom recipe"
+    assert "Give a recipe, or --schema." in run_cli("config").error
+    assert "Remove the rest." in run_cli("config", "demo", "--schema").error

@@ -1,6 +1,5 @@
 """seqloom translate --output: the file, and the errors about unfinished and existing files."""
 
-import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 from cli_runner import CliResult, run_cli
 
 from seqloom.cli.process.resumable_output import OutputFile
+from seqloom.core.locks import wait_for_lock
 
 pytestmark = pytest.mark.slow
 
@@ -124,8 +124,7 @@ def test_standard_input_is_written_to_a_file_with_a_note(reverse: Path, tmp_path
 def test_only_one_process_writes_a_file(reverse: Path, input_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     unfinished(reverse, input_file, output)
-    with OutputFile(output).partial.open("rb") as partial:
-        fcntl.flock(partial, fcntl.LOCK_EX)
+    with wait_for_lock(OutputFile(output).lock):
         result = run_cli("translate", reverse, input_file, "--output", output)
     assert result.exit_code == 74
     assert "another process is writing this file" in result.stderr

@@ -19,6 +19,7 @@ from seqloom.core.file_kinds import OFFICE_FILES, SIGNATURES, recognise
         ("pairs.csv", "source,target\na,b\n", "csv"),
         ("pairs.jsonl", '{"src": "a", "tgt": "b"}\n', "jsonl"),
         ("pairs.txt", "a\tb\nc\td\n", "tsv"),
+        ("pairs.txt", '{"src": "a", "tgt": "b"}\n', "jsonl"),
     ],
 )
 def test_a_data_file_is_answered_with_the_recipe_to_write(
@@ -31,6 +32,7 @@ def test_a_data_file_is_answered_with_the_recipe_to_write(
     message = str(caught.value)
     assert f'train = {{kind = "{kind}", path = "{path}"}}' in message
     assert "seqloom doctor my.toml" in message
+    assert f"seqloom new {path} --recipe my.toml" in message
 
 
 @pytest.mark.parametrize("member", OFFICE_FILES)

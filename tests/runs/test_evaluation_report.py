@@ -48,7 +48,7 @@ def test_saved_report_is_complete_and_states_how_it_was_computed(run: Path) -> N
     path = report.save(run)
     assert find_damage(path) == []
     saved = json.loads((path / "report.json").read_bytes())
-    assert saved["decoding"] == {**report.decoding.model_dump(), "width": 2}
+    assert saved["decoding"] == {**report.decoding.model_dump(mode="json"), "width": 2}
     assert saved["versions"]["torch"] == torch.__version__
     assert (path / "outputs.txt").read_text().splitlines() == list(report.outputs)
     assert (path / "sources.txt").read_text().splitlines() == ["ab", "abc", "ab", "cd"]

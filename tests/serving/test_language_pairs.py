@@ -26,6 +26,7 @@ def test_recipes_that_name_their_languages() -> None:
     files = {"source": "a/train.de.gz", "target": "b/train.en"}
     assert pairs_of_recipe(kind="parallel", **files) == ["de-en"]
     assert pairs_of_recipe(kind="jsonl", path="x", source="fr", target="yo") == ["fr-yo"]
+    assert pairs_of_recipe(kind="tsv", path="x", name="de-en") == ["de-en"]
     multilingual = {"kind": "languages", "path": "train.{language}", "pairs": ["en-de", "de-en"]}
     assert pairs_of_recipe(**multilingual) == ["en-de", "de-en"]
 
@@ -34,6 +35,7 @@ def test_recipes_that_do_not_name_their_languages() -> None:
     assert recipe_language_pairs(tiny_config()) == ()
     assert pairs_of_recipe(kind="parallel", source="train.input", target="train.output") == []
     assert pairs_of_recipe(kind="tsv", path="train.tsv") == []
+    assert pairs_of_recipe(kind="tsv", path="train.tsv", name="web-crawl") == []
 
 
 def test_language_options_name_the_pair_of_each_run() -> None:

@@ -27,7 +27,9 @@ from seqloom.cli.commands.inspect import inspect
 from seqloom.cli.commands.lab import lab
 from seqloom.cli.commands.label import label
 from seqloom.cli.commands.lookup import lookup
+from seqloom.cli.commands.new import new
 from seqloom.cli.commands.pack import pack, unpack
+from seqloom.cli.commands.runs import runs
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
@@ -35,6 +37,13 @@ from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.help import Command, CommandGroup
 from seqloom.cli.output import print_error, print_line, print_message, use_utf8
+from seqloom.cli.parameters.global_options import (
+    Device,
+    Quiet,
+    Threads,
+    restored_settings,
+    with_global_options,
+)
 from seqloom.cli.process.interrupts import EXIT_CODE as INTERRUPTED_EXIT_CODE
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
@@ -68,31 +77,50 @@ def _seqloom(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    device: Device = None,
 ) -> None:
     """Sequence-to-sequence models: train, use, evaluate, inspect, serve."""
 
 
-def _add(panel: str, command: Callable[..., None], example: str, name: str | None = None) -> None:
+def _add(
+    panel: str,
+    command: Callable[..., None],
+    example: str,
+    name: str | None = None,
+    *,
+    uses_model: bool = True,
+) -> None:
     """Register a command.
 
-    panel:   panel of `seqloom --help` that lists the command
-    example: example for the help of the command itself
-    name:    name of the command. Default: the name of the function
+    panel:      panel of `seqloom --help` that lists the command
+    example:    example for the help of the command itself
+    name:       name of the command. Default: the name of the function
+    uses_model: True if the command computes with torch, so that it has --threads and --device
     """
     epilog = f"Example: {example}"
-    app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(command)
+    register = app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)
+    register(with_global_options(command, uses_model))
 
 
 _add("Train", demo, "seqloom demo")
+_add(
+    "Train",
+    new,
+    "seqloom new pairs.tsv --recipe recipe.toml --source de --target en",
+    uses_model=False,
+)
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
-_add("Train", config, "seqloom config recipe.toml --set decoding.width=8")
+_add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
 
 _RUNS = "Manage runs"
-_add(_RUNS, info, "seqloom info runs/demo")
-_add(_RUNS, pack, "seqloom pack runs/demo demo.seqloom")
-_add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy")
+_add(_RUNS, runs, "seqloom runs", uses_model=False)
+_add(_RUNS, info, "seqloom info runs/demo", uses_model=False)
+_add(_RUNS, pack, "seqloom pack runs/demo demo.seqloom", uses_model=False)
+_add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy", uses_model=False)
 
 _USE = "Use a trained model"
 _add(_USE, translate, "echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")
@@ -135,7 +163,7 @@ def run() -> None:
     use_utf8()
     prepare_for_torch()
     try:
-        with catch_interrupts(), checked_stdout():
+        with restored_settings(), catch_interrupts(), checked_stdout():
             app(prog_name="seqloom")
     except SeqloomError as error:
         print_error(error)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from seqloom.cli.parameters.completion import complete_recipe, complete_run
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
 from seqloom.config.schema.names import EngineKind
@@ -68,14 +69,17 @@ def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     return [found for folder in folders if (found := existing_run(folder)) is not None]
 
 
+_RECIPE_HELP = (
+    f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
+    'A recipe can extend a preset with preset = "NAME". '
+    f"Presets: {', '.join(sorted(bundled_presets()))}."
+)
 Recipe = Annotated[
-    str,
-    typer.Argument(
-        metavar="RECIPE",
-        help=f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
-        'A recipe can extend a preset with preset = "NAME". '
-        f"Presets: {', '.join(sorted(bundled_presets()))}.",
-    ),
+    str, typer.Argument(metavar="RECIPE", help=_RECIPE_HELP, autocompletion=complete_recipe)
+]
+OptionalRecipe = Annotated[
+    str | None,
+    typer.Argument(metavar="[RECIPE]", help=_RECIPE_HELP, autocompletion=complete_recipe),
 ]
 RunFolder = Annotated[
     Path,
@@ -83,6 +87,7 @@ RunFolder = Annotated[
         metavar="RUN",
         help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
         callback=existing_run,
+        autocompletion=complete_run,
     ),
 ]
 RunPath = Annotated[
@@ -91,6 +96,7 @@ RunPath = Annotated[
         metavar="RUN",
         help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
         callback=locate_run,
+        autocompletion=complete_run,
     ),
 ]
 """Like `RunFolder`, for commands that do not import torch."""
@@ -102,6 +108,7 @@ EnsembleMembers = Annotated[
         help="Another run folder. The probabilities of all runs are averaged (ensemble). "
         "Can be repeated.",
         callback=existing_runs,
+        autocompletion=complete_run,
     ),
 ]
 ParentFolder = Annotated[
@@ -112,6 +119,7 @@ ParentFolder = Annotated[
         help="Fine-tune this run: start from its best weights, with its model and vocabulary. "
         "RECIPE then needs only a data section.",
         callback=existing_parent,
+        autocompletion=complete_run,
     ),
 ]
 Settings = Annotated[

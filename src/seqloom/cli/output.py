@@ -12,6 +12,9 @@ import typer
 
 from seqloom.core.errors import SeqloomError
 
+_quiet = False
+"""True if the option --quiet is given."""
+
 
 def use_utf8() -> None:
     """Set the encoding of stdout and stderr to UTF-8, independent of the locale."""
@@ -70,17 +73,38 @@ def flush_output() -> None:
     sys.stdout.flush()
 
 
+def set_quiet(value: bool) -> None:
+    """Switch messages and progress displays off or on. Warnings and errors are always printed."""
+    global _quiet
+    _quiet = value
+
+
+def is_quiet() -> bool:
+    """True if the option --quiet is given."""
+    return _quiet
+
+
+def shows_progress() -> bool:
+    """True if a progress display may be drawn: stderr is a terminal, and --quiet is not given."""
+    return not _quiet and sys.stderr.isatty()
+
+
 def print_message(text: str = "") -> None:
-    """Write a message for the user to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Write a message for the user to stderr, unless --quiet is given."""
+    if not _quiet:
+        _write_to_stderr(text)
 
 
 def print_warning(text: str) -> None:
-    print_message(f"{_prefix('warning:', typer.colors.YELLOW)} {text}")
+    _write_to_stderr(f"{_prefix('warning:', typer.colors.YELLOW)} {text}")
 
 
 def print_error(error: SeqloomError) -> None:
-    print_message(f"{_prefix('error:', typer.colors.RED)} {error}")
+    _write_to_stderr(f"{_prefix('error:', typer.colors.RED)} {error}")
+
+
+def _write_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _prefix(word: str, colour: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
-from seqloom.cli.output import print_message, program_name
+from seqloom.cli.output import is_quiet, print_message, program_name, shows_progress
 from seqloom.cli.process.progress import BAR_WIDTH, format_duration
 from seqloom.cli.tables import format_perplexity, format_score, metric_label, stderr_console
 
@@ -40,10 +39,13 @@ STOP_REASONS = {
 def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
     """Context manager that yields a callback. The callback prints training events.
 
-    style: None selects "rich" if stderr is a terminal, otherwise "plain"
+    style: None selects "rich" if stderr is a terminal, otherwise "plain". The option --quiet takes
+           precedence
     """
-    if style is None:
-        style = "rich" if sys.stderr.isatty() else "plain"
+    if is_quiet():
+        style = "none"
+    elif style is None:
+        style = "rich" if shows_progress() else "plain"
     if style == "rich":
         display = LiveDisplay()
         with display.progress:

@@ -4,8 +4,6 @@ Checks the folder, loads the data, builds model and optimiser, and restores the 
 resumed run.
 """
 
-import fcntl
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +15,13 @@ from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.text import SubwordsConfig
-from seqloom.core.errors import ConfigError, DataError, NotFoundError, StorageError
+from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import (
     read_manifest,
     remove_leftovers,
     remove_leftovers_beside,
     replace_listed_file,
-    storage_errors,
 )
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.prefetch import PrefetchStream
@@ -66,26 +64,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     The system releases the lock if the process dies.
     """
-    path = folder.with_name(f".{folder.name}.lock")
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The process that held the lock may have removed the file after it was opened here.
-            is_held = path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
-        except OSError:
-            is_held = False
-        if not is_held:
-            raise StorageError(
-                f"{folder}: another process is training in this folder. Wait for it, or choose "
-                "another folder with --run"
-            )
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    problem = (
+        f"{folder}: another process is training in this folder. Wait for it, or choose another "
+        "folder with --run"
+    )
+    with lock_or_fail(folder.with_name(f".{folder.name}.lock"), problem):
+        yield
 
 
 def open_session(

@@ -11,6 +11,7 @@ import typer
 
 from seqloom.cli.options import EnsembleMembers, Json, RunFolder, existing_run
 from seqloom.cli.output import flush_output, print_json, print_line, print_message, print_warning
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import ConfigError, DataError
@@ -69,6 +70,7 @@ def align(
             help="Run for the opposite direction. The weights of both runs are multiplied and "
             "their links symmetrised.",
             callback=existing_run,
+            autocompletion=complete_run,
         ),
     ] = None,
     symmetrise: Annotated[

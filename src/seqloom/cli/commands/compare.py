@@ -11,6 +11,7 @@ from rich.text import Text
 
 from seqloom.cli.options import BeamWidth, Json, RunSettings, Split, existing_run
 from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 
 if TYPE_CHECKING:
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
 
 def compare(
     first_folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="First run folder.", callback=existing_run)
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="First run folder.",
+            callback=existing_run,
+            autocompletion=complete_run,
+        ),
     ],
     second_folder: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN", help="Second run folder, of the same task.", callback=existing_run
+            metavar="RUN",
+            help="Second run folder, of the same task.",
+            callback=existing_run,
+            autocompletion=complete_run,
         ),
     ],
     files: Annotated[

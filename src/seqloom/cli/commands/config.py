@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import Recipe, Settings
-from seqloom.cli.output import print_line, styled
+from seqloom.cli.options import OptionalRecipe, Settings
+from seqloom.cli.output import print_json, print_line, styled
 from seqloom.cli.recipe_settings import resolve_recipe
 
 if TYPE_CHECKING:
@@ -23,11 +23,30 @@ ORIGIN_COLOURS = {
 }
 
 
-def config(recipe: Recipe, settings: Settings = None) -> None:
+def config(
+    recipe: OptionalRecipe = None,
+    settings: Settings = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", help="Print the JSON Schema of recipes, for editors. Needs no RECIPE."
+        ),
+    ] = False,
+) -> None:
     """Print a complete recipe: every setting with its value, origin and description.
 
     The output is a valid recipe.
     """
+    if schema:
+        from seqloom.config.loading.json_schema import recipe_schema
+
+        if recipe is not None or settings:
+            raise typer.BadParameter("--schema prints the schema of all recipes. Remove the rest.")
+        print_json(recipe_schema(), indent=1)
+        return
+    if recipe is None:
+        raise typer.BadParameter("Give a recipe, or --schema.")
+
     from seqloom.config.loading.settings_list import list_settings
 
     for line in _to_toml(list_settings(resolve_recipe(recipe, settings))):

@@ -43,11 +43,44 @@ SENTENCES = (
 )
 
 
+QUICK_SETTINGS = (
+    "text.tokenizer.size=1500",
+    "model.encoder.width=96",
+    "model.decoder.width=96",
+    "training.steps=160",
+    "training.batch_tokens=1024",
+    "training.schedule.warmup=20",
+    "training.optimizer.learning_rate=8e-3",
+    "training.evaluate_every=160",
+    "training.evaluate_examples=50",
+    "training.checkpoint_every=160",
+    "decoding.max_length=20",
+)
+"""Changes to the recipe of the demo for --quick."""
+QUICK_NOTE = (
+    "this quick demo trains a very small model for {steps:,} steps, so most of its translations are "
+    "wrong; `{program} demo` trains a better model in a few minutes"
+)
+
+
 def demo(
     run_folder: Annotated[
-        Path, typer.Option("--run", metavar="FOLDER", help="Run folder to write.")
-    ] = Path("runs/demo"),
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="FOLDER",
+            help="Run folder to write. Default: runs/demo, or runs/demo-quick with --quick.",
+        ),
+    ] = None,
     settings: Settings = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Train a very small model in less than a minute. Most of its translations are "
+            "wrong.",
+        ),
+    ] = False,
 ) -> None:
     """Train a small German-English model in minutes, then evaluate it and translate with it.
 
@@ -55,7 +88,12 @@ def demo(
     """
     from seqloom.config.loading.loader import load_bundled_recipe
 
-    config = load_bundled_recipe("demo", settings or ()).config
+    run_folder = run_folder or Path("runs/demo-quick" if quick else "runs/demo")
+    changes = [*(QUICK_SETTINGS if quick else ()), *(settings or ())]
+    config = load_bundled_recipe("demo", changes).config
+    if quick:
+        steps = config.training.steps
+        print_message(f"note: {QUICK_NOTE.format(steps=steps, program=program_name())}")
     set_interruption_message(
         lambda: training_interrupted(run_folder, current_command(), current_command())
     )

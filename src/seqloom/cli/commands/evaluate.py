@@ -20,6 +20,7 @@ from seqloom.cli.options import (
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, print_warning
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
@@ -46,6 +47,7 @@ def evaluate(
             metavar="RUN",
             help="Compare with this run (paired bootstrap test).",
             callback=existing_run,
+            autocompletion=complete_run,
         ),
     ] = None,
     beam: BeamWidth = None,

@@ -11,6 +11,7 @@ import typer
 from seqloom.cli.matrices import MATRIX_SYNTAX, MatrixParser
 from seqloom.cli.options import BeamWidth, Json, RunSettings, existing_run
 from seqloom.cli.output import print_json
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.tables import stdout_console, supports_unicode
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ _EXAMPLE = "With --example"
 def explain(
     run_folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN]", help="Run folder, written by `seqloom train`."),
+        typer.Argument(
+            metavar="[RUN]",
+            help="Run folder, written by `seqloom train`.",
+            autocompletion=complete_run,
+        ),
     ] = None,
     text: Annotated[
         str,

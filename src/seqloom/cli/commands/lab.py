@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from seqloom.cli.options import Json
-from seqloom.cli.output import print_error, print_json, print_message
+from seqloom.cli.output import print_error, print_json, print_message, shows_progress
 from seqloom.cli.tables import make_table, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float]
 
     total: number of measurements
     """
-    if not sys.stderr.isatty():
+    if not shows_progress():
         yield _PlainDisplay(total)
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn

@@ -18,6 +18,7 @@ from seqloom.cli.options import (
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.tables import stdout_console, supports_unicode
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ DROPPED_PER_STEP = 3
 def search(
     run_folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN]", help="Run folder, written by `seqloom train`."),
+        typer.Argument(
+            metavar="[RUN]",
+            help="Run folder, written by `seqloom train`.",
+            autocompletion=complete_run,
+        ),
     ] = None,
     text: Annotated[
         str,

@@ -10,6 +10,7 @@ import typer
 
 from seqloom.cli.options import Engine, existing_runs
 from seqloom.cli.output import print_message
+from seqloom.cli.parameters.completion import complete_run
 from seqloom.core.extras import import_optional
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def serve(
             metavar="RUN...",
             help="Run folders, written by `seqloom train`.",
             callback=existing_runs,
+            autocompletion=complete_run,
         ),
     ],
     host: Annotated[

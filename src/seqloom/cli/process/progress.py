@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from seqloom.cli.output import is_quiet
 from seqloom.cli.tables import stderr_console
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ def _show_nothing(done: int, total: int | None, description: str | None = None, 
 
 
 def shows_progress(*, prints: bool = False) -> bool:
-    """Return True if a progress bar is shown: only if stderr is a terminal.
+    """Return True if a progress bar is shown: stderr is a terminal, and --quiet is not given.
 
     prints: the command writes to stdout while the bar is shown. If stdout is a terminal too, there
             is no bar: it would mix with the output, which shows the progress itself.
     """
-    return sys.stderr.isatty() and not (prints and sys.stdout.isatty())
+    return not is_quiet() and sys.stderr.isatty() and not (prints and sys.stdout.isatty())
 
 
 @contextmanager

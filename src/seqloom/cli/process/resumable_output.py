@@ -10,7 +10,6 @@ without an interruption.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ import typer
 from seqloom.cli.output import flush_output, print_line
 from seqloom.cli.process.interrupts import current_command
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
+from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import storage_errors, sync, write_file
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class StdoutLines:
 
 @dataclass(frozen=True)
 class OutputFile:
-    """The file of the option --output, and the two files beside it while it is incomplete."""
+    """The file of the option --output, and the files beside it while it is incomplete."""
 
     path: Path
 
@@ -78,6 +78,11 @@ class OutputFile:
         """What `partial` contains and which request it belongs to."""
         return self.path.with_name(f"{self.path.name}.progress.json")
 
+    @property
+    def lock(self) -> Path:
+        """Held by the process that writes the file."""
+        return self.path.with_name(f"{self.path.name}.lock")
+
     def check(self, inputs: Sequence[Path], overwrite: bool) -> None:
         """Raise an error if the file cannot be written. Called before the run is loaded."""
         if self.path.is_dir():
@@ -87,7 +92,7 @@ class OutputFile:
                 f"--output {self.path}: the folder {self.path.parent} does not exist. Create it "
                 f"with: mkdir -p {self.path.parent}"
             )
-        written = {path.absolute() for path in (self.path, self.partial, self.record)}
+        written = {path.absolute() for path in (self.path, self.partial, self.record, self.lock)}
         if same := [path for path in inputs if path.absolute() in written]:
             raise ConfigError(
                 f"--output {self.path}: {same[0]} is an input file. Choose another output file."
@@ -182,45 +187,37 @@ def open_output_file(
     request:   None if the input cannot be read again, so that the file cannot be continued
     overwrite: start from the first line, and replace an existing file at the end
     """
-    exists = files.partial.exists()
-    with storage_errors(files.partial):
-        descriptor = os.open(files.partial, os.O_RDWR | os.O_CREAT, 0o666)
-    with os.fdopen(descriptor, "r+b") as partial:
-        _lock(partial, files)
-        finished, size, replaces = 0, 0, overwrite
-        if exists and not overwrite:
-            record = _matching_record(files, request)
-            finished, size, replaces = record["lines"], record["bytes"], record["replaces"]
-            if os.fstat(descriptor).st_size < size:
-                raise StorageError(
-                    f"{files.partial}: has fewer bytes than {files.record} records, so it was "
-                    "changed. Add --overwrite to start again."
-                )
+    problem = (
+        f"--output {files.path}: another process is writing this file. Wait for it, or choose another "
+        "file."
+    )
+    with lock_or_fail(files.lock, problem):
+        exists = files.partial.exists()
         with storage_errors(files.partial):
-            partial.truncate(size)
-            partial.seek(size)
-            if request is None:
-                files.record.unlink(missing_ok=True)
-        lines = FileLines(files, partial, request, finished=finished, replaces=replaces)
-        lines.save_record()
-        try:
-            yield lines
-        except BaseException:
-            lines.discard_unfinished_portion()
-            raise
-        lines.complete()
-
-
-def _lock(partial: BinaryIO, files: OutputFile) -> None:
-    """Raise a StorageError if another process writes the file. The system releases the lock when
-    the process ends."""
-    try:
-        fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise StorageError(
-            f"--output {files.path}: another process is writing this file. Wait for it, or choose "
-            "another file."
-        ) from error
+            descriptor = os.open(files.partial, os.O_RDWR | os.O_CREAT, 0o666)
+        with os.fdopen(descriptor, "r+b") as partial:
+            finished, size, replaces = 0, 0, overwrite
+            if exists and not overwrite:
+                record = _matching_record(files, request)
+                finished, size, replaces = record["lines"], record["bytes"], record["replaces"]
+                if os.fstat(descriptor).st_size < size:
+                    raise StorageError(
+                        f"{files.partial}: has fewer bytes than {files.record} records, so it was "
+                        "changed. Add --overwrite to start again."
+                    )
+            with storage_errors(files.partial):
+                partial.truncate(size)
+                partial.seek(size)
+                if request is None:
+                    files.record.unlink(missing_ok=True)
+            lines = FileLines(files, partial, request, finished=finished, replaces=replaces)
+            lines.save_record()
+            try:
+                yield lines
+            except BaseException:
+                lines.discard_unfinished_portion()
+                raise
+            lines.complete()
 
 
 def _matching_record(files: OutputFile, request: OutputRequest | None) -> dict[str, Any]:

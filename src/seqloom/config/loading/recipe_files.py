@@ -1,5 +1,6 @@
 """Recognises files that are not recipes, and says what to do with them."""
 
+import shlex
 from pathlib import Path
 
 from seqloom.core.file_kinds import recognise
@@ -20,26 +21,31 @@ def not_a_recipe(path: Path, data: bytes) -> str | None:
             f"is {kind.name}, not a recipe. A recipe is a text file that ends in .toml. To train "
             f"on the text in this file, {kind.advice} and name the result in a recipe"
         )
-    corpus_kind = _corpus_kind(path, data)
-    if corpus_kind is None:
+    kind_of_corpus = corpus_kind(path, data)
+    if kind_of_corpus is None:
         return None
     return (
-        f"is a data file, not a recipe. To train on it, write a file my.toml with these two lines:\n"
+        f"is a data file, not a recipe. Write a recipe for it with `seqloom new "
+        f"{shlex.quote(str(path))} --recipe my.toml`, or write a file my.toml with these two lines:\n"
         f"  [data]\n"
-        f'  train = {{kind = "{corpus_kind}", path = "{path}"}}\n'
+        f'  train = {{kind = "{kind_of_corpus}", path = "{path}"}}\n'
         f"Then check the data with `seqloom doctor my.toml`, and train with "
         f"`seqloom train my.toml`"
     )
 
 
-def _corpus_kind(path: Path, data: bytes) -> str | None:
-    """Return the kind of corpus that reads this file, or None if the file is not a data file."""
+def corpus_kind(path: Path, data: bytes) -> str | None:
+    """Return the kind of corpus that reads this file, or None if the file is not a data file.
+
+    data: the start of the file
+    """
     suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
     suffix = suffixes[-1] if suffixes else ""
     if suffix in DATA_KINDS:
         return DATA_KINDS[suffix]
-    lines = data[:SAMPLE_BYTES].split(b"\n")[:20]
-    has_tabs = all(b"\t" in line.strip() for line in lines if line.strip())
-    if suffix != ".toml" and has_tabs and any(line.strip() for line in lines):
+    lines = [line for line in data[:SAMPLE_BYTES].split(b"\n")[:20] if line.strip()]
+    if suffix == ".toml" or not lines:
+        return None
+    if all(b"\t" in line.strip() for line in lines):
         return "tsv"
-    return None
+    return "jsonl" if lines[0].startswith(b"{") else None

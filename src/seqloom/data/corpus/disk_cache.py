@@ -2,14 +2,14 @@
 determines the contents of the folder.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from seqloom.core.errors import NotFoundError, StorageError
+from seqloom.core.locks import wait_for_lock
 from seqloom.core.storage import MANIFEST, TEMPORARY_PREFIX, atomic_folder, read_manifest
 
 
@@ -61,14 +61,12 @@ def is_complete(folder: Path) -> bool:
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. The system releases the lock even if the process is killed."""
     path = folder.with_name(f".lock-{folder.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-    except OSError as error:
-        raise StorageError(
-            f"{path}: cannot be written: {error.strerror or error}; "
-            "set XDG_CACHE_HOME to a writable folder"
-        ) from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(wait_for_lock(path))
+        except OSError as error:
+            raise StorageError(
+                f"{path}: cannot be written: {error.strerror or error}; "
+                "set XDG_CACHE_HOME to a writable folder"
+            ) from error
         yield

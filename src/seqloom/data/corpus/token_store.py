@@ -71,7 +71,12 @@ class TokenStore:
         return TokenRows(self.ids[np.arange(ends[-1]) + np.repeat(shifts, lengths)], lengths)
 
     def release(self) -> None:
-        """Free the memory of the pages read so far. They are read from disk again when needed."""
+        """Free the memory of the pages read so far. They are read from disk again when needed.
+
+        Does nothing on Windows, which has no such call.
+        """
+        if not hasattr(mmap, "MADV_DONTNEED"):
+            return
         for mapped in self._maps:
             mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 

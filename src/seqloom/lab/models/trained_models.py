@@ -4,11 +4,10 @@ Also contains the recipes that several claims share: GRUs that copy letters, and
 translation.
 """
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.locks import wait_for_lock
 from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import merge_references, read_split
@@ -74,11 +74,9 @@ def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """Lock a model folder, so that parallel processes do not train the same model twice."""
-    with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = folder.with_name(f"{folder.name}.lock").open("w")
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        with storage_errors(folder):
+            stack.enter_context(wait_for_lock(folder.with_name(f"{folder.name}.lock")))
         yield
 
 

@@ -85,6 +85,7 @@ def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
     - The corpus has a target language tag such as '<2de>', and a name such as 'en-de'.
     - The suffixes of its files are language codes (train.de, train.en).
     - The names of its JSONL fields are language codes.
+    - Its name consists of two language codes ('en-de').
     """
     if not isinstance(config.task, TranslationConfig):
         return ()
@@ -98,6 +99,10 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
     tagged_pair = _tagged_pair(corpus)
     if tagged_pair is not None:
         return tagged_pair
+    if isinstance(corpus, TaggedCorpusConfig) and corpus.tag is None and corpus.name is not None:
+        source_code, _, target_code = corpus.name.partition("-")
+        if named_pair := _pair_of_codes(source_code, target_code):
+            return named_pair
     match corpus:
         case BundledConfig(source=source, target=target):
             return LanguagePair(source, target)

@@ -1,0 +1,1 @@
+"""Options that every command has, and shell completion of arguments."""

@@ -1,0 +1,44 @@
+"""File locks. The operating system releases them if the process dies."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import storage_errors
+
+
+@contextmanager
+def wait_for_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` during the block. Wait while another process holds it.
+
+    Raises OSError if the file cannot be written. The file stays after the block.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path):
+        yield
+
+
+@contextmanager
+def lock_or_fail(path: Path, problem: str) -> Iterator[None]:
+    """Hold the lock file `path` during the block, and remove the file afterwards.
+
+    problem: message of the StorageError that is raised if another process holds the lock
+    """
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise StorageError(problem) from error
+    try:
+        yield
+    finally:
+        # Remove the file while the lock is held. Otherwise another process could lock it first, and
+        # a third one could then lock a new file. Windows does not remove files that are open.
+        with suppress(OSError):
+            path.unlink()
+        lock.release()

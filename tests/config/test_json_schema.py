@@ -1,0 +1,121 @@
+"""The JSON Schema of recipes accepts valid recipes and rejects mistyped keys and values."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
+from seqloom.config.loading.fields import all_sections
+from seqloom.config.loading.json_schema import SCHEMA_FILE, recipe_schema
+from seqloom.config.loading.loader import load_bundled_recipe
+from seqloom.config.loading.settings_list import describe_field
+from seqloom.config.loading.toml import format_recipe, parse_toml
+from seqloom.config.schema.recipe import RunConfig
+
+RECIPES = sorted(bundled_recipes())
+DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
+
+
+@cache
+def validator() -> jsonschema_rs.Draft7Validator:
+    return jsonschema_rs.Draft7Validator(recipe_schema())
+
+
+def errors(recipe: dict[str, Any]) -> list[str]:
+    return [str(error) for error in validator().iter_errors(recipe)]
+
+
+def tables_of(name: str) -> dict[str, Any]:
+    return parse_toml(bundled_recipes()[name].read_bytes())
+
+
+def test_the_stored_schema_is_current() -> None:
+    """`seqloom config --schema > src/seqloom/recipes/recipe.schema.json` writes it."""
+    stored = files("seqloom").joinpath("recipes", SCHEMA_FILE).read_text(encoding="utf-8")
+    assert json.loads(stored) == recipe_schema()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_bundled_recipe_names_the_schema_and_is_valid(name: str) -> None:
+    first_line = bundled_recipes()[name].read_text(encoding="utf-8").partition("\n")[0]
+    assert first_line == f"#:schema ./{SCHEMA_FILE}"
+    assert errors(tables_of(name)) == []
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_complete_recipe_with_all_defaults_is_valid(name: str) -> None:
+    config = load_bundled_recipe(name).config
+    assert errors(parse_toml(format_recipe(config).encode())) == []
+
+
+@pytest.mark.parametrize("preset", sorted(bundled_presets()))
+def test_a_recipe_with_a_preset_is_valid_without_a_model(preset: str) -> None:
+    assert errors({"preset": preset, "data": DATA}) == []
+    assert errors({"preset": preset, "data": DATA, "training": {"steps": 5}}) == []
+    assert errors({"data": DATA, **parse_toml(bundled_presets()[preset].read_bytes())}) == []
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"data": {"train": {"kind": "captions", "images": "a.zip", "captions": "c.txt"}}},
+        {"data": {"train": [{"kind": "captions", "images": ["a", "b"], "captions": "c.txt"}]}},
+        {"data": {**DATA, "test": []}},
+        {"data": {**DATA, "expected": "none"}},
+        {"data": {"train": {"kind": "series", "path": "a", "columns": "x", "rows": [0, 9]}}},
+    ],
+)
+def test_short_forms_and_none_are_valid(recipe: dict[str, Any]) -> None:
+    assert errors(recipe) == []
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"data": DATA, "presett": "small"},
+        {"data": DATA, "preset": "smal"},
+        {"data": DATA, "trainin": {"steps": 5}},
+        {"data": DATA, "training": {"step": 5}},
+        {"data": DATA, "training": {"steps": "5"}},
+        {"data": DATA, "training": {"steps": 0}},
+        {"data": DATA, "model": {"decoder": {"kind": "transformer", "widht": 8}}},
+        {"data": DATA, "model": {"decoder": {"kind": "transfromer"}}},
+        {"data": {"train": {"kind": "tsv"}}},
+        {"data": {"train": {"kind": "tsv", "path": "a", "pth": "b"}}},
+        {"data": {"train": []}},
+        {"training": {"steps": 5}},
+    ],
+)
+def test_mistyped_keys_and_values_are_rejected(recipe: dict[str, Any]) -> None:
+    assert errors(recipe)
+
+
+@pytest.mark.parametrize("name", ["demo", "robot", "wikitext2-lstm"])
+def test_a_mistyped_key_is_rejected_in_every_table_of_a_recipe(name: str) -> None:
+    def tables(value: Any) -> list[dict[str, Any]]:
+        if isinstance(value, list):
+            return [table for item in value for table in tables(item)]
+        if not isinstance(value, dict):
+            return []
+        return [value, *(table for item in value.values() for table in tables(item))]
+
+    recipe = tables_of(name)
+    for table in tables(recipe):
+        table["no_such_key"] = 1
+        assert errors(recipe)
+        del table["no_such_key"]
+    assert errors(recipe) == []
+
+
+def test_every_setting_has_its_description() -> None:
+    schema = recipe_schema()
+    for path, section in all_sections(RunConfig):
+        definition = schema if not path else schema["definitions"][section.__name__]
+        for name in section.model_fields:
+            description = definition["properties"][name]["description"]
+            assert description == describe_field(section, name)
+            assert description
