@@ -253,3 +253,13 @@ def test_interrupt_in_a_destructor_prints_nothing(capsys: pytest.CaptureFixture[
         item = Interrupting()
         del item
     assert capsys.readouterr().err == ""
+
+
+def test_interruption_while_options_are_parsed_has_a_message() -> None:
+    """typer turns the KeyboardInterrupt into an exit without a message."""
+    with pytest.raises(CommandInterrupted, match="Interrupted"), catch_interrupts():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+        except KeyboardInterrupt:
+            sys.exit(130)

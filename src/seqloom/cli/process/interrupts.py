@@ -103,6 +103,8 @@ def explained_interruption() -> Iterator[None]:
 def _is_interruption(error: BaseException) -> bool:
     if isinstance(error, KeyboardInterrupt):
         return True
+    if isinstance(error, SystemExit):  # typer turns a KeyboardInterrupt outside the command into it
+        return _interrupts.received and error.code == EXIT_CODE
     is_own = isinstance(error, CommandInterrupted | SeqloomError | typer.Exit)
     return _interrupts.received and isinstance(error, Exception) and not is_own
 

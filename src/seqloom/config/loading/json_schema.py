@@ -7,6 +7,8 @@ this module adapts it to what a TOML file may contain:
   corpora that have no default are required.
 - TOML has no null. The string "none" switches an optional setting off.
 - A list of one table or one string can be written without brackets.
+- The settings of an extension (`kind = "module:Name"`) are not known here, so all are accepted. The
+  schema does not know registered names of extensions: an editor marks them as unknown kinds.
 
 The schema does not contain the rules that involve several settings. `load_recipe` checks those.
 """
@@ -16,6 +18,7 @@ from typing import Any
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
+from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.loading.bundled import bundled_presets
 from seqloom.config.loading.fields import all_sections
 from seqloom.config.loading.presets import KEY as PRESET
@@ -29,6 +32,9 @@ SCHEMA_FILE = "recipe.schema.json"
 """Name of the schema beside the bundled recipes."""
 DRAFT = "http://json-schema.org/draft-07/schema#"
 """The version of JSON Schema that TOML editors support."""
+
+EXTENSION_KIND = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
+"""Pattern of the kind of an extension, "module:Name"."""
 
 Schema = dict[str, Any]
 
@@ -59,16 +65,20 @@ def recipe_schema() -> Schema:
 
 def _section_schema(schema: Schema, section: type[Section], keep_required: bool) -> Schema:
     """Adapt the schema of a section."""
-    result = {
+    is_extension = issubclass(section, ExtensionConfig)
+    result: Schema = {
         "description": " ".join((section.__doc__ or "").split()),
         "type": "object",
-        "additionalProperties": False,
+        "additionalProperties": is_extension,
         "properties": {
             name: _property_schema(value, section, name)
             for name, value in schema.get("properties", {}).items()
         },
     }
-    if keep_required and "required" in schema:
+    if is_extension:
+        result["properties"]["kind"]["pattern"] = EXTENSION_KIND
+        result["required"] = ["kind"]
+    elif keep_required and "required" in schema:
         result["required"] = schema["required"]
     return result
 
