@@ -1,11 +1,25 @@
 """Recognises files that are not recipes, and says what to do with them."""
 
+import re
 from pathlib import Path
 
-from seqloom.core.file_kinds import recognise
+from seqloom.core.file_kinds import (
+    PARQUET_SIGNATURE,
+    ZSTD_SIGNATURE,
+    is_saved_dataset,
+    recognise,
+)
 
-DATA_KINDS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+DATA_KINDS = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".tmx": "tmx",
+    ".parquet": "parquet",
+}
 """The kind of corpus for each suffix of a data file."""
+COMPRESSED = (".gz", ".zst")
 SAMPLE_BYTES = 65_536
 
 
@@ -15,29 +29,59 @@ def not_a_recipe(path: Path, data: bytes) -> str | None:
     data: the content of the file
     """
     kind = recognise(path)
-    if kind is not None:
+    corpus_kind = _corpus_kind(path, data)
+    is_readable = corpus_kind is not None and data.startswith(ZSTD_SIGNATURE)
+    if kind is not None and not is_readable:
         return (
             f"is {kind.name}, not a recipe. A recipe is a text file that ends in .toml. To train "
             f"on the text in this file, {kind.advice} and name the result in a recipe"
         )
-    corpus_kind = _corpus_kind(path, data)
     if corpus_kind is None:
         return None
+    return _offer_recipe("a data file", corpus_kind, path, data)
+
+
+def saved_dataset_recipe(folder: Path) -> str | None:
+    """Return what to do with a folder that `save_to_disk` of the package `datasets` wrote, or None
+    if the folder is something else."""
+    if not is_saved_dataset(folder):
+        return None
+    split = folder / "train" if is_saved_dataset(folder / "train") else folder
+    return _offer_recipe("a Hugging Face dataset", "arrow", split, b"")
+
+
+def _offer_recipe(name: str, corpus_kind: str, path: Path, data: bytes) -> str:
+    settings = ""
+    if corpus_kind == "tmx":
+        source, target = _languages(data)
+        settings = f', source = "{source}", target = "{target}"'
+    elif corpus_kind in ("parquet", "arrow"):
+        settings = ', source = "source", target = "target"'
     return (
-        f"is a data file, not a recipe. To train on it, write a file my.toml with these two lines:\n"
+        f"is {name}, not a recipe. To train on it, write a file my.toml with these two lines:\n"
         f"  [data]\n"
-        f'  train = {{kind = "{corpus_kind}", path = "{path}"}}\n'
+        f'  train = {{kind = "{corpus_kind}", path = "{path}"{settings}}}\n'
         f"Then check the data with `seqloom doctor my.toml`, and train with "
         f"`seqloom train my.toml`"
     )
 
 
+def _languages(data: bytes) -> tuple[str, str]:
+    """Return the first two languages of a translation memory; "de" and "en" if they are not found,
+    for example because the file is compressed."""
+    found = re.findall(rb"<tuv[^>]*\blang\s*=\s*[\"']([\w-]+)[\"']", data[:SAMPLE_BYTES])
+    languages = list(dict.fromkeys(language.decode() for language in found))
+    return (languages[0], languages[1]) if len(languages) > 1 else ("de", "en")
+
+
 def _corpus_kind(path: Path, data: bytes) -> str | None:
     """Return the kind of corpus that reads this file, or None if the file is not a data file."""
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
+    suffixes = path.suffixes[:-1] if path.suffix in COMPRESSED else path.suffixes
     suffix = suffixes[-1] if suffixes else ""
     if suffix in DATA_KINDS:
         return DATA_KINDS[suffix]
+    if data.startswith(PARQUET_SIGNATURE):
+        return "parquet"
     lines = data[:SAMPLE_BYTES].split(b"\n")[:20]
     has_tabs = all(b"\t" in line.strip() for line in lines if line.strip())
     if suffix != ".toml" and has_tabs and any(line.strip() for line in lines):

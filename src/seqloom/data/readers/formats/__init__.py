@@ -1,0 +1,1 @@
+"""Generated data: scenes, gestures, robot paths and questions."""
