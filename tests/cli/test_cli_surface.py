@@ -18,6 +18,10 @@ SURFACE = {
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
         "--overwrite",
     },
+    "translate-file": {
+        *("RUN", "FILE", "--output", "--overwrite", "--format", "--beam", "--engine", "--set"),
+        "--to",
+    },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
         *("--set", "--with"),
@@ -70,7 +74,15 @@ SURFACE = {
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion"}
 PANELS = {
     "Train": ["demo", "train", "config", "doctor"],
-    "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
+    "Use a trained model": [
+        "translate",
+        "translate-file",
+        "complete",
+        "caption",
+        "forecast",
+        "label",
+        "score",
+    ],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [
         *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),

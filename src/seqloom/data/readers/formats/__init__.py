@@ -1,1 +1,1 @@
-"""Generated data: scenes, gestures, robot paths and questions."""
+"""Readers of file formats: tables, records and translation memories."""
