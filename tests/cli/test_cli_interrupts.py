@@ -257,9 +257,13 @@ def test_interrupt_in_a_destructor_prints_nothing(capsys: pytest.CaptureFixture[
 
 def test_interruption_while_options_are_parsed_has_a_message() -> None:
     """typer turns the KeyboardInterrupt into an exit without a message."""
-    with pytest.raises(CommandInterrupted, match="Interrupted"), catch_interrupts():
+
+    def parse_options() -> None:
         try:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(1)
         except KeyboardInterrupt:
             sys.exit(130)
+
+    with pytest.raises(CommandInterrupted, match="Interrupted"), catch_interrupts():
+        parse_options()

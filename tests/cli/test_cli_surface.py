@@ -29,6 +29,10 @@ SURFACE = {
         *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
         *("--set", "--with", "--to", "--overwrite"),
     },
+    "translate-file": {
+        *("RUN", "FILE", "--output", "--overwrite", "--format", "--beam", "--engine", "--set"),
+        "--to",
+    },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
         *("--set", "--with"),
@@ -87,7 +91,15 @@ GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOB
 PANELS = {
     "Train": ["demo", "new", "train", "config", "doctor", "augment"],
     "Manage runs": ["runs", "info", "pack", "unpack"],
-    "Use a trained model": ["translate", "complete", "caption", "forecast", "label", "score"],
+    "Use a trained model": [
+        "translate",
+        "translate-file",
+        "complete",
+        "caption",
+        "forecast",
+        "label",
+        "score",
+    ],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [
         *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),

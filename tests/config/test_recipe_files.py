@@ -1,10 +1,12 @@
 """Files and folders that are not recipes are recognised, and the message says what to do."""
 
+import gzip
 import json
 import zipfile
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
@@ -33,6 +35,43 @@ def test_a_data_file_is_answered_with_the_recipe_to_write(
     assert f'train = {{kind = "{kind}", path = "{path}"}}' in message
     assert "seqloom doctor my.toml" in message
     assert f"seqloom new {path} --recipe my.toml" in message
+
+
+TMX = '<tmx><body><tu><tuv xml:lang="sv-SE"><seg>a</seg></tuv><tuv lang="FI">'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "settings"),
+    [
+        ("m.tmx", TMX.encode(), 'kind = "tmx", {path}, source = "sv-SE", target = "FI"'),
+        (
+            "m.tmx.gz",
+            gzip.compress(b"x", mtime=0),
+            'kind = "tmx", {path}, source = "de", target = "en"',
+        ),
+        ("m.tsv.zst", zstandard.compress(b"x"), 'kind = "tsv", {path}'),
+        ("m", b"PAR1\0", 'kind = "parquet", {path}, source = "source", target = "target"'),
+    ],
+)
+def test_settings_of_the_offered_recipe_come_from_the_file(
+    name: str, content: bytes, settings: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    expected = settings.replace("{path}", f'path = "{path}"')
+    with pytest.raises(ConfigError, match="is a data file, not a recipe") as caught:
+        load_recipe(path)
+    assert f"train = {{{expected}}}" in str(caught.value)
+
+
+@pytest.mark.parametrize("split", ["", "train"])
+def test_saved_dataset_is_answered_with_the_recipe_to_write(split: str, tmp_path: Path) -> None:
+    (tmp_path / split).mkdir(exist_ok=True)
+    (tmp_path / split / "state.json").write_text("{}")
+    (tmp_path / "dataset_dict.json").write_text("{}")
+    with pytest.raises(NotFoundError, match="is a Hugging Face dataset") as caught:
+        load_recipe(tmp_path)
+    assert f'kind = "arrow", path = "{tmp_path / split}"' in str(caught.value)
 
 
 @pytest.mark.parametrize("member", OFFICE_FILES)

@@ -1,9 +1,13 @@
 """Several files of one corpus: lists of paths and patterns, for every reader of text files."""
 
+import io
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,19 +23,60 @@ from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
 from tiny_runs import tiny_config
 
-FORMATS = {
-    "tsv": lambda texts: "".join(f"{text}\t{text.upper()}\n" for text in texts),
-    "csv": lambda texts: "source,target\n" + "".join(f"{text},{text.upper()}\n" for text in texts),
+
+def table(texts: Iterable[str]) -> pa.Table:
+    return pa.table(
+        {"source": list(texts), "target": [text.upper() for text in texts]},
+        pa.schema([("source", pa.string()), ("target", pa.string())]),
+    )
+
+
+def parquet_file(texts: Iterable[str]) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table(texts), file)
+    return file.getvalue()
+
+
+def arrow_file(texts: Iterable[str]) -> bytes:
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, table(texts).schema) as writer:
+        writer.write_table(table(texts))
+    return file.getvalue()
+
+
+def tmx_file(texts: Iterable[str]) -> bytes:
+    units = "".join(
+        f'<tu><tuv xml:lang="de"><seg>{text}</seg></tuv>'
+        f'<tuv xml:lang="en"><seg>{text.upper()}</seg></tuv></tu>'
+        for text in texts
+    )
+    return f'<tmx version="1.4"><header/><body>{units}</body></tmx>'.encode()
+
+
+FORMATS: dict[str, Callable[[str], bytes]] = {
+    "tsv": lambda texts: "".join(f"{text}\t{text.upper()}\n" for text in texts).encode(),
+    "csv": lambda texts: (
+        "source,target\n" + "".join(f"{text},{text.upper()}\n" for text in texts)
+    ).encode(),
     "jsonl": lambda texts: "".join(
         json.dumps({"src": text, "tgt": text.upper()}) + "\n" for text in texts
-    ),
-    "lines": lambda texts: "".join(f"{text}\n" for text in texts),
-    "long-text": lambda texts: "".join(f"{text}\n" for text in texts),
+    ).encode(),
+    "parquet": parquet_file,
+    "arrow": arrow_file,
+    "tmx": tmx_file,
+    "lines": lambda texts: "".join(f"{text}\n" for text in texts).encode(),
+    "long-text": lambda texts: "".join(f"{text}\n" for text in texts).encode(),
     "frames": lambda texts: (
         "sequence,label,x\n" + "".join(f"{text},up,{ord(text[0])}\n" for text in texts)
-    ),
+    ).encode(),
 }
 """The content of a file with these texts, for each kind of corpus with a single path."""
+LANGUAGES = {"tmx": {"source": "de", "target": "en"}}
+"""Further settings of each kind of corpus that needs them."""
+
+
+def corpus(kind: str, path: str | list[str]) -> dict[str, Any]:
+    return {"kind": kind, "path": path, **LANGUAGES.get(kind, {})}
 
 
 def data_config(folder: Path, *train: dict[str, Any], **rest: Any) -> DataConfig:
@@ -42,8 +87,8 @@ def write_files(folder: Path, kind: str) -> None:
     """Files 1, 2 and 10 with two texts each, and all texts in the file `all`."""
     folder.mkdir(exist_ok=True)
     for name, texts in {"1": "ab", "10": "cd", "2": "ef"}.items():
-        (folder / f"{name}.part").write_text(FORMATS[kind](texts), encoding="utf-8")
-    (folder / "all").write_text(FORMATS[kind]("abcdef"), encoding="utf-8")
+        (folder / f"{name}.part").write_bytes(FORMATS[kind](texts))
+    (folder / "all").write_bytes(FORMATS[kind]("abcdef"))
 
 
 def examples_of(config: DataConfig) -> list[Example]:
@@ -58,8 +103,8 @@ def test_several_files_are_read_as_one_corpus_in_order(
     tmp_path: Path, kind: str, path: str | list[str]
 ) -> None:
     write_files(tmp_path / "parts", kind)
-    several = examples_of(data_config(tmp_path, {"kind": kind, "path": path}))
-    single = examples_of(data_config(tmp_path, {"kind": kind, "path": "parts/all"}))
+    several = examples_of(data_config(tmp_path, corpus(kind, path)))
+    single = examples_of(data_config(tmp_path, corpus(kind, "parts/all")))
     texts = [(example.source, example.target) for example in several]
     assert texts == [(example.source, example.target) for example in single]
     assert len(texts) == 6
@@ -73,12 +118,12 @@ def test_several_files_are_read_as_one_corpus_in_order(
 @pytest.mark.parametrize("kind", FORMATS)
 def test_fingerprint_covers_every_file(tmp_path: Path, kind: str) -> None:
     write_files(tmp_path, kind)
-    config = data_config(tmp_path, {"kind": kind, "path": "*.part"})
+    config = data_config(tmp_path, corpus(kind, "*.part"))
     seen = {fingerprint(config, "train")}
     for path in sorted(tmp_path.glob("*.part")):
-        path.write_text(FORMATS[kind]("xy"), encoding="utf-8")
+        path.write_bytes(FORMATS[kind]("xy"))
         seen.add(fingerprint(config, "train"))
-    (tmp_path / "3.part").write_text(FORMATS[kind]("z"), encoding="utf-8")
+    (tmp_path / "3.part").write_bytes(FORMATS[kind]("z"))
     seen.add(fingerprint(config, "train"))
     assert len(seen) == 5
 
@@ -87,7 +132,7 @@ def test_fingerprint_covers_every_file(tmp_path: Path, kind: str) -> None:
 def test_single_file_has_the_same_fingerprint_as_a_list_of_it(tmp_path: Path, kind: str) -> None:
     write_files(tmp_path, kind)
     paths = ("all", ["all"], "al*")
-    configs = [data_config(tmp_path, {"kind": kind, "path": path}) for path in paths]
+    configs = [data_config(tmp_path, corpus(kind, path)) for path in paths]
     assert len({fingerprint(config, "train") for config in configs}) == 1
 
 
@@ -95,7 +140,7 @@ def test_single_file_has_the_same_fingerprint_as_a_list_of_it(tmp_path: Path, ki
 def test_pattern_without_a_file_is_an_error_that_names_pattern_and_folder(
     tmp_path: Path, kind: str
 ) -> None:
-    config = data_config(tmp_path, {"kind": kind, "path": ["no/*.x", "nor.x"]})
+    config = data_config(tmp_path, corpus(kind, ["no/*.x", "nor.x"]))
     with pytest.raises(NotFoundError) as caught:
         examples_of(config)
     first, second = str(caught.value).splitlines()

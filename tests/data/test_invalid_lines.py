@@ -1,16 +1,22 @@
 """Lines that cannot be used are reported together, or skipped and counted."""
 
+import io
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import (
+    ArrowConfig,
     CorpusConfig,
     CsvConfig,
     JsonlConfig,
     LinesConfig,
     ParallelConfig,
+    ParquetConfig,
+    TmxConfig,
     TsvConfig,
 )
 from seqloom.config.schema.data import DataConfig
@@ -21,7 +27,36 @@ from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import InvalidLine
 from seqloom.data.readers.splits import MAX_LISTED_LINES, read_split
 
+TABLE = pa.table({"source": ["one", None, "two", "x"], "target": ["eins", "x", "zwei", None]})
+
+
+def parquet_file() -> bytes:
+    file = io.BytesIO()
+    pq.write_table(TABLE, file)
+    return file.getvalue()
+
+
+def arrow_file() -> bytes:
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    return file.getvalue()
+
+
+def tmx_unit(**texts: str) -> bytes:
+    variants = (f'<tuv xml:lang="{k}"><seg>{text}</seg></tuv>' for k, text in texts.items())
+    return f"<tu>{''.join(variants)}</tu>".encode()
+
+
 FILES = {
+    "parquet": parquet_file(),
+    "arrow": arrow_file(),
+    "tmx": b"<tmx><body>"
+    + tmx_unit(de="one", en="eins")
+    + tmx_unit(de="x")
+    + tmx_unit(de="two", en="zwei")
+    + tmx_unit(en="x", fr="y")
+    + b"</body></tmx>",
     "tsv": b"one\teins\nonly this\ntwo\tzwei\n\xff\tdrei\n",
     "csv": b"source,target\none,eins\nonly this\ntwo,zwei\na,b,c\n",
     "jsonl": b'{"src": "one", "tgt": "eins"}\n{"src": "x"}\n{"src": "two", "tgt": "zwei"}\nno\n',
@@ -32,6 +67,9 @@ CORPORA: dict[str, CorpusConfig] = {
     "tsv": TsvConfig(path="tsv"),
     "csv": CsvConfig(path="csv"),
     "jsonl": JsonlConfig(path="jsonl"),
+    "parquet": ParquetConfig(path="parquet"),
+    "arrow": ArrowConfig(path="arrow"),
+    "tmx": TmxConfig(path="tmx", source="de", target="en"),
     "parallel": ParallelConfig(source="src", target="tgt"),
 }
 every_format = pytest.mark.parametrize("name", CORPORA)

@@ -1,15 +1,19 @@
-"""Reading lines of text files: encodings, line endings, gzip, and errors with their line."""
+"""Reading lines of text files: encodings, line endings, compression, and errors with their line."""
 
 import gzip
+import io
+import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.data.readers.text_files import MAX_BYTES, locate, read_lines
+from seqloom.data.readers.text_files import MAX_BYTES, count_file_lines, locate, read_lines
 
 plain_lines = st.lists(
     st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"])).filter(
@@ -24,13 +28,25 @@ def write(folder: Path, content: bytes, name: str = "text") -> Path:
     return path
 
 
-@given(lines=plain_lines, compressed=st.booleans(), end=st.sampled_from(["\n", "\r\n"]))
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    # With a checksum, as the program zstd writes it. Without one, zstd cannot detect all damage.
+    "zst": lambda content: zstandard.ZstdCompressor(write_checksum=True).compress(content),
+}
+every_compression = pytest.mark.parametrize("suffix", COMPRESSIONS)
+
+
+@given(
+    lines=plain_lines,
+    suffix=st.sampled_from(["", *COMPRESSIONS]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
 def test_lines_are_read_back_as_written(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], compressed: bool, end: str
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], suffix: str, end: str
 ) -> None:
     content = "".join(line + end for line in lines).encode()
     folder = tmp_path_factory.mktemp("lines")
-    path = write(folder, gzip.compress(content) if compressed else content)
+    path = write(folder, COMPRESSIONS.get(suffix, bytes)(content))
     assert list(read_lines(path)) == lines
 
 
@@ -69,8 +85,9 @@ def test_line_of_maximum_length_is_read(tmp_path: Path, start: bytes, end: bytes
         list(read_lines(path))
 
 
-def test_gzip_bomb_of_one_line_is_not_expanded_in_memory(tmp_path: Path) -> None:
-    path = write(tmp_path, gzip.compress(b"x" * 100_000_000))
+@every_compression
+def test_compressed_bomb_of_one_line_is_not_expanded_in_memory(suffix: str, tmp_path: Path) -> None:
+    path = write(tmp_path, COMPRESSIONS[suffix](b"x" * 100_000_000))
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match="longer than"):
@@ -80,17 +97,41 @@ def test_gzip_bomb_of_one_line_is_not_expanded_in_memory(tmp_path: Path) -> None
         tracemalloc.stop()
 
 
+@every_compression
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])
-def test_damaged_gzip_data_is_an_error_with_a_line(tmp_path: Path, damage: str) -> None:
-    content = bytearray(gzip.compress("".join(f"line {n}\n" for n in range(9_000)).encode()))
+def test_damaged_compressed_data_is_an_error_with_a_line(
+    suffix: str, tmp_path: Path, damage: str
+) -> None:
+    text = "".join(f"line {n}\n" for n in range(9_000))
+    content = bytearray(COMPRESSIONS[suffix](text.encode()))
     if damage == "truncated":
         del content[len(content) // 2 :]
     else:
         content[len(content) // 2] ^= 255
-    path = write(tmp_path, bytes(content), "text.gz")
+    path = write(tmp_path, bytes(content), "text.x")
     with pytest.raises(
-        DataError, match=r"text\.gz:\d+: the gzip data is damaged or ends too early"
+        DataError, match=r"text\.x:\d+: the (gzip|zstd) data is damaged or ends too early"
     ):
+        list(read_lines(path))
+
+
+def test_all_zstd_frames_of_a_file_are_read(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    for number in range(3):
+        # Without a size, as the program zstd writes standard input.
+        compressor = zstandard.ZstdCompressor(write_content_size=False)
+        stream.write(compressor.compress(f"line {number}\n".encode()))
+    path = write(tmp_path, stream.getvalue())
+    assert list(read_lines(path)) == ["line 0", "line 1", "line 2"]
+    assert count_file_lines(path) == 3
+
+
+def test_zstd_without_its_package_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = write(tmp_path, zstandard.compress(b"x\n"))
+    with pytest.raises(NotFoundError, match=r"pip install 'seqloom\[zstd\]'"):
         list(read_lines(path))
 
 

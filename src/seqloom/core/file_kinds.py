@@ -12,10 +12,11 @@ OFFICE_FILES = {
     "content.xml": ("an OpenDocument file", "save it as plain text or CSV in UTF-8"),
 }
 """The file inside a zip archive that identifies an office format: its name and what to do."""
+ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
+PARQUET_SIGNATURE = b"PAR1"
 SIGNATURES = {
     b"%PDF": ("a PDF file", "save its text as a UTF-8 text file"),
-    b"PAR1": ("a Parquet file", "save its columns as a tab-separated file"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it with: zstd -d"),
+    ZSTD_SIGNATURE: ("compressed with zstd", "unpack it with: zstd -d"),
     b"BZh": ("compressed with bzip2", "unpack it with: bunzip2"),
     b"\xfd7zXZ": ("compressed with xz", "unpack it with: unxz"),
     b"Rar!": ("a RAR archive", "unpack it"),
@@ -70,6 +71,8 @@ def _recognise_zip(path: Path) -> FileKind | None:
 
 
 def _recognise_folder(path: Path) -> FileKind | None:
+    if is_saved_dataset(path):
+        return FileKind("a Hugging Face dataset", "name it in a recipe")
     train_first = "give a folder that `seqloom train` wrote"
     if (path / "model.bin").is_file() and (path / "config.json").is_file():
         return FileKind("a CTranslate2 model", train_first)
@@ -84,3 +87,8 @@ def _recognise_folder(path: Path) -> FileKind | None:
             advice = f"import it with `seqloom import {path} --run runs/{path.name}`"
         return FileKind(f"a Hugging Face model ({model_type})", advice)
     return None
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Return True if `save_to_disk` of the package `datasets` wrote this folder."""
+    return any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))

@@ -30,7 +30,7 @@ from seqloom.config.loading.presets import (
     preset_for,
     scale_warmup,
 )
-from seqloom.config.loading.recipe_files import not_a_recipe
+from seqloom.config.loading.recipe_files import not_a_recipe, saved_dataset_recipe
 from seqloom.config.loading.renamed import apply_renames
 from seqloom.config.loading.toml import TomlSyntaxError, parse_toml
 from seqloom.config.schema.data import DataConfig
@@ -148,6 +148,8 @@ def _read_bytes(path: Path) -> bytes:
 
 def _missing_file_problem(path: Path) -> str:
     if path.is_dir():
+        if offer := saved_dataset_recipe(path):
+            return offer
         kind = recognise(path)
         return (
             f"is {kind.name if kind else 'a folder'}; give a recipe, which is a file that ends in "

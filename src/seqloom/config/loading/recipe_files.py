@@ -1,12 +1,26 @@
 """Recognises files that are not recipes, and says what to do with them."""
 
+import re
 import shlex
 from pathlib import Path
 
-from seqloom.core.file_kinds import recognise
+from seqloom.core.file_kinds import (
+    PARQUET_SIGNATURE,
+    ZSTD_SIGNATURE,
+    is_saved_dataset,
+    recognise,
+)
 
-DATA_KINDS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+DATA_KINDS = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".tmx": "tmx",
+    ".parquet": "parquet",
+}
 """The kind of corpus for each suffix of a data file."""
+COMPRESSED = (".gz", ".zst")
 SAMPLE_BYTES = 65_536
 
 
@@ -16,22 +30,57 @@ def not_a_recipe(path: Path, data: bytes) -> str | None:
     data: the content of the file
     """
     kind = recognise(path)
-    if kind is not None:
+    kind_of_corpus = corpus_kind(path, data)
+    is_readable = kind_of_corpus is not None and data.startswith(ZSTD_SIGNATURE)
+    if kind is not None and not is_readable:
         return (
             f"is {kind.name}, not a recipe. A recipe is a text file that ends in .toml. To train "
             f"on the text in this file, {kind.advice} and name the result in a recipe"
         )
-    kind_of_corpus = corpus_kind(path, data)
     if kind_of_corpus is None:
         return None
+    return _offer_recipe("a data file", kind_of_corpus, path, data)
+
+
+def saved_dataset_recipe(folder: Path) -> str | None:
+    """Return what to do with a folder that `save_to_disk` of the package `datasets` wrote, or None
+    if the folder is something else."""
+    if not is_saved_dataset(folder):
+        return None
+    split = folder / "train" if is_saved_dataset(folder / "train") else folder
+    return _offer_recipe("a Hugging Face dataset", "arrow", split, b"")
+
+
+def _offer_recipe(name: str, kind_of_corpus: str, path: Path, data: bytes) -> str:
+    settings = ""
+    if kind_of_corpus == "tmx":
+        source, target = _languages(data)
+        settings = f', source = "{source}", target = "{target}"'
+    elif kind_of_corpus in ("parquet", "arrow"):
+        settings = ', source = "source", target = "target"'
     return (
-        f"is a data file, not a recipe. Write a recipe for it with `seqloom new "
-        f"{shlex.quote(str(path))} --recipe my.toml`, or write a file my.toml with these two lines:\n"
+        f"is {name}, not a recipe. To train on it, {_new_recipe(kind_of_corpus, path)}write a file "
+        f"my.toml with these two lines:\n"
         f"  [data]\n"
-        f'  train = {{kind = "{kind_of_corpus}", path = "{path}"}}\n'
+        f'  train = {{kind = "{kind_of_corpus}", path = "{path}"{settings}}}\n'
         f"Then check the data with `seqloom doctor my.toml`, and train with "
         f"`seqloom train my.toml`"
     )
+
+
+def _new_recipe(kind_of_corpus: str, path: Path) -> str:
+    """Return the part of the message that offers `seqloom new`, which knows tables only."""
+    if kind_of_corpus not in ("tsv", "csv", "jsonl"):
+        return ""
+    return f"run `seqloom new {shlex.quote(str(path))} --recipe my.toml`, or "
+
+
+def _languages(data: bytes) -> tuple[str, str]:
+    """Return the first two languages of a translation memory; "de" and "en" if they are not found,
+    for example because the file is compressed."""
+    found = re.findall(rb"<tuv[^>]*\blang\s*=\s*[\"']([\w-]+)[\"']", data[:SAMPLE_BYTES])
+    languages = list(dict.fromkeys(language.decode() for language in found))
+    return (languages[0], languages[1]) if len(languages) > 1 else ("de", "en")
 
 
 def corpus_kind(path: Path, data: bytes) -> str | None:
@@ -39,10 +88,12 @@ def corpus_kind(path: Path, data: bytes) -> str | None:
 
     data: the start of the file
     """
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
+    suffixes = path.suffixes[:-1] if path.suffix in COMPRESSED else path.suffixes
     suffix = suffixes[-1] if suffixes else ""
     if suffix in DATA_KINDS:
         return DATA_KINDS[suffix]
+    if data.startswith(PARQUET_SIGNATURE):
+        return "parquet"
     lines = [line for line in data[:SAMPLE_BYTES].split(b"\n")[:20] if line.strip()]
     if suffix == ".toml" or not lines:
         return None

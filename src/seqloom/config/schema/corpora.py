@@ -64,10 +64,10 @@ class ParallelConfig(TaggedCorpusConfig):
     kind: Literal["parallel"] = "parallel"
     source: FileNames
     """Path of the source file, a pattern such as "corpus/*.de", or a list of both. May be compressed
-    with gzip."""
+    with gzip or zstd."""
     target: FileNames
     """Path of the target file, a pattern such as "corpus/*.en", or a list of both. May be compressed
-    with gzip. If there are several files, the first target file belongs to the first source file,
+    with gzip or zstd. If there are several files, the first target file belongs to the first source file,
     and so on. The files of a pattern are sorted by name."""
     references: tuple[FileNames, ...] = ()
     """Paths of files with alternative targets that scoring also accepts. Each item is a path, a
@@ -93,7 +93,7 @@ class TsvConfig(TaggedCorpusConfig):
     kind: Literal["tsv"] = "tsv"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.tsv", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
     source_column: int = Field(0, ge=0)
     """Column of the source, counted from 0. Default: 0."""
     target_column: int = Field(1, ge=0)
@@ -108,7 +108,7 @@ class CsvConfig(TaggedCorpusConfig):
     kind: Literal["csv"] = "csv"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
     source: str = "source"
     """Name of the source column. Default: "source"."""
     target: str = "target"
@@ -117,7 +117,25 @@ class CsvConfig(TaggedCorpusConfig):
     """Names of columns with alternative targets that scoring also accepts. Default: []."""
 
 
-class JsonlConfig(TaggedCorpusConfig):
+class RecordsConfig(TaggedCorpusConfig):
+    """Settings shared by all corpora of records with named fields.
+
+    A field may be part of a record "translation": {"de": …, "en": …}. A target may be a list:
+    training uses the first one, scoring accepts all of them.
+    """
+
+    source: str = "source"
+    """Name of the source field, in the record itself or in its "translation". Default: "source"."""
+    source_fallback: str | None = None
+    """Name of the field that is read if the source is missing or null. Default: no such field."""
+    source_joiner: str | None = None
+    """String to put between the items of a source that is a list. Default: lists are not
+    accepted."""
+    target: str = "target"
+    """Name of the target field, in the record itself or in its "translation". Default: "target"."""
+
+
+class JsonlConfig(RecordsConfig):
     """One JSON object per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
     A target may be a list: training uses the first one, scoring accepts all of them.
@@ -126,16 +144,57 @@ class JsonlConfig(TaggedCorpusConfig):
     kind: Literal["jsonl"] = "jsonl"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.jsonl", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
     source: str = "src"
     """Key of the source, in the object itself or in its "translation". Default: "src"."""
-    source_fallback: str | None = None
-    """Key that is read if the source is missing or null. Default: no such key."""
-    source_joiner: str | None = None
-    """String to put between the items of a source that is a list. Default: lists are not
-    accepted."""
     target: str = "tgt"
     """Key of the target, in the object itself or in its "translation". Default: "tgt"."""
+
+
+class ParquetConfig(RecordsConfig):
+    """Parquet files with a column for each field. Needs the extra `parquet`. A column "translation"
+    may hold the texts of all languages, as in many data sets on the Hugging Face Hub."""
+
+    kind: Literal["parquet"] = "parquet"
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.parquet", or a list of both. The files of a
+    pattern are sorted by name. All files count as one corpus."""
+
+
+class ArrowConfig(RecordsConfig):
+    """A data set that `save_to_disk` of the package `datasets` wrote. Needs the extra `parquet`."""
+
+    kind: Literal["arrow"] = "arrow"
+    path: FileNames
+    """Path of the folder of one split, such as "dataset/train", or of an Arrow file, a pattern, or a
+    list of them. All files count as one corpus."""
+
+
+class TmxConfig(TaggedCorpusConfig):
+    """A translation memory in the format TMX 1.4. Each translation unit is an example.
+
+    Formatting codes inside a text are removed: the elements bpt, ept, it, ph and ut with their
+    content. Other elements, such as hi, are removed, but their text is kept.
+    """
+
+    kind: Literal["tmx"] = "tmx"
+    path: FileNames
+    """Path of the file, a pattern such as "corpus/*.tmx", or a list of both. May be compressed with
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
+    source: str = Field(min_length=1)
+    """Code of the source language. "de" also selects texts in de-AT or DE-CH. If a unit has several
+    such texts, those in exactly this language come first, and the first text is used."""
+    target: str = Field(min_length=1)
+    """Code of the target language, like `source`. If a unit has several such texts, training uses the
+    first one, and scoring accepts all of them."""
+
+    @model_validator(mode="after")
+    def _check_languages(self) -> Self:
+        if self.source.lower() == self.target.lower():
+            raise ValueError(
+                f"source and target are both '{self.source}'; choose two different languages"
+            )
+        return self
 
 
 class LinesConfig(Section):
@@ -144,7 +203,7 @@ class LinesConfig(Section):
     kind: Literal["lines"] = "lines"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
 
 
 class CaptionsConfig(Section):
@@ -157,7 +216,7 @@ class CaptionsConfig(Section):
     images: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
     """Paths of folders, zip or tar files with the images."""
     captions: str
-    """Path of the file with the captions. May be compressed with gzip."""
+    """Path of the file with the captions. May be compressed with gzip or zstd."""
     names: str | None = None
     """Path of a file with the names of the images to use, one per line. Default: all images that
     have a caption."""
@@ -181,7 +240,7 @@ class FramesConfig(Section):
     kind: Literal["frames"] = "frames"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
     sequence: str = "sequence"
     """Name of the column that says which sequence a row belongs to. Default: "sequence"."""
     label: str = "label"
@@ -243,7 +302,7 @@ class SeriesConfig(Section):
 
     kind: Literal["series"] = "series"
     path: str
-    """Path of the file. May be compressed with gzip."""
+    """Path of the file. May be compressed with gzip or zstd."""
     columns: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
     """Names of the columns to forecast."""
     context: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
@@ -306,7 +365,7 @@ class LongTextConfig(Section):
     kind: Literal["long-text"] = "long-text"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
-    gzip. The files of a pattern are sorted by name. All files count as one corpus."""
+    gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
     begin: float = Field(0.0, ge=0, lt=1)
     """Start of the text, as a fraction of the characters of all files. The text starts at the first line
     that begins at this point or later. Default: 0.0."""
@@ -466,6 +525,9 @@ CorpusConfig = (
     | TsvConfig
     | CsvConfig
     | JsonlConfig
+    | ParquetConfig
+    | ArrowConfig
+    | TmxConfig
     | LinesConfig
     | CaptionsConfig
     | ScenesConfig

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from seqloom.config.schema.corpora import (
+    ArrowConfig,
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
@@ -28,12 +29,14 @@ from seqloom.config.schema.corpora import (
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    ParquetConfig,
     ReaderExtensionConfig,
     RobotConfig,
     ScenesConfig,
     SeriesConfig,
     SyntheticConfig,
     TaggedCorpusConfig,
+    TmxConfig,
     TracksConfig,
     TsvConfig,
 )
@@ -44,6 +47,7 @@ from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
 from seqloom.data.readers.extension import read_extension
+from seqloom.data.readers.formats.tables import arrow_paths
 from seqloom.data.readers.generated.gestures import GESTURES_VERSION
 from seqloom.data.readers.generated.scenes import SCENE_VERSION
 from seqloom.data.readers.images import image_names
@@ -174,9 +178,19 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             # The digest of a single pair of files has this form, so that existing runs can be
             # resumed.
             return [settings, *rows[0]] if len(rows) == 1 else [settings, rows]
-        case TsvConfig() | CsvConfig() | JsonlConfig() | LinesConfig():
+        case (
+            TsvConfig()
+            | CsvConfig()
+            | JsonlConfig()
+            | LinesConfig()
+            | ParquetConfig()
+            | TmxConfig()
+        ):
             settings = corpus.model_dump(mode="json", exclude={"path", *_TAG_FIELDS})
             return [settings, *_file_digests(corpus.path, folder)]
+        case ArrowConfig():
+            settings = corpus.model_dump(mode="json", exclude={"path", *_TAG_FIELDS})
+            return [settings, *map(file_digest, arrow_paths(corpus.path, folder))]
         case CaptionsConfig(images=containers, captions=captions, names=names):
             files = [captions, *([] if names is None else [names])]
             return [

@@ -91,7 +91,7 @@ def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     A setting that stands for the old behaviour is left out, so that vocabularies in the cache that
     are older than the setting are found.
     """
-    unrelated = {"sampling", "split_sentences", "pass_through"}
+    unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
     settings = text.model_dump(mode="json", exclude=unrelated)
     old = OLD_BEHAVIOUR["text"].items()
     return {name: value for name, value in settings.items() if (name, value) not in old}

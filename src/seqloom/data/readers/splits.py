@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from seqloom.config.schema.corpora import (
+    ArrowConfig,
     BundledConfig,
     BundledLabelsConfig,
     CaptionsConfig,
@@ -25,12 +26,14 @@ from seqloom.config.schema.corpora import (
     LinesConfig,
     LongTextConfig,
     ParallelConfig,
+    ParquetConfig,
     ReaderExtensionConfig,
     RobotConfig,
     ScenesConfig,
     SeriesConfig,
     SyntheticConfig,
     TaggedCorpusConfig,
+    TmxConfig,
     TracksConfig,
     TsvConfig,
     list_file_names,
@@ -41,12 +44,14 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.example import REPLAY_GROUP, Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
-from seqloom.data.readers.delimited import read_csv, read_tsv
 from seqloom.data.readers.extension import read_extension
+from seqloom.data.readers.formats.delimited import read_csv, read_tsv
+from seqloom.data.readers.formats.jsonl import read_jsonl
+from seqloom.data.readers.formats.tables import read_arrow, read_parquet
+from seqloom.data.readers.formats.tmx import read_tmx
 from seqloom.data.readers.frames import read_frames
 from seqloom.data.readers.generated.gestures import read_gestures
 from seqloom.data.readers.generated.scenes import read_scenes
-from seqloom.data.readers.jsonl import read_jsonl
 from seqloom.data.readers.parallel_files import read_parallel
 from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
 from seqloom.data.readers.synthetic import read_synthetic
@@ -182,6 +187,12 @@ def _read_records(
             return read_csv(corpus, folder, table)
         case JsonlConfig():
             return read_jsonl(corpus, folder, table)
+        case ParquetConfig():
+            return read_parquet(corpus, folder, table)
+        case ArrowConfig():
+            return read_arrow(corpus, folder, table)
+        case TmxConfig():
+            return read_tmx(corpus, folder, table)
         case LinesConfig():
             return read_plain_lines(corpus, folder)
         case LongTextConfig():
@@ -288,10 +299,14 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
             return tuple(chain.from_iterable(map(list_file_names, (source, target, *references))))
         case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
             return list_file_names(path)
+        case ParquetConfig(path=path) | TmxConfig(path=path):
+            return list_file_names(path)
         case LinesConfig(path=path) | LongTextConfig(path=path) | FramesConfig(path=path):
             return list_file_names(path)
-        case CaptionsConfig() | SeriesConfig() | TracksConfig() | ReaderExtensionConfig():
+        case ArrowConfig() | CaptionsConfig() | SeriesConfig() | TracksConfig():
             return ()  # the readers of these corpora report missing files
+        case ReaderExtensionConfig():
+            return ()
         case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
             return ()
         case SyntheticConfig() | ScenesConfig() | GesturesConfig() | RobotConfig():

@@ -1,23 +1,21 @@
 """Reads lines of text files in constant memory. Errors name the file and the line."""
 
 import glob
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from seqloom.config.schema.corpora import FileNames, list_file_names
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import InvalidLine
+from seqloom.data.readers.compression import DamagedFileError, open_file
 
 MAX_BYTES = 1_000_000
 """Maximum length of a line in bytes, without its line ending. If a line is longer, the file has
 probably no line breaks or is not text."""
 BLOCK_BYTES = 2**20
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -93,8 +91,8 @@ def _expand(pattern: str, folder: str) -> list[Path]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line endings.
 
-    The file may be compressed with gzip, which is detected from its first bytes. An invalid line
-    raises a DataError.
+    The file may be compressed with gzip or zstd, which is detected from its first bytes. An invalid
+    line raises a DataError.
     """
     return map(_raise_if_invalid, read_lines_or_problems(path))
 
@@ -104,26 +102,23 @@ def read_lines_or_problems(path: Path) -> Iterator[str | InvalidLine]:
     NUL bytes or is not UTF-8."""
     number = 0
     try:
-        with _open(path) as file:
+        with open_file(path) as file:
             for line in _decode_lines(file, str(path)):
                 number += 1
                 yield line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"{path}:{number + 1}: the gzip data is damaged or ends too early ({error}); "
-            "copy or download the file again"
-        ) from error
+    except DamagedFileError as error:
+        raise DataError(f"{path}:{number + 1}: {error}") from error
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def count_file_lines(path: Path) -> int:
-    """Count the lines of a file, which may be compressed with gzip, without decoding them.
+    """Count the lines of a file, which may be compressed with gzip or zstd, without decoding them.
 
-    Returns the number of lines up to the damaged place if the gzip data is damaged.
+    Returns the number of lines up to the damaged place if the compressed data is damaged.
     """
     lines, last = 0, b"\n"
-    with suppress(EOFError, gzip.BadGzipFile, zlib.error), _open(path) as file:
+    with suppress(DamagedFileError), open_file(path) as file:
         while block := file.read(BLOCK_BYTES):
             lines += block.count(b"\n")
             last = block[-1:]
@@ -151,12 +146,6 @@ def _decode_lines(file: BinaryIO, name: str) -> Iterator[str | InvalidLine]:
     while raw := file.readline(MAX_BYTES + 2 + len(BYTE_ORDER_MARK)):
         number += 1
         yield _decode(raw, name, number)
-
-
-def _open(path: Path) -> BinaryIO:
-    with path.open("rb") as file:
-        is_gzip = file.read(2) == GZIP_MAGIC
-    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb")
 
 
 def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:

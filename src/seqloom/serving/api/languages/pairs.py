@@ -10,9 +10,10 @@ from seqloom.config.schema.corpora import (
     CorpusOrHoldOutConfig,
     FileNames,
     ImportedConfig,
-    JsonlConfig,
     ParallelConfig,
+    RecordsConfig,
     TaggedCorpusConfig,
+    TmxConfig,
     list_file_names,
 )
 from seqloom.config.schema.recipe import RunConfig
@@ -84,8 +85,9 @@ def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
     - The corpus is bundled.
     - The corpus has a target language tag such as '<2de>', and a name such as 'en-de'.
     - The suffixes of its files are language codes (train.de, train.en).
-    - The names of its JSONL fields are language codes.
+    - The names of its fields (JSONL, Parquet, Arrow) are language codes.
     - Its name consists of two language codes ('en-de').
+    - The corpus is a translation memory.
     """
     if not isinstance(config.task, TranslationConfig):
         return ()
@@ -108,8 +110,11 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
             return LanguagePair(source, target)
         case ParallelConfig(source=source, target=target):
             return _pair_of_codes(_common_suffix(source), _common_suffix(target))
-        case JsonlConfig(source=source, target=target):
-            return _pair_of_codes(source, target)
+        case RecordsConfig(source=source, target=target):
+            prefix = "translation."
+            return _pair_of_codes(source.removeprefix(prefix), target.removeprefix(prefix))
+        case TmxConfig(source=source, target=target):
+            return _pair_of_codes(_primary_subtag(source), _primary_subtag(target))
         case ImportedConfig(source=str(source), target=str(target)):
             return LanguagePair(source, target)
         case _:
@@ -129,6 +134,11 @@ def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
     )
 
 
+def _primary_subtag(language: str) -> str:
+    """de-AT -> de"""
+    return re.split("[-_]", language)[0].lower()
+
+
 def _common_suffix(names: FileNames) -> str:
     """Return the suffix of the files, without compression; "" if they have different suffixes."""
     suffixes = {_file_suffix(name) for name in list_file_names(names)}
@@ -138,7 +148,7 @@ def _common_suffix(names: FileNames) -> str:
 def _file_suffix(path: str) -> str:
     """data/train.de.gz -> de"""
     name = PurePath(path).name
-    suffixes = [suffix for suffix in name.split(".")[1:] if suffix not in ("gz", "txt")]
+    suffixes = [suffix for suffix in name.split(".")[1:] if suffix not in ("gz", "zst", "txt")]
     return suffixes[-1] if suffixes else ""
 
 

@@ -1,73 +1,45 @@
-"""Reads JSON Lines files: one JSON object per line."""
+"""Converts records, which have named fields, to examples."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from seqloom.config.schema.corpora import JsonlConfig
+from seqloom.config.schema.corpora import RecordsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate_all, read_lines_or_problems, shorten
+from seqloom.data.readers.text_files import shorten
 
 
-def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem.
-
-    A line is {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
+def convert_record(
+    record: dict[str, Any], where: str, config: RecordsConfig, table: str
+) -> Example | InvalidLine:
+    """Convert a record to an example, or to a problem if a field is missing or is not a text.
 
     A target may be a list of strings: the first string becomes the target, and all strings become
     references. A source may be a list of strings if the recipe sets `source_joiner`.
 
+    where: the file and the number of the record
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    for path in locate_all(config.path, folder):
-        yield from _read_file(path, config, table)
+    try:
+        return _example(record, where, config, table)
+    except DataError as error:
+        problem, _, advice = str(error).partition("; ")
+        return InvalidLine(where, problem, advice)
 
 
-def _read_file(path: Path, config: JsonlConfig, table: str) -> Iterator[Example | InvalidLine]:
-    for number, line in enumerate(read_lines_or_problems(path), start=1):
-        if isinstance(line, InvalidLine):
-            yield line
-            continue
-        where = f"{path}:{number}"
-        try:
-            yield _example(line, where, config, table)
-        except DataError as error:
-            problem, _, advice = str(error).partition("; ")
-            yield InvalidLine(where, problem, advice)
-
-
-def _example(line: str, where: str, config: JsonlConfig, table: str) -> Example:
-    """Convert a line to an example. Raises DataError if this is not possible."""
-    record = _parse(line)
+def _example(record: dict[str, Any], where: str, config: RecordsConfig, table: str) -> Example:
     source = _source(record, config, table)
     target = _look_up(record, config.target, f"{table}.target")
     targets = target if isinstance(target, list) else [target]
     if not isinstance(source, str) or not all(isinstance(text, str) for text in targets):
         raise DataError(
             f"'{config.source}' must be a string and '{config.target}' a string or a list of "
-            f"strings, not {_shown(source)} and {_shown(target)}{_source_hint(source, table)}"
+            f"strings, not {show_value(source)} and {show_value(target)}{_source_hint(source, table)}"
         )
     if not targets:
         raise DataError(f"'{config.target}' is an empty list; it needs at least one target")
     _refuse_surrogates([source, *targets])
     return Example(source, targets[0], tuple(targets), where)
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        shown = "an empty line" if not line.strip() else _shown(line)
-        raise DataError(
-            f"is not JSON: {error.msg} at character {error.colno} of {shown}"
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise DataError("cannot be parsed: nested too deeply or too large") from error
-    if not isinstance(record, dict):
-        raise DataError(f"must be a JSON object, {{…}}, not {_shown(record)}")
-    return record
 
 
 def _translations(record: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +67,7 @@ def _look_up(record: dict[str, Any], key: str, setting: str) -> Any:
     )
 
 
-def _source(record: dict[str, Any], config: JsonlConfig, table: str) -> Any:
+def _source(record: dict[str, Any], config: RecordsConfig, table: str) -> Any:
     """Return the source of a record. If its key is missing or its value is null, read the key that
     the setting `source_fallback` names. Join a list of strings if `source_joiner` is set."""
     fallback = config.source_fallback
@@ -141,5 +113,6 @@ def _refuse_surrogates(texts: list[str]) -> None:
             ) from error
 
 
-def _shown(value: object) -> str:
+def show_value(value: object) -> str:
+    """Return a value for an error message, cut to 60 characters."""
     return shorten(repr(value))

@@ -1,0 +1,91 @@
+"""seqloom translate-file"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.options import BeamWidth, Engine, RunFolder, RunSettings, TargetLanguage
+from seqloom.cli.output import print_warning
+from seqloom.core.errors import ConfigError, NotFoundError
+
+
+def translate_file(
+    run_folder: RunFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Document to translate.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write. Default: standard output."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="With --output: replace an existing file.")
+    ] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="Format of the document: text, markdown, html or srt. Default: by the suffix of "
+            "the file.",
+        ),
+    ] = None,
+    beam: BeamWidth = None,
+    engine: Engine = None,
+    settings: RunSettings = None,
+    to: TargetLanguage = None,
+) -> None:
+    """Translate a document and keep its structure: plain text, Markdown, HTML or SRT subtitles.
+
+    Code, tags, attributes, URLs, numbers and times of subtitles stay as they are.
+    """
+    from seqloom.text.documents.formats import document_format, read_document
+
+    if overwrite and output is None:
+        raise typer.BadParameter("--overwrite requires --output, the file to replace.")
+    kind = document_format(str(file), format)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{file}: cannot be read: {error.strerror}") from error
+    if output is not None and output.exists() and not overwrite:
+        raise ConfigError(f"{output}: exists already; replace it with --overwrite")
+    document = read_document(content, str(file), kind)
+
+    from dataclasses import replace
+
+    from seqloom.cli.engine import prepare_engine
+    from seqloom.cli.recipe_settings import change_recipe, load_run
+    from seqloom.core.storage import write_file
+    from seqloom.runs.options import TEXT_ONLY
+    from seqloom.runs.texts.input_reports import report_messages
+
+    run, other_settings = load_run([run_folder], settings)
+    config = change_recipe(
+        run.config, other_settings, beam=beam, engine=engine, sections=("decoding", "engine")
+    )
+    run.engine = config.engine
+    options = replace(TEXT_ONLY, to=to)
+    prepare_engine(run, options, config.decoding)
+    outputs = run.predict(document.sources, options, decoding=config.decoding)
+    best = [predictions[0] for predictions in outputs]
+    translated = document.fill([prediction.text for prediction in best])
+    if output is None:
+        sys.stdout.write(translated.decode())
+    else:
+        write_file(output, translated)
+    tokenizer = run.task.source_tokenizer
+    unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit
+    for message in report_messages(best, unknown_unit, "text"):
+        print_warning(message)
+    truncated = [
+        source
+        for source, prediction in zip(document.sources, best, strict=True)
+        if not prediction.finished
+    ]
+    if truncated:
+        print_warning(
+            f"{len(truncated):,} of {len(best):,} translations reached the length limit, the first "
+            f"of {truncated[0]!r:.60}. Raise it with --set decoding.max_length=…"
+        )

@@ -1,0 +1,47 @@
+"""Reads JSON Lines files: one JSON object per line."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from seqloom.config.schema.corpora import JsonlConfig
+from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.formats.records import convert_record, show_value
+from seqloom.data.readers.text_files import locate_all, read_lines_or_problems
+
+
+def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line, or a problem.
+
+    A line is {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
+
+    See `convert_record` for the fields.
+
+    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
+    """
+    for path in locate_all(config.path, folder):
+        yield from _read_file(path, config, table)
+
+
+def _read_file(path: Path, config: JsonlConfig, table: str) -> Iterator[Example | InvalidLine]:
+    for number, line in enumerate(read_lines_or_problems(path), start=1):
+        where = f"{path}:{number}"
+        record = line if isinstance(line, InvalidLine) else _parse(line, where)
+        if isinstance(record, InvalidLine):
+            yield record
+        else:
+            yield convert_record(record, where, config, table)
+
+
+def _parse(line: str, where: str) -> dict[str, Any] | InvalidLine:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        shown = "an empty line" if not line.strip() else show_value(line)
+        return InvalidLine(where, f"is not JSON: {error.msg} at character {error.colno} of {shown}")
+    except (RecursionError, ValueError):
+        return InvalidLine(where, "cannot be parsed: nested too deeply or too large")
+    if not isinstance(record, dict):
+        return InvalidLine(where, f"must be a JSON object, {{…}}, not {show_value(record)}")
+    return record

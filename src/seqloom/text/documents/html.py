@@ -1,0 +1,110 @@
+"""HTML: translates the text between tags. Tags, attributes and comments are kept byte for byte.
+
+The content of script, style, pre, code and similar elements stays as it is. Tags inside a sentence
+divide it into separate texts.
+"""
+
+import re
+from collections.abc import Iterator
+from html import escape, unescape
+from html.parser import HTMLParser
+from itertools import accumulate
+
+from seqloom.text.documents.parts import Part, text_parts
+
+UNTRANSLATED = frozenset(
+    {"script", "style", "pre", "code", "kbd", "samp", "var", "textarea", "template", "svg", "math"}
+)
+"""Elements whose content is not translated."""
+
+
+def html_parts(content: str) -> Iterator[Part]:
+    position = 0
+    for start, end in _text_ranges(content):
+        yield Part(content[position:start])
+        yield from text_parts(content[start:end], _parse, _render)
+        position = end
+    yield Part(content[position:])
+
+
+def _parse(text: str) -> str:
+    # White space is not significant in HTML, so a sentence may continue on the next line.
+    return re.sub(r"\s+", " ", unescape(text))
+
+
+def _render(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def _text_ranges(content: str) -> list[tuple[int, int]]:
+    """Return the start and end of each text between two tags."""
+    finder = _TextFinder(content)
+    finder.feed(content)
+    finder.close()
+    return finder.finish()
+
+
+class _TextFinder(HTMLParser):
+    """Records where each text starts and where the markup after it starts."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__(convert_charrefs=False)
+        lengths = (len(line) + 1 for line in content.split("\n"))
+        self._line_starts = [0, *accumulate(lengths)]
+        self._end = len(content)
+        self._ranges: list[tuple[int, int]] = []
+        self._text_start: int | None = None
+        self._untranslated: list[str] = []
+
+    def finish(self) -> list[tuple[int, int]]:
+        self._end_text(self._end)
+        return self._ranges
+
+    def _position(self) -> int:
+        line, column = self.getpos()
+        return self._line_starts[line - 1] + column
+
+    def _begin_text(self) -> None:
+        if self._text_start is None and not self._untranslated:
+            self._text_start = self._position()
+
+    def _end_text(self, end: int) -> None:
+        if self._text_start is not None:
+            self._ranges.append((self._text_start, end))
+            self._text_start = None
+
+    def handle_data(self, data: str) -> None:
+        self._begin_text()
+
+    def handle_entityref(self, name: str) -> None:
+        self._begin_text()
+
+    def handle_charref(self, name: str) -> None:
+        self._begin_text()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._end_text(self._position())
+        # Inside such an element, only elements of the same name count, to find its end.
+        is_nested = bool(self._untranslated) and tag == self._untranslated[0]
+        if is_nested or (not self._untranslated and tag in UNTRANSLATED):
+            self._untranslated.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._end_text(self._position())
+
+    def handle_endtag(self, tag: str) -> None:
+        self._end_text(self._position())
+        if self._untranslated and tag == self._untranslated[0]:
+            self._untranslated.pop()
+
+    def handle_comment(self, data: str) -> None:
+        self._end_text(self._position())
+
+    def handle_decl(self, decl: str) -> None:
+        self._end_text(self._position())
+
+    def handle_pi(self, data: str) -> None:
+        self._end_text(self._position())
+
+    def unknown_decl(self, data: str) -> None:
+        self._end_text(self._position())

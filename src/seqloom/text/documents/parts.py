@@ -1,0 +1,80 @@
+"""Parts of a document: texts to translate, and everything else, which stays as it is."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+
+def _unchanged(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a document. The joined `raw` texts of all parts are the document.
+
+    raw:    the part as it is written in the document
+    source: the text to translate; None if the part stays as it is
+    render: converts the translation to the format of the document
+    """
+
+    raw: str
+    source: str | None = None
+    render: Callable[[str], str] = _unchanged
+
+
+def text_parts(
+    raw: str,
+    parse: Callable[[str], str] = _unchanged,
+    render: Callable[[str], str] = _unchanged,
+) -> Iterator[Part]:
+    """Yield a text as a part to translate, between its leading and trailing white space.
+
+    A text without letters or digits stays as it is.
+
+    parse:  converts the text from the format of the document to plain text
+    render: the reverse of `parse`, for the translation
+    """
+    text = raw.strip()
+    if not any(character.isalnum() for character in text):
+        yield Part(raw)
+        return
+    start = raw.index(text)
+    yield from (Part(raw[:start]), Part(text, parse(text), render), Part(raw[start + len(text) :]))
+
+
+def split_at(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text between the matches of a pattern, and the matches. The second
+    value is True for a match."""
+    position = 0
+    for match in pattern.finditer(text):
+        yield text[position : match.start()], False
+        yield match[0], True
+        position = match.end()
+    yield text[position:], False
+
+
+def sources(parts: Iterable[Part]) -> list[str]:
+    """Return the texts to translate."""
+    return [part.source for part in parts if part.source is not None]
+
+
+def fill(parts: Iterable[Part], translations: Sequence[str]) -> str:
+    """Return the document with these translations, one for each of `sources(parts)`."""
+    remaining = iter(translations)
+    return "".join(
+        # A line break in a translation could end a paragraph or a cue.
+        part.raw if part.source is None else part.render(" ".join(next(remaining).split()))
+        for part in parts
+    )
+
+
+def structure(parts: Iterable[Part]) -> list[str]:
+    """Return everything between the texts to translate."""
+    between = [""]
+    for part in parts:
+        if part.source is None:
+            between[-1] += part.raw
+        else:
+            between.append("")
+    return between

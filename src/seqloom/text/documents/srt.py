@@ -1,0 +1,68 @@
+"""SRT subtitles: translates the text of each cue. Numbers, times and tags are kept.
+
+SRT has no way to escape characters. So the characters <, >, { and }, which mark tags, and dashes at
+the start are removed from translations.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import partial
+
+from seqloom.core.errors import DataError
+from seqloom.text.documents.parts import Part, split_at, text_parts
+
+TIME = re.compile(r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}\s*-->\s*\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}(?:\s.*)?")
+MARKUP = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|^[-–—]\s*", re.MULTILINE)
+"""Tags, and the dash at the start of a line of a dialogue."""
+MIN_WIDTH = 42
+"""Lines of a translated cue may have this number of characters, a common limit of subtitles, or as
+many as the longest line of the original cue."""
+
+
+def srt_parts(content: str, name: str) -> Iterator[Part]:
+    """Yield the parts of a subtitle file. A malformed cue raises a DataError with name:line."""
+    lines = content.split("\n")
+    position = 0
+    while position < len(lines):
+        if not lines[position].strip():
+            yield Part(f"{lines[position]}\n")
+            position += 1
+            continue
+        _check_cue(lines, position, name)
+        yield Part(f"{lines[position]}\n{lines[position + 1]}\n")
+        first = position = position + 2
+        while position < len(lines) and lines[position].strip():
+            position += 1
+        if position > first:
+            yield from _text_parts(lines[first:position])
+            yield Part("\n")
+
+
+def _check_cue(lines: list[str], position: int, name: str) -> None:
+    """Raise a DataError unless a number and a line with times start at this position."""
+    if not lines[position].strip().isdecimal():
+        raise DataError(
+            f"{name}:{position + 1}: expected the number of a cue, not {lines[position]!r:.60}; put "
+            "a blank line before each cue, and none inside its text"
+        )
+    times = lines[position + 1].strip() if position + 1 < len(lines) else ""
+    if not TIME.fullmatch(times):
+        raise DataError(
+            f"{name}:{position + 2}: expected the times of a cue, not {times!r:.60}; write them as "
+            "00:01:02,000 --> 00:01:04,500"
+        )
+
+
+def _text_parts(lines: list[str]) -> Iterator[Part]:
+    width = max(MIN_WIDTH, *map(len, lines))
+    for text, is_markup in split_at(MARKUP, "\n".join(lines)):
+        if is_markup:
+            yield Part(text)
+        else:
+            yield from text_parts(text, lambda raw: " ".join(raw.split()), partial(_wrap, width))
+
+
+def _wrap(width: int, text: str) -> str:
+    plain = re.sub(r"[<>{}]", "", text).lstrip("-–— ")
+    return "\n".join(textwrap.wrap(plain, width, break_long_words=False, break_on_hyphens=False))
