@@ -206,6 +206,7 @@ def test_every_section_is_part_of_the_schema() -> None:
         "SamplingRulesConfig",
         "ImageAugmentationConfig",
         "LayerStackConfig",
+        "RecordsConfig",
         "TaggedCorpusConfig",
         "TransformerLayersConfig",
     }
