@@ -16,7 +16,10 @@ from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_corpus
 
-KINDS = {"parquet": ParquetConfig, "arrow": ArrowConfig}
+KINDS: dict[str, type[ParquetConfig] | type[ArrowConfig]] = {
+    "parquet": ParquetConfig,
+    "arrow": ArrowConfig,
+}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 
