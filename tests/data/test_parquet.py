@@ -16,11 +16,7 @@ from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_corpus
 
-<<<<<<<< HEAD:tests/data/test_table_files.py
 KINDS: dict[str, type[ParquetConfig | ArrowConfig]] = {
-========
-KINDS: dict[str, type[ParquetConfig] | type[ArrowConfig]] = {
->>>>>>>> readers:tests/data/test_parquet.py
     "parquet": ParquetConfig,
     "arrow": ArrowConfig,
 }
