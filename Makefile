@@ -17,7 +17,7 @@ help:
 	@echo "make lint           run ruff and mypy"
 	@echo "make bench          compare seqloom with other toolkits on this CPU (make bench-peers installs them)"
 	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
-	@echo "make campaign       run the reliability tests with ten times the repetitions"
+	@echo "make campaign       run the reliability tests with ten times the repetitions, and the long tests"
 	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
 	@echo "make clean          remove the environment and caches (runs are kept)"
 
@@ -55,10 +55,10 @@ test: setup browser
 	@$(MAKE) --no-print-directory -j 2 lint pytest
 
 pytest: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not long"
 
 quick: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow" --ignore tests/bench --ignore tests/docs --ignore tests/lab
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow and not long" --ignore tests/bench --ignore tests/docs --ignore tests/lab
 
 oldest-torch:
 	$(PYTHON) tools/oldest_torch.py
@@ -76,6 +76,7 @@ bench-recipes: setup
 campaign: setup
 	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
 		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long
 	$(BIN)/python tools/campaign.py
 
 clean:

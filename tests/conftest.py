@@ -14,7 +14,9 @@ from hypothesis import settings
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
 # The time of an example is not meaningful on a shared machine.
-settings.register_profile("seqloom", deadline=None)
+# `make campaign` tries ten times as many examples.
+EXAMPLES = 40 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
+settings.register_profile("seqloom", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("seqloom")
 
 

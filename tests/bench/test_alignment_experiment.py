@@ -57,6 +57,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_runs_are_trained_scored_and_written_to_the_page(data: Path, tmp_path: Path) -> None:
     work = tmp_path / "runs"
     prepare(data, work / "text")

@@ -99,6 +99,7 @@ def test_a_worker_that_crashes_raises_an_error_with_the_reason(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_seqloom_and_the_ceiling_are_measured_on_the_prepared_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

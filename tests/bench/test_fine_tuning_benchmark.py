@@ -26,6 +26,7 @@ STEPS = ["training.steps=2", "training.evaluate_every=2"]
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_measured_system_has_a_row_on_the_page(tmp_path: Path) -> None:
     folder = write_languages(tmp_path / "data", ["train", "val", "test_2016_flickr"], lines=20)
     arguments = argparse.Namespace(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_recipes import train_recipe, write_recipes
+
 from cli_runner import run_cli
 
 

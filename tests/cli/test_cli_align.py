@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import CliResult, run_cli
 
+from cli_runner import CliResult, run_cli
 from seqloom.config.loading.loader import load_recipe
 from seqloom.metrics.alignment import format_pharaoh, symmetrise
 from seqloom.runs.run import load

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.cli.process.resumable_output import OutputFile
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.data import DataConfig

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_runner import run_cli, set_options
 from PIL import Image
 
 import seqloom
+from cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

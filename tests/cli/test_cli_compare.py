@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from cli_recipes import train_recipe
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.runs.run import load
 
 pytestmark = pytest.mark.slow

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from cli_runner import run_cli
 
 pytestmark = pytest.mark.slow

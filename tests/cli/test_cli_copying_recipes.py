@@ -4,10 +4,10 @@ import random
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 from copying_corpora import CORPORA
 
 import seqloom
+from cli_runner import run_cli, set_options
 from seqloom.config.loading.loader import load_recipe
 from seqloom.runs.folder.integrity import EVALUATION
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.runs.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
 from tiny_runs import tiny_config

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli_runner import run_cli
 from seqloom.cli.examples import differing_examples, overlap, worst_examples
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.data import DataConfig

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.analysis.explain.lecture_example import AttentionExample, explain_example
 from seqloom.core.errors import ConfigError
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.explain.explanation import HeadSelection
 from seqloom.analysis.gradients import profile_gradients, training_batch

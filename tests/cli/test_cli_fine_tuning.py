@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ def test_a_run_is_fine_tuned_described_and_packed(
     assert evaluated.exit_code == 0
     assert "not stored, because this is a packed run" in evaluated.stderr
     assert run_cli("unpack", file, tmp_path / "copy").exit_code == 0
-    assert run_cli("evaluate", tmp_path / "copy", "--split", "dev").stderr.startswith("outputs and")
+    assert run_cli("evaluate", tmp_path / "copy", "--split", "dev").stderr.startswith("Outputs and")
     again = run_cli("train", recipe, "--from", file, "--run", tmp_path / "again", *SHORT)
     assert again.exit_code == 0
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.core.errors import ConfigError
 from seqloom.runs.device import best_device
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def test_quiet_removes_progress_and_notes_but_not_results(reverse: Path) -> None:
     loud = run_cli("evaluate", reverse)
     quiet = run_cli("evaluate", reverse, "--quiet")
-    assert "outputs and scores are in" in loud.stderr
+    assert "Outputs and scores are in" in loud.stderr
     assert quiet.stderr == ""
     assert quiet.stdout == loud.stdout
 

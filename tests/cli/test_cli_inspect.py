@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from cli_recipes import train_recipe, write_recipes
-from cli_runner import CliResult, run_cli
 from PIL import Image
 from rich.cells import cell_len
 
+from cli_runner import CliResult, run_cli
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import parse_toml
 from seqloom.training.loop import train

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.cli.process import interrupts
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 
@@ -79,7 +79,7 @@ def interrupted(target: str, on_call: int = 1) -> pytest.MonkeyPatch:
 @pytest.mark.parametrize(
     "moment",
     [
-        "seqloom.data.recipe.load_recipe",
+        "seqloom.runs.recipe.load_recipe",
         "seqloom.training.setup.learn_task",
         "seqloom.training.setup.build_model",
         "seqloom.training.setup.create_run",

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
+from cli_runner import run_cli, set_options
 from seqloom.data.readers.bundled import without_capitals
 from seqloom.runs.run import load
 

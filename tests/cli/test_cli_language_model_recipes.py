@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
 import seqloom
+from cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.analysis.lookup import METHODS, LookupTable, look_up
 
 

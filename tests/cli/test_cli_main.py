@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 from typer.main import get_command
 
+from cli_runner import run_cli
 from seqloom import __version__
 from seqloom.cli import main, output
 from seqloom.config.loading.bundled import bundled_recipes
@@ -45,14 +45,14 @@ def test_config_prints_a_recipe() -> None:
 
 @pytest.mark.parametrize("command", ["train", "config", "doctor"])
 def test_help_lists_every_bundled_recipe(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", "500")
     result = run_cli(command, "--help")
     for name in bundled_recipes():
         assert name in result.stdout
 
 
 def test_unknown_command_suggests_or_lists_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", "500")
     similar, different = run_cli("trian"), run_cli("xyzzy")
     assert similar.exit_code == different.exit_code == 2
     assert "Did you mean 'train'?" in similar.stderr

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
 import seqloom
+from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError
 from seqloom.runs.run import load
 from seqloom.training.loop import train

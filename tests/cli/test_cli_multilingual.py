@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
 import seqloom
+from cli_runner import run_cli
 from seqloom.runs.options import PredictionOptions
 from toy_languages import WORDS, write_languages
 

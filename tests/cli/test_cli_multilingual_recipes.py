@@ -7,9 +7,9 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
 import seqloom
+from cli_runner import run_cli, set_options
 from seqloom.config.loading.loader import load_recipe
 from toy_languages import WORDS, write_languages
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from cli_runner import run_cli
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
+from cli_runner import run_cli, set_options
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
 

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import CliResult, run_cli
 
+from cli_runner import CliResult, run_cli
 from seqloom.cli.process.resumable_output import OutputFile
 from seqloom.core.locks import wait_for_lock
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli_runner import run_cli
 from seqloom.cli.process.progress import (
     count_lines,
     format_status,

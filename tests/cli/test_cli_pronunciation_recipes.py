@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import run_cli, set_options
 
+from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError
 from seqloom.runs.run import load
 

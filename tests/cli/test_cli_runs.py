@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.cli.parameters.completion import complete_recipe, complete_run
 from seqloom.runs.folder.listing import find_runs, read_listed_run
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, DataError

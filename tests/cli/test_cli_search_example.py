@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.analysis.search_example import NEXT_WORDS, next_log_probabilities, search_example
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError

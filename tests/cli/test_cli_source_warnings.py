@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from sentence_runs import SENTENCES
 from seqloom.runs.run import Run, load
 

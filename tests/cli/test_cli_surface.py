@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import run_cli
 from typer.main import get_command
 
+from cli_runner import run_cli
 from seqloom.cli.main import app
 from seqloom.cli.output import program_name
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import run_cli
 
+from cli_runner import run_cli
 from seqloom.core.errors import DataError
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction

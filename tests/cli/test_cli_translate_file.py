@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli, set_options
 
+from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 
 pytestmark = pytest.mark.slow

@@ -4,9 +4,9 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
-from cli_runner import run_cli
 
 import seqloom
+from cli_runner import run_cli
 from seqloom.analysis.comparison import compare_runs
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig

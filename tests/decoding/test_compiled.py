@@ -103,8 +103,12 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
     ("config", "search"),
     [
         (TRANSFORMER, Beam(3, rules=Rules(min_length=2, no_repeat_ngram=2))),
-        (RECURRENT_WITH_COPYING, Beam(2, finished=1, length_penalty=0.6)),
-        (POSITIONS_ONLY, Beam(2)),
+        pytest.param(
+            RECURRENT_WITH_COPYING,
+            Beam(2, finished=1, length_penalty=0.6),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(POSITIONS_ONLY, Beam(2), marks=pytest.mark.long),
     ],
     ids=["transformer", "recurrent", "positions only"],
 )
@@ -124,6 +128,7 @@ def test_one_compilation_serves_all_lengths(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_model_and_each_change_of_weights_is_compiled_separately(
     compilations: list[SearchProgram],
 ) -> None:

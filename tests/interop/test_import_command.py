@@ -5,8 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_runner import run_cli
 from huggingface_models import sentences
+
+from cli_runner import run_cli
 
 TEXT = "Das ist gut."
 

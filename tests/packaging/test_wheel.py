@@ -99,6 +99,7 @@ def test_the_source_archive_has_what_a_build_needs(archives: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
 
 
+@pytest.mark.long
 def test_the_installed_wheel_trains_the_quick_demo_and_translates(
     wheel: Path, tmp_path: Path
 ) -> None:

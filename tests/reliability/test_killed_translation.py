@@ -82,10 +82,10 @@ def test_output_is_identical_after_kills_before_random_disk_operations(
         code = run_in_child(translate_until_killed)
         if code == 0:
             break  # fewer operations were left
-        if output.exists():
-            break  # killed after the rename: the output is complete
         assert code == -signal.SIGKILL
         killed += 1
+        if output.exists():
+            break  # killed after the rename: the output is complete
     if not output.exists():
         assert run_in_child(lambda: translate(folder, output, *options)) == 0
     assert killed

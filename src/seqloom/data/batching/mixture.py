@@ -93,6 +93,9 @@ def group_shares(
     # Divide by the largest size first, so that the power cannot overflow.
     weights = (sizes / sizes.max()) ** (1 / temperature)
     exact = weights / weights.sum() * sizes.sum()
+    # Rounding errors must not turn 28 into 27.999…, which would be rounded down.
+    integers = np.rint(exact)
+    exact = np.where(np.isclose(exact, integers, rtol=1e-12, atol=1e-12), integers, exact)
     drawn = np.maximum(np.floor(exact), 1).astype(np.int64)
     missing = int(sizes.sum() - drawn.sum())
     # Rounding down leaves some draws unassigned. Assign one of them to each of the groups with the

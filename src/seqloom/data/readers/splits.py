@@ -115,9 +115,10 @@ def read_split(
         return
     refuse_missing_replay(parent)
     for example in _read_own_split(config, split, on_skipped):
-        yield replace(example, group=example.group or "new data")
+        group = example.group or "new data"
+        yield replace(example, group=group, corpus=example.corpus or group)
     for example in _read_own_split(parent, split, on_skipped):
-        yield replace(example, group=REPLAY_GROUP)
+        yield replace(example, group=REPLAY_GROUP, corpus=REPLAY_GROUP)
 
 
 def refuse_missing_replay(parent: DataConfig) -> None:
