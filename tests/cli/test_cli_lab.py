@@ -53,6 +53,7 @@ def test_seeds_can_be_a_range(tmp_path: Path) -> None:
     assert "--seeds 11-13" in page
 
 
+@pytest.mark.long
 def test_a_claim_runs_with_as_many_seeds_as_its_verdict_needs(tmp_path: Path) -> None:
     result = run_cli("lab", "related-languages", "scale", "--size", "tiny", "--out", tmp_path)
     assert result.exit_code == 0, result.stderr
