@@ -6,6 +6,8 @@ import pytest
 
 from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.run import Run
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +37,18 @@ def test_truncated_translations_are_reported(reverse: Path, tmp_path: Path) -> N
     settings = set_options("decoding.kind=greedy", "decoding.max_length=1")
     result = run_cli("translate-file", reverse, tmp_path / "a.txt", *settings)
     assert "1 of 1 translations reached the length limit, the first of 'abcd'" in result.error
+
+
+def test_characters_that_srt_cannot_contain_are_removed_with_a_warning(
+    reverse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nabc\n")
+    for text, kept, is_reported in (("- a <b> c", "a b c", True), ("a - c", "a - c", False)):
+        prediction = Prediction(text, 0.0)
+        monkeypatch.setattr(Run, "predict", lambda *_, result=prediction, **__: [[result]])
+        result = run_cli("translate-file", reverse, tmp_path / "a.srt")
+        assert kept in result.stdout
+        assert ("1 of 1 translations contained <, >" in result.error) == is_reported
 
 
 def test_unknown_characters_are_reported(reverse: Path, tmp_path: Path) -> None:

@@ -71,4 +71,4 @@ def test_a_lock_on_a_removed_file_is_not_held(
 
     monkeypatch.setattr(fcntl, "flock", remove_and_lock)
     with pytest.raises(StorageError, match="taken"), lock_or_fail(tmp_path / "lock", "taken"):
-        raise AssertionError("a lock on a removed file excludes nobody")
+        raise AssertionError("a lock on a removed file excludes no process")

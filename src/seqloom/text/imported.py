@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import sentencepiece
 
-from seqloom.core.errors import DataError, NotFoundError
+from seqloom.core.errors import DataError
 from seqloom.core.storage import write_file
 from seqloom.text.preprocessing import SPACE, Preprocessing, Tags
 from seqloom.text.tokenizer import (
     content_digest,
-    damaged_file_error,
+    read_model,
     word_indices,
     write_content,
 )
@@ -80,12 +80,7 @@ class ImportedTokenizer:
         path:    path of the sentencepiece model
         content: content of the tokenizer's JSON file
         """
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
-        if hashlib.sha256(model).hexdigest() != content["sha256"]:
-            raise damaged_file_error(path)
+        model = read_model(path, content)
         rules = ImportedRules(
             special=tuple(content["special"]),
             leading_tag=content["leading_tag"],

@@ -4,7 +4,7 @@ the text stay intact."""
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Literal
 from unicodedata import normalize
 
 from seqloom.config.schema.text import Normalization
@@ -18,31 +18,19 @@ SPACE = "▁"
 """Stands for a space inside a sentencepiece piece (U+2581)."""
 
 
+_COMPOSED: dict[Normalization, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
+_DECOMPOSED: dict[Normalization, Literal["NFD", "NFKD"]] = {"nfc": "NFD", "nfkc": "NFKD"}
+
+
 def normalise(text: str, form: Normalization) -> str:
     """Return the text in a Unicode normalisation form, in which characters are composed."""
-    match form:
-        case "nfc":
-            return normalize("NFC", text)
-        case "nfkc":
-            return normalize("NFKC", text)
-        case "none":
-            return text
-        case _:
-            assert_never(form)
+    return text if form == "none" else normalize(_COMPOSED[form], text)
 
 
 def decompose(text: str, form: Normalization) -> str:
     """Return the text with all characters decomposed, so that `normalise` returns the same text
     for the result as for `text`."""
-    match form:
-        case "nfc":
-            return normalize("NFD", text)
-        case "nfkc":
-            return normalize("NFKD", text)
-        case "none":
-            return text
-        case _:
-            assert_never(form)
+    return text if form == "none" else normalize(_DECOMPOSED[form], text)
 
 
 class Tags:

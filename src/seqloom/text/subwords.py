@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 import sentencepiece
 
-from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.storage import write_file
 from seqloom.text.preprocessing import SPACE, Preprocessing
 from seqloom.text.tokenizer import (
     content_digest,
-    damaged_file_error,
+    read_model,
     word_indices,
     write_content,
 )
@@ -135,12 +135,7 @@ class SubwordTokenizer:
         path:    path of the sentencepiece model
         content: content of the tokenizer's JSON file
         """
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
-        if hashlib.sha256(model).hexdigest() != content["sha256"]:
-            raise damaged_file_error(path)
+        model = read_model(path, content)
         return cls(model, Preprocessing.from_content(content))
 
     def _content(self) -> dict[str, Any]:

@@ -123,6 +123,20 @@ def read_content(path: Path) -> dict[str, Any]:
     return content
 
 
+def read_model(path: Path, content: dict[str, Any]) -> bytes:
+    """Read the sentencepiece model beside a tokenizer's JSON file, and check its digest.
+
+    content: content of the JSON file
+    """
+    try:
+        model = path.read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(model).hexdigest() != content["sha256"]:
+        raise damaged_file_error(path)
+    return model
+
+
 def damaged_file_error(path: Path) -> StorageError:
     """Return the error to raise if a tokenizer file is damaged."""
     return StorageError(

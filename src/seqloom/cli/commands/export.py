@@ -34,9 +34,9 @@ def export(
 ) -> None:
     """Export a translation run to the format of another toolkit, with a model card.
 
-    Before the folder appears, the exported model is loaded and compared with the run: tokens,
-    logits and outputs. If the format cannot express the run, all reasons are listed. Runs of the
-    preset "exportable" can be exported to every format.
+    Before the folder appears, the command loads the exported model and compares it with the run:
+    tokens, logits and outputs. If the format cannot express the run, the command lists all reasons.
+    Runs of the preset "exportable" can be exported to every format.
     """
     from seqloom.interop.exporter import export_run
     from seqloom.runs.run import load

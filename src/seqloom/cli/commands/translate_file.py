@@ -41,6 +41,7 @@ def translate_file(
     Code, tags, attributes, URLs, numbers and times of subtitles stay as they are.
     """
     from seqloom.text.documents.formats import document_format, read_document
+    from seqloom.text.documents.srt import srt_text
 
     if overwrite and output is None:
         raise typer.BadParameter("--overwrite requires --output, the file to replace.")
@@ -84,6 +85,13 @@ def translate_file(
         for source, prediction in zip(document.sources, best, strict=True)
         if not prediction.finished
     ]
+    removed = [each.text for each in best if srt_text(each.text) != each.text.lstrip()]
+    if kind == "srt" and removed:
+        print_warning(
+            f"{len(removed):,} of {len(best):,} translations contained <, >, {{ or }}, or started with "
+            f"a dash, the first is {removed[0]!r:.60}. These characters have a meaning in SRT and "
+            "were removed. Check these translations."
+        )
     if truncated:
         print_warning(
             f"{len(truncated):,} of {len(best):,} translations reached the length limit, the first "

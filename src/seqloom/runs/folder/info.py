@@ -7,7 +7,6 @@ does not compare files with their digests.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,14 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from seqloom.config.loading.loader import load_run_recipe
-from seqloom.config.schema.data import SplitConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import read_format, read_manifest
 from seqloom.runs.folder.archive import open_run
 from seqloom.runs.folder.integrity import CONFIG, EVALUATION, WEIGHTS, is_run, weights_store
+from seqloom.runs.folder.listing import describe_corpus, format_time
 from seqloom.runs.recipe import read_events
 from seqloom.text.build import load_tokenizer
-
-DESCRIBED = ("source", "target", "path", "captions", "recordings", "task", "pairs", "name")
-"""Settings of a corpus that say which data it reads."""
 
 
 @dataclass(frozen=True)
@@ -198,21 +194,11 @@ def _data_info(config: RunConfig, events: Sequence[dict[str, Any]]) -> DataInfo:
     )
 
 
-def describe_corpus(corpus: SplitConfig) -> str:
-    """Return the kind of a corpus and the settings that say which data it reads."""
-    values = []
-    for name in DESCRIBED:
-        value = getattr(corpus, name, None)
-        values += [str(item) for item in (value if isinstance(value, tuple) else (value,)) if item]
-    return " ".join([corpus.kind, *values])
-
-
 def _training_info(config: RunConfig, events: Sequence[dict[str, Any]]) -> TrainingInfo:
     end = _last(events, "end")
     best = [event for event in events if event.get("event") == "evaluate" and event.get("best")]
     name = config.training.stopping.score
     times = [event["time"] for event in events if isinstance(event.get("time"), int | float)]
-    started = datetime.fromtimestamp(times[0], UTC).isoformat(timespec="seconds") if times else None
     return TrainingInfo(
         step=max((int(event.get("step", 0)) for event in events), default=0),
         steps=config.training.steps,
@@ -221,7 +207,7 @@ def _training_info(config: RunConfig, events: Sequence[dict[str, Any]]) -> Train
         best=best[-1].get(name) if best else None,
         best_step=best[-1].get("step") if best else None,
         seconds=_training_seconds(events) if times else None,
-        started=started,
+        started=format_time(times[0]) if times else None,
         device=_last(events, "start").get("device"),
     )
 

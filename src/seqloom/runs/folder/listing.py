@@ -3,7 +3,6 @@
 The files are not compared with their digests.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.config.loading.loader import load_run_recipe
-from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.data import SplitConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.core.storage import MANIFEST
-from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG
+from seqloom.runs.folder.integrity import CONFIG
+from seqloom.runs.recipe import read_events
 
 Event = dict[str, Any]
 """One line of the event log."""
@@ -25,7 +25,7 @@ STATUS = {
     "signal": "interrupted",
 }
 """Status of a run by the reason for which training ended."""
-NAMED_BY = ("path", "source", "target", "captions", "recordings", "task", "pairs")
+NAMED_BY = ("source", "target", "path", "captions", "recordings", "task", "pairs", "name")
 """Settings of a corpus that say which data it reads."""
 
 
@@ -81,12 +81,13 @@ def _is_run(folder: Path) -> bool:
 
 def read_listed_run(folder: Path) -> ListedRun:
     """Read the recipe and the event log of a run. A problem with the recipe is not raised."""
-    events = _read_events(folder / EVENT_LOG)
+    # A training in progress may have written a part of the last event.
+    events = [event for event in read_events(folder) if "step" in event and "time" in event]
     listed = ListedRun(
         folder=str(folder),
         step=max((event["step"] for event in events), default=0),
         status=_status(events),
-        changed=_date(events[-1]["time"]) if events else None,
+        changed=format_time(events[-1]["time"]) if events else None,
     )
     try:
         config = load_run_recipe(folder / CONFIG).config
@@ -97,26 +98,12 @@ def read_listed_run(folder: Path) -> ListedRun:
     return replace(
         listed,
         task=config.task.kind,
-        data=_describe_data(config.data),
+        data=", ".join(map(describe_corpus, config.data.train)),
         steps=config.training.steps,
         score=name,
         best=best.get(name),
         best_step=best.get("step"),
     )
-
-
-def _read_events(path: Path) -> list[Event]:
-    """Return the events of a run. Incomplete lines, which a running training may write, are left
-    out."""
-    events = []
-    for line in path.read_bytes().splitlines() if path.is_file() else ():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and "step" in event and "time" in event:
-            events.append(event)
-    return events
 
 
 def _status(events: list[Event]) -> str:
@@ -125,14 +112,15 @@ def _status(events: list[Event]) -> str:
     return STATUS.get(str(last.get("reason")), "not finished")
 
 
-def _date(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """Return a time in ISO 8601. seconds: time since 1970"""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _describe_data(data: DataConfig) -> str:
-    corpora = []
-    for corpus in data.train:
-        values = (getattr(corpus, name, None) for name in NAMED_BY)
-        words = (" ".join(value) if isinstance(value, tuple) else value for value in values)
-        corpora.append(" ".join([corpus.kind, *(word for word in words if word)]))
-    return ", ".join(corpora)
+def describe_corpus(corpus: SplitConfig) -> str:
+    """Return the kind of a corpus and the settings that say which data it reads."""
+    values = []
+    for name in NAMED_BY:
+        value = getattr(corpus, name, None)
+        values += [str(item) for item in (value if isinstance(value, tuple) else (value,)) if item]
+    return " ".join([corpus.kind, *values])

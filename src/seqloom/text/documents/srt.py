@@ -1,7 +1,7 @@
 """SRT subtitles: translates the text of each cue. Numbers, times and tags are kept.
 
-SRT has no way to escape characters. So the characters <, >, { and }, which mark tags, and dashes at
-the start are removed from translations.
+SRT has no way to escape characters. So `srt_text` removes the characters <, >, { and }, which mark
+tags, and dashes at the start from translations.
 """
 
 import re
@@ -63,6 +63,11 @@ def _text_parts(lines: list[str]) -> Iterator[Part]:
             yield from text_parts(text, lambda raw: " ".join(raw.split()), partial(_wrap, width))
 
 
+def srt_text(text: str) -> str:
+    """Return a translation without the characters that have a meaning in SRT."""
+    return re.sub(r"[<>{}]", "", text).lstrip("-–— ")
+
+
 def _wrap(width: int, text: str) -> str:
-    plain = re.sub(r"[<>{}]", "", text).lstrip("-–— ")
-    return "\n".join(textwrap.wrap(plain, width, break_long_words=False, break_on_hyphens=False))
+    lines = textwrap.wrap(srt_text(text), width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
