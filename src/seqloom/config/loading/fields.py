@@ -41,8 +41,8 @@ class FieldSpec:
         """Return the section class that the schema has for this table.
 
         Return None if the key does not accept tables. If it accepts several kinds of tables, also
-        return None if the table has no `kind` or an unknown one, or if it names an extension that
-        cannot be used.
+        return None if the table has no `kind` or an unknown one, or if its `kind` names an
+        extension that cannot be used.
         """
         kind = table.get("kind") if isinstance(table, dict) else None
         extension = self.extension

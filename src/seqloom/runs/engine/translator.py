@@ -143,7 +143,7 @@ class CTranslate2Engine:
         normalisation: LengthNormalisation,
         all_outputs: bool,
     ) -> SearchResults:
-        """Add token log-probabilities to hypotheses, and compute their scores from them.
+        """Add token log-probabilities to hypotheses, and compute the hypothesis scores from them.
 
         all_outputs: if False, only the hypotheses that do not end with END are changed
         """

@@ -241,7 +241,10 @@ def _read_evaluations(folder: Path) -> list[tuple[EvaluationInfo, dict[str, Any]
 
 
 def _versions(manifest: dict[str, Any], reports: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return the versions that created the run. Older runs have them only in their reports."""
+    """Return the versions of seqloom and torch that the run was created with.
+
+    Older runs have them only in their reports.
+    """
     stored: dict[str, str] = {
         name: manifest[name] for name in ("seqloom", "torch") if name in manifest
     }

@@ -99,11 +99,14 @@ def join_outputs(
     *,
     attention: bool = True,
 ) -> Prediction:
-    """Join the outputs of several segments of a text.
+    """Combine the predictions for the segments of a source text into one prediction.
 
-    text:        the joined text
-    source:      the source text
-    source_text: the source text with the tag that was added to it
+    The output texts are already joined. This function joins their tokens, scores, alignments and
+    attention weights.
+
+    text:        the outputs of all segments, already joined
+    source:      the source text, without an added tag
+    source_text: the added tag, if there is one, followed by `source`
     attention:   if True, the attention weights are joined as well
     """
     source_words, text_words = words_by_position(source), words_by_position(text)
