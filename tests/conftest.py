@@ -17,7 +17,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
 # The time of an example is not meaningful on a shared machine.
 # `make campaign` tries ten times as many examples.
-EXAMPLES = 40 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
+EXAMPLES = 25 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
 settings.register_profile("seqloom", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("seqloom")
 
@@ -48,6 +48,15 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder / "seqloom"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_flush_to_disk() -> Iterator[None]:
+    """Skip os.fsync in this process: it protects from power failures only, and a short training
+    calls it a hundred times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")
