@@ -1,5 +1,7 @@
 """Settings of all tests: one thread, the CPU, and a temporary cache."""
 
+import gc
+import itertools
 import os
 import zlib
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
 # The time of an example is not meaningful on a shared machine.
 # `make campaign` tries ten times as many examples.
-EXAMPLES = 40 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
+EXAMPLES = 25 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
 settings.register_profile("seqloom", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("seqloom")
 
@@ -33,6 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection: it would visit their many objects again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The cache of fixtures with a wider scope than one test. The user's cache is not used."""
@@ -42,12 +50,26 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "seqloom"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_flush_to_disk() -> Iterator[None]:
+    """Skip os.fsync in this process: it protects from power failures only, and a short training
+    calls it a hundred times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session")
+def empty_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths for the caches of single tests. `mktemp` would list all earlier folders for each test."""
+    parent = tmp_path_factory.mktemp("caches")
+    return (parent / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def isolated_cache(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """An empty cache for each test."""
-    folder = tmp_path_factory.mktemp("cache")
+def isolated_cache(empty_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for each test. Its folder does not exist until the test writes to it."""
+    folder = next(empty_folders)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder / "seqloom"
 

@@ -1,6 +1,5 @@
 """The values of an explained decoder step are those that the decoder computes."""
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import torch
 from torch import Tensor
-from zoo import EVERY_DECODER, Specimen
+from zoo import EVERY_DECODER, Specimen, every_value, run_on, shared_model
 
 from seqloom.analysis.explain.explainer import explain_step
 from seqloom.analysis.explain.explanation import (
@@ -34,9 +33,6 @@ from seqloom.nn.attention import AdditiveScore, BilinearScore, PositionalScore
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.vocabulary import START
 
-every_decoder = pytest.mark.parametrize(
-    "specimen", EVERY_DECODER, ids=lambda specimen: specimen.name
-)
 INPUTS = (START, 4, 6, 5)
 SOURCE_LENGTH = 5
 
@@ -48,12 +44,6 @@ def last_step(decoder: DecoderModule, memory: Memory) -> Step:
         step = decoder.step(torch.tensor([token]), state)
         state = step.state
     return step
-
-
-@functools.cache
-def build_once(name: str) -> Model:
-    """The tests do not change models, so each is built once."""
-    return next(specimen for specimen in EVERY_DECODER if specimen.name == name).build()
 
 
 def explain_last_step(
@@ -77,9 +67,9 @@ def explain_last_step(
     return explanation, step.probabilities
 
 
-@every_decoder
+@every_value
 def test_explained_probabilities_equal_those_of_the_decoder(specimen: Specimen) -> None:
-    model = build_once(specimen.name)
+    model = shared_model(specimen)
     memory = specimen.memory(model, (SOURCE_LENGTH,))
     explanation, probabilities = explain_last_step(model, memory)
     expected = last_step(model.decoder, memory).logits[0].softmax(-1)
@@ -186,12 +176,12 @@ def weights_by_formula(formula: str, scores: Tensor) -> Tensor:
     return torch.nn.functional.one_hot(scores.argmax(), len(scores)).to(scores.dtype)
 
 
-@every_decoder
+@every_value
 def test_attention_values_follow_from_the_printed_numbers_and_formulas(
     specimen: Specimen,
 ) -> None:
     """Scores from queries and keys, weights from scores, head outputs from weights and values."""
-    model = build_once(specimen.name)
+    model = shared_model(specimen)
     memory = specimen.memory(model, (SOURCE_LENGTH,))
     attended = last_step(model.decoder, memory).attention  # (1, L, H, S)
     over_source = source_attentions(model.decoder)
@@ -227,10 +217,10 @@ def test_attention_values_follow_from_the_printed_numbers_and_formulas(
 TRANSFORMERS = [one for one in EVERY_DECODER if one.config.decoder.kind == "transformer"]
 
 
-@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda specimen: specimen.name)
+@run_on(TRANSFORMERS)
 def test_residual_streams_add_the_explained_contexts(specimen: Specimen) -> None:
     """x + a, or norm(x + a): the layer continues with the contexts of the explanation."""
-    model = build_once(specimen.name)
+    model = shared_model(specimen)
     assert isinstance(model.decoder, TransformerDecoder)
     explanation, _ = explain_last_step(model, specimen.memory(model, (SOURCE_LENGTH,)))
     layer = model.decoder.layers[-1]
@@ -259,7 +249,7 @@ BOTTLENECKS = [
 
 @pytest.mark.parametrize("specimen", BOTTLENECKS, ids=lambda specimen: specimen.name)
 def test_without_attention_every_step_shows_the_encoder_summary(specimen: Specimen) -> None:
-    model = build_once(specimen.name)
+    model = shared_model(specimen)
     memory = specimen.memory(model, (SOURCE_LENGTH,))
     explanation, _ = explain_last_step(model, memory)
     summary = explanation.find("encoder summary").values

@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_gradient_flow import batch_of
 from torch import Tensor, nn
-from zoo import EVERY_DECODER, Specimen
+from zoo import EVERY_DECODER, Specimen, every_value, run_on
 
 from seqloom.analysis.explain.backward import explain_gradients
 from seqloom.analysis.explain.explanation import HeadSelection
@@ -56,7 +56,7 @@ def measured(name: str) -> tuple[Model, Batch, LossGradients]:
     return model, batch, measure_loss_gradients(model, batch)
 
 
-@parametrize(EVERY_DECODER)
+@every_value
 def test_parameter_gradients_equal_those_of_the_training_loss(specimen: Specimen) -> None:
     """The training loss runs the fast forward pass; its gradients come from `backward`."""
     model, batch, gradients = measured(specimen.name)
@@ -81,7 +81,7 @@ def assert_unchanged(model: Model) -> None:
         assert not {"step", "encode", "attend", "step_cross"} & vars(module).keys()
 
 
-@parametrize(WITH_ATTENTION)
+@run_on(WITH_ATTENTION)
 def test_gradients_inside_attention_follow_the_chain_rule(specimen: Specimen) -> None:
     """∂L/∂α = v · ∂L/∂a, ∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α, and the derivatives of the score."""
     _, _, gradients = measured(specimen.name)
@@ -313,7 +313,7 @@ def test_the_recurrent_summand_of_an_encoder_state_comes_through_the_next_cell(
     torch.testing.assert_close(states.total, sum(states.parts.values()))
 
 
-@parametrize([specimen for specimen in WITH_ATTENTION if is_recurrent(specimen)])
+@run_on([specimen for specimen in WITH_ATTENTION if is_recurrent(specimen)])
 def test_the_query_summand_is_the_gradient_of_the_query_through_its_projection(
     specimen: Specimen,
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from zoo import EVERY_DECODER, VOCABULARY, Specimen
+from zoo import EVERY_DECODER, VOCABULARY, Specimen, run_on
 
 from seqloom.config.schema.decoding import (
     BeamConfig,
@@ -31,7 +31,7 @@ WITH_ATTENTION = [
 ]
 
 
-@pytest.mark.parametrize("specimen", WITH_ATTENTION, ids=lambda one: one.name)
+@run_on(WITH_ATTENTION)
 def test_attention_of_a_search_equals_attention_of_forced_decoding(
     specimen: Specimen,
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zoo import EVERY_DECODER, Specimen
+from zoo import EVERY_DECODER, Specimen, every_value
 
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
@@ -133,7 +133,7 @@ def test_captured_search_falls_back_to_the_plain_search_for_a_tracer() -> None:
     assert captured.traces == plain.traces
 
 
-@pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda specimen: specimen.name)
+@every_value
 def test_replay_gives_the_outputs_of_every_decoder(specimen: Specimen) -> None:
     for search in (Beam(3), Greedy(), Sampling(samples=4)):
         hypotheses, traces = search_with_trace(search, specimen, SearchRequest([6, 4, 5], n_best=3))

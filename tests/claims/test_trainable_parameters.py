@@ -1,15 +1,14 @@
 """Every parameter of every model gets a gradient."""
 
-import pytest
 import torch
-from zoo import EVERY_DECODER, VOCABULARY, Specimen
+from zoo import VOCABULARY, Specimen, every_decoder
 
 from seqloom.nn.attention import ExactScore, RbfScore
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.multihead import MultiHeadAttention
 
 
-@pytest.mark.parametrize("specimen", EVERY_DECODER, ids=lambda one: one.name)
+@every_decoder
 def test_every_parameter_gets_a_gradient(specimen: Specimen) -> None:
     """Except the bias of keys, which the softmax may cancel: see MultiHeadAttention.
 

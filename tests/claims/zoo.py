@@ -1,14 +1,18 @@
 """A zoo of small models that covers the configuration space of decoders.
 
-Every value of every setting, and every valid pair of values, occurs in at least one model.
+Every value of every setting, and every valid pair of values, occurs in at least one model. Claims that
+depend on combinations of settings run on all models (`every_decoder`). The others run on fewer models,
+which cover every value, and as long tests on the rest (`every_value`).
 """
 
+import functools
 import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from pydantic import ValidationError
 
@@ -283,12 +287,16 @@ def _label_config(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {"encoder": ENCODERS[choice["encoder"]], "decoder": decoder}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Specimen:
-    """A model of the zoo. Its name lists its settings."""
+    """A model of the zoo. Its name lists its settings.
+
+    values: names of its settings and their values
+    """
 
     name: str
     config: ModelConfig
+    values: frozenset[tuple[str, str]]
 
     def build(self, dtype: torch.dtype = torch.float64) -> Model:
         """The model with large random weights, so that every path matters. No gradients."""
@@ -350,8 +358,10 @@ class Specimen:
         return model.encode(self.source(lengths, seed), len(lengths))
 
 
-def _setting_pairs(choice: Mapping[str, Any]) -> set[tuple[Any, ...]]:
-    return set(itertools.combinations(sorted((k, str(v)) for k, v in choice.items()), 2))
+@functools.cache
+def shared_model(specimen: Specimen, dtype: torch.dtype = torch.float64) -> Model:
+    """The model of `Specimen.build`, built once for all tests. Tests must not change it."""
+    return specimen.build(dtype)
 
 
 def _cover(settings: Mapping[str, Sequence[Any]], build_config: Any, draws: int) -> list[Specimen]:
@@ -369,8 +379,10 @@ def _cover(settings: Mapping[str, Sequence[Any]], build_config: Any, draws: int)
             "+".join(value) or "0" if isinstance(value, tuple) else str(value)
             for value in choice.values()
         )
-        covered = sum(1 << bits.setdefault(pair, len(bits)) for pair in _setting_pairs(choice))
-        pool.append((covered, Specimen(name, config)))
+        values = frozenset((key, str(value)) for key, value in choice.items())
+        pairs = itertools.combinations(sorted(values), 2)
+        covered = sum(1 << bits.setdefault(pair, len(bits)) for pair in pairs)
+        pool.append((covered, Specimen(name, config, values)))
     missing = (1 << len(bits)) - 1
     chosen = []
     while missing:
@@ -380,14 +392,44 @@ def _cover(settings: Mapping[str, Sequence[Any]], build_config: Any, draws: int)
     return chosen
 
 
-EVERY_DECODER = [
-    *_cover(RECURRENT, _recurrent_config, 4000),
-    *_cover(BOTTLENECK, _recurrent_config, 1000),
-    *_cover(TRANSFORMER, _transformer_config, 2000),
-    *_cover(LANGUAGE_MODEL, _language_model_config, 500),
-    *_cover(TIED_LANGUAGE_MODEL, _language_model_config, 200),
-    *_cover(LABELS, _label_config, 500),
-    *_cover(UNFED, _recurrent_config, 800),
-    *_cover(POSITIONAL, _recurrent_config, 800),
-    *_cover(OTHER_TRANSFORMER, _transformer_config, 300),
+def _cover_values(family: Sequence[Specimen]) -> list[Specimen]:
+    """A few models of a family. Every value occurs with soft and with hard attention, if it can."""
+    covered = {
+        specimen: {(specimen.is_hard, value) for value in specimen.values} for specimen in family
+    }
+    missing = {value for values in covered.values() for value in values}
+    chosen = []
+    while missing:
+        chosen.append(max(family, key=lambda specimen: len(covered[specimen] & missing)))
+        missing -= covered[chosen[-1]]
+    return chosen
+
+
+FAMILIES = [
+    _cover(RECURRENT, _recurrent_config, 4000),
+    _cover(BOTTLENECK, _recurrent_config, 1000),
+    _cover(TRANSFORMER, _transformer_config, 2000),
+    _cover(LANGUAGE_MODEL, _language_model_config, 500),
+    _cover(TIED_LANGUAGE_MODEL, _language_model_config, 200),
+    _cover(LABELS, _label_config, 500),
+    _cover(UNFED, _recurrent_config, 800),
+    _cover(POSITIONAL, _recurrent_config, 800),
+    _cover(OTHER_TRANSFORMER, _transformer_config, 300),
 ]
+EVERY_DECODER = [specimen for family in FAMILIES for specimen in family]
+EVERY_VALUE = [specimen for family in FAMILIES for specimen in _cover_values(family)]
+
+
+def run_on(
+    specimens: Sequence[Specimen], always: Sequence[Specimen] = EVERY_VALUE
+) -> pytest.MarkDecorator:
+    """Run a claim on these models, as a long test on those that are not in `always`."""
+    cases = [
+        pytest.param(one, id=one.name, marks=() if one in always else pytest.mark.long)
+        for one in specimens
+    ]
+    return pytest.mark.parametrize("specimen", cases)
+
+
+every_decoder = run_on(EVERY_DECODER, EVERY_DECODER)
+every_value = run_on(EVERY_DECODER)

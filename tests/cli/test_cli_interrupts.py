@@ -33,7 +33,7 @@ run()
 """Runs the command line. Announces on stdout that the handler of SIGINT is installed."""
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.4, 1.5])
+@pytest.mark.parametrize("delay", [0.0, pytest.param(0.1, marks=pytest.mark.long), 0.4, 1.5])
 def test_process_ends_without_a_traceback_at_every_moment(
     delay: float, recipes: Path, tmp_path: Path
 ) -> None:

@@ -116,7 +116,8 @@ def test_max_length_beyond_the_positions_gives_a_warning(texts: Path, tmp_path: 
 
 
 def test_doctor_accepts_blank_and_repeated_lines(texts: Path) -> None:
-    valid = run_cli("doctor", "shakespeare-lstm", "--set", f"data.folder={texts}", "--json")
+    small = set_options(f"data.folder={texts}", "model.decoder.width=16")
+    valid = run_cli("doctor", "shakespeare-lstm", *small, "--json")
     assert valid.exit_code == 0, valid.stderr
     report = json.loads(valid.stdout)
     # The test data are smaller than the data set that the recipe expects.
@@ -127,8 +128,5 @@ def test_doctor_accepts_blank_and_repeated_lines(texts: Path) -> None:
     missing = run_cli("doctor", "wikitext2-lstm", "--set", "data.folder=/nowhere")
     assert missing.exit_code == 66
     assert "wikitext2.train.txt.gz" in missing.stdout
-    long = run_cli(
-        *("doctor", "shakespeare-lstm", "--set", f"data.folder={texts}"),
-        *("--set", "training.batch_tokens=100"),
-    )
+    long = run_cli("doctor", "shakespeare-lstm", *small, "--set", "training.batch_tokens=100")
     assert "256 tokens" in " ".join(long.stdout.split())

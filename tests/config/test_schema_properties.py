@@ -125,7 +125,7 @@ def _replaced(config: RunConfig, ref: SettingRef, value: Any) -> RunConfig | Non
 
 @pytest.mark.slow
 @given(recipes())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_formatting_and_loading_a_recipe_restores_it(config: RunConfig) -> None:
     assert load_recipe(parse_toml(format_recipe(config).encode())).config == config
 

@@ -117,8 +117,8 @@ def test_one_compilation_serves_all_lengths(
 ) -> None:
     model = build_random_model(config)
     prefixes: list[Sequence[int] | None] = [None, [], [7], [8, 5, 5]]
-    for length in (1, 2, 3, 11, 30):
-        for max_length in (1, 2, 4, 9, 24):
+    for length in (1, 2, 11, 30):
+        for max_length in (1, 2, 9, 24):
             for prefix in prefixes[: min(max_length, 4)]:
                 request = SearchRequest(
                     [max_length], None if prefix is None else [prefix], n_best=2

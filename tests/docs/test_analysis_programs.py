@@ -2,11 +2,10 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-from test_readme import ROOT, SMALL, run_command, run_shell
+from test_readme import ROOT, SMALL, run_command, run_program
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs and files that the pages mention."""
     folder = tmp_path_factory.mktemp("analysis")
     settings = " ".join(f"--set {setting}" for setting in SMALL)
-    run_shell(f"seqloom demo {settings}", folder)
+    run_command(f"seqloom demo {settings}", folder)
+    search = 'search runs/demo "Kannst du mir helfen?" --beam 4 --out search.json'
+    run_command(f"seqloom {search}", folder)
     for name in ("plain", "first"):
         shutil.copytree(folder / "runs" / "demo", folder / "runs" / name)
     source, target = "Das gefällt mir .\nWo ist er ?\n", "I like it .\nWhere is he ?\n"
@@ -61,10 +62,6 @@ def test_command_runs(workspace: Path, command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_programs_run(workspace: Path, page: Path) -> None:
-    run_shell(
-        'seqloom search runs/demo "Kannst du mir helfen?" --beam 4 --out search.json', workspace
-    )
     for program in blocks(page, "python"):
         complete = program.replace('engine="ctranslate2"', 'engine="auto"')
-        (workspace / "program.py").write_text(f"import seqloom\n{complete}", encoding="utf-8")
-        run_shell(f"{sys.executable} program.py", workspace)
+        run_program(f"import seqloom\n{complete}", workspace)

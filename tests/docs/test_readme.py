@@ -1,15 +1,20 @@
 """The commands and programs in the README run, on a small model, and its links exist."""
 
+import io
 import itertools
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+import seqloom
 from cli_runner import run_cli
 
 ROOT = Path(__file__).parents[2]
@@ -59,16 +64,34 @@ def run_shell(command: str, folder: Path) -> str:
     return completed.stdout
 
 
-def run_command(command: str, folder: Path) -> None:
-    """Run a command of a page. A seqloom command without shell syntax runs in this process, because
-    most of the time of a new process would be imports."""
+def run_command(command: str, folder: Path) -> str:
+    """Run a command of a page and return its output. A seqloom command without shell syntax runs in
+    this process, because most of the time of a new process would be imports."""
     if not command.startswith("seqloom ") or any(character in command for character in "|<>$&;"):
-        run_shell(command, folder)
-        return
+        return run_shell(command, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         result = run_cli(*shlex.split(command, comments=True)[1:])
     assert result.exit_code == 0, f"{command}\n{result.stderr}"
+    return result.stdout
+
+
+def run_program(program: str, folder: Path) -> str:
+    """Run a Python program of a page in this process and return its output."""
+    # Modules that other tests have imported must not hide a missing import of the program.
+    for name in re.findall(r"(?<!from )(?<!import )\bseqloom\.(\w+)", program):
+        assert name in seqloom.__all__, f"import seqloom does not provide seqloom.{name}"
+    path, output = folder / "program.py", io.StringIO()
+    path.write_text(program, encoding="utf-8")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(output),
+        warnings.catch_warnings(),
+    ):
+        patch.chdir(folder)
+        warnings.simplefilter("ignore", ResourceWarning)  # as in a new process
+        runpy.run_path(str(path), run_name="__main__")
+    return output.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +110,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = recipe.replace("\n[data]", f"{small}{short}\n[data]")
     (folder / "mine.toml").write_text(recipe, encoding="utf-8")
     settings = " ".join(f"--set {setting}" for setting in SMALL)
-    run_shell(f"seqloom demo {settings}", folder)
+    run_command(f"seqloom demo {settings}", folder)
     return folder
 
 
@@ -104,15 +127,14 @@ def test_every_command_runs(workspace: Path) -> None:
 @pytest.mark.slow
 def test_every_python_program_runs(workspace: Path) -> None:
     for program in code_blocks("python"):
-        (workspace / "program.py").write_text(program, encoding="utf-8")
-        assert run_shell(f"{sys.executable} program.py", workspace)
+        assert run_program(program, workspace)
 
 
 @pytest.mark.slow
 def test_the_table_of_commands_lists_all_commands(workspace: Path) -> None:
     in_table = re.findall(r"^\| `seqloom ([\w-]+)", README, flags=re.M)
     in_help = re.findall(
-        r"^[│ ]+(\w[\w-]*) {2,}", run_shell("seqloom --help", workspace), flags=re.M
+        r"^[│ ]+(\w[\w-]*) {2,}", run_command("seqloom --help", workspace), flags=re.M
     )
     assert set(in_table) == set(in_help)
 

@@ -22,11 +22,11 @@ from tiny_runs import LETTERS, checkpoint_digests, read_events, temporary_files,
 
 pytestmark = pytest.mark.slow
 
-KILLS_BY_TIME = 13 * REPEAT_FACTOR
+KILLS_BY_TIME = 6 if REPEAT_FACTOR == 1 else 13 * REPEAT_FACTOR
 """Number of kills at a random time."""
-KILLS_BY_OPERATION = 12 * REPEAT_FACTOR
+KILLS_BY_OPERATION = 6 if REPEAT_FACTOR == 1 else 12 * REPEAT_FACTOR
 """Number of kills right before a random disk operation."""
-KILLS_OF_FINE_TUNING = 4 * REPEAT_FACTOR
+KILLS_OF_FINE_TUNING = 2 if REPEAT_FACTOR == 1 else 4 * REPEAT_FACTOR
 """Number of kills of a fine-tuning right before a random disk operation."""
 CHECKPOINT_EVERY = 3
 

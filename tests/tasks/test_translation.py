@@ -150,10 +150,10 @@ def test_only_a_copying_model_outputs_words_that_were_no_targets_in_training(
             "text={tokenizer={kind='words'}, shared=true}",
             f"model.encoder={{{SIDES[kind]}}}",
             f"model.decoder={{{SIDES[kind]}, copying={str(copying).lower()}}}",
-            "training.steps=200",
+            "training.steps=130",
             "training.batch_tokens=512",
-            "training.evaluate_every=200",
-            "training.checkpoint_every=200",
+            "training.evaluate_every=130",
+            "training.checkpoint_every=130",
         )
         run = tmp_path / f"{kind}-{copying}"
         train(config, run)
