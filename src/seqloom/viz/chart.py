@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import assert_never
 
+from seqloom.viz.diagrams.svg import Svg
+
 _WIDTH = 680
 _LETTER = 6.6
 """Approximate width of a letter in pixels."""
@@ -76,7 +78,7 @@ class BarChart:
 Chart = LineChart | BarChart
 
 
-def render_svg(chart: Chart) -> str:
+def render_svg(chart: Chart) -> Svg:
     """Return the chart as one self-contained <svg> element."""
     match chart:
         case LineChart():
@@ -85,7 +87,7 @@ def render_svg(chart: Chart) -> str:
             height, content = _bar_chart(chart)
         case _:
             assert_never(chart)
-    return (
+    return Svg(
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
         f'role="img"><style>{STYLE}</style>{content}</svg>'
     )
