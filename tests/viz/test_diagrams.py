@@ -62,10 +62,12 @@ def run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> seqloo
 def test_forward_trace_has_the_probabilities_and_the_attention_of_the_run(run: seqloom.Run) -> None:
     trace = trace_forward(run, "abc", "cb")
     [scored] = run.score(["abc"], ["cb"])
-    assert scored.attention is not None and trace.attention is not None
+    assert scored.attention is not None
+    assert trace.attention is not None
     torch.testing.assert_close(trace.probabilities.log(), torch.tensor(scored.log_probabilities))
     torch.testing.assert_close(trace.attention, scored.attention)
-    assert trace.output == scored.pieces and trace.source == scored.source_pieces
+    assert trace.output == scored.pieces
+    assert trace.source == scored.source_pieces
 
 
 def test_forward_trace_has_the_states_of_the_encoder(run: seqloom.Run) -> None:
@@ -90,7 +92,7 @@ def test_encoder_decoder_shows_probabilities_attention_and_states(run: seqloom.R
 
 
 def test_encoder_decoder_rejects_a_language_model() -> None:
-    with pytest.raises(ConfigError, match="has no encoder.*Draw it as an unrolled RNN"):
+    with pytest.raises(ConfigError, match=r"has no encoder.*Draw it as an unrolled RNN"):
         viz.draw_encoder_decoder(LANGUAGE_MODEL)
 
 
@@ -176,7 +178,7 @@ def test_public_names_are_imported_on_first_use() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert printed.stdout.split() == ["False", str(len(viz.__all__))]
     assert all(getattr(viz, name) for name in viz.__all__)
-    with pytest.raises(AttributeError, match="seqloom.viz"):
+    with pytest.raises(AttributeError, match=r"seqloom\.viz"):
         getattr(viz, "unknown_name")  # noqa: B009
 
 
@@ -212,5 +214,5 @@ def test_draw_transformer_names_the_kind_of_a_decoder_without_layers(run: seqloo
 
 
 def test_forward_trace_rejects_a_decoder_that_is_not_recurrent() -> None:
-    with pytest.raises(ConfigError, match="decoder is a Linear.*model.decoder.kind = 'recurrent'"):
+    with pytest.raises(ConfigError, match=r"decoder is a Linear.*model.decoder.kind = 'recurrent'"):
         _cells("run", Model(None, torch.nn.Linear(1, 1)))  # type: ignore[arg-type]
