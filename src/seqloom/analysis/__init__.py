@@ -31,10 +31,12 @@ from seqloom.analysis.gradients import (
 from seqloom.analysis.lookup import LookupResult, LookupTable, look_up
 from seqloom.analysis.loss_gradient_norms import LossGradientTrace, trace_loss_gradients
 from seqloom.analysis.loss_gradients import LossGradients, measure_loss_gradients
+from seqloom.analysis.search_example import NEXT_WORDS as EXAMPLE_NEXT_WORDS
 from seqloom.analysis.search_example import search_example
 from seqloom.analysis.search_inspection import SearchInspection
 
 __all__ = [
+    "EXAMPLE_NEXT_WORDS",
     "ErrorPropagation",
     "Explanation",
     "ForwardTrace",
