@@ -32,11 +32,16 @@ class CodeCell:
 
 def code_cells(notebook: Path) -> list[CodeCell]:
     text = notebook.read_text(encoding="utf-8")
-    found = re.findall(
-        r"^```\{code-cell\} ipython3\n(?::tags: \[(.*?)\]\n\n)?(.*?)^```$", text, re.M | re.S
-    )
-    assert len(found) == text.count("{code-cell}")
-    return [CodeCell(code, frozenset(re.findall(r"[\w-]+", tags))) for tags, code in found]
+    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```$", text, re.M | re.S)
+    assert len(cells) == text.count("{code-cell}")
+    found = []
+    for cell in cells:
+        # Options of a cell: a YAML block, or lines that start with a colon.
+        options = re.match(r"---\n.*?^---\n|(?::.*\n)*", cell, re.M | re.S)
+        assert options is not None
+        tags = re.findall(r"tags: \[(.*?)\]", options[0])
+        found.append(CodeCell(cell[options.end() :], frozenset(", ".join(tags).split(", "))))
+    return found
 
 
 def exercises(notebook: Path) -> list[str]:
@@ -82,11 +87,18 @@ def test_cells_compile_and_import_only_public_names(notebook: Path) -> None:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_solutions_are_hidden_on_the_site_and_in_jupyter(notebook: Path) -> None:
+    text = notebook.read_text(encoding="utf-8")
+    assert text.count("tags: [hide-cell]") == text.count("source_hidden: true")
+    assert text.count("<details>") == text.count("</details>") == text.count("<summary>")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_exercises_have_solutions_and_there_is_a_cell_to_change(notebook: Path) -> None:
     found = exercises(notebook)
     assert len(found) >= 2
     for exercise in found:
-        assert "[hide-cell]" in exercise or "```{dropdown} Solution" in exercise
+        assert "[hide-cell]" in exercise or "<summary>Solution</summary>" in exercise
     assert any("change-this" in cell.tags for cell in code_cells(notebook))
     assert "\n## Change this and see\n" in notebook.read_text(encoding="utf-8")
 

@@ -149,6 +149,8 @@ def test_soft_lookup_of_a_decoder_step_shows_its_weights(run: seqloom.Run) -> No
     for weight in step.find("weights").values.tolist():
         assert f"{weight:.3f}" in shown
     assert step.find("scores").formula in shown
+    result = step.find("weights").values @ step.find("values").values
+    assert any(text.startswith(f"Σ α v = ({result[0]:.3g}, ") for text in shown)
 
 
 def test_transformer_layer_shows_shapes_and_the_number_of_parameters() -> None:
